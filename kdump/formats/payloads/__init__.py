@@ -1,0 +1,1 @@
+"""What Kafka itself writes inside records: one schema notation, one interpreter."""

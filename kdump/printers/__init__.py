@@ -1,0 +1,1 @@
+"""The endings of the stream: classic text, JSON lines, tables."""

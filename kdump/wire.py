@@ -1,0 +1,135 @@
+"""Kafka's primitive types, big endian, and fixed layouts made of them.
+
+A layout is a NamedTuple whose fields are annotated with wire types; struct, size and field offsets are derived from
+it, so that each layout fact stands once, in the order of the format. Source of the primitives: the protocol guide's
+"Protocol Primitive Types" and ``org.apache.kafka.common.utils.ByteUtils`` (variable-length integers, KIP-98).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, get_type_hints
+
+from kdump.errors import DamageError
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+Int8 = Annotated[int, "b"]
+Int16 = Annotated[int, "h"]
+Int32 = Annotated[int, "i"]
+Int64 = Annotated[int, "q"]
+UInt32 = Annotated[int, "I"]
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+class Layout(Generic[T]):
+    """The fixed layout of a NamedTuple: ``size`` in bytes, ``offsets`` by field name, reading and writing."""
+
+    def __init__(self, fields: type[T]) -> None:
+        codes = {
+            name: hint.__metadata__[0] for name, hint in get_type_hints(fields, include_extras=True).items()
+        }
+        self.fields = fields
+        self.struct = struct.Struct(">" + "".join(codes.values()))
+        self.size = self.struct.size
+        self.offsets: dict[str, int] = {}
+        self._make: Any = fields._make  # type: ignore[attr-defined]
+        offset = 0
+        for name, code in codes.items():
+            self.offsets[name] = offset
+            offset += struct.calcsize(">" + code)
+
+    def read(self, buffer: Bytes, position: int = 0) -> T:
+        """Read one at ``position``. Raises DamageError when the buffer ends inside it."""
+        try:
+            made: T = self._make(self.struct.unpack_from(buffer, position))
+        except struct.error:
+            left = max(0, len(buffer) - position)
+            raise DamageError(
+                "short", f"{self.fields.__name__} is cut off", position=position, expected=self.size, found=left
+            ) from None
+        return made
+
+    def write(self, value: T) -> bytes:
+        """Return the bytes of ``value``."""
+        return self.struct.pack(*value)
+
+
+class Read(NamedTuple):
+    """A value and the position behind it."""
+
+    value: int
+    end: int
+
+
+def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
+    """Read an unsigned varint of at most ``bits`` bits (5 or 10 bytes), least significant group first.
+
+    Raises DamageError when it is cut off or longer than the type allows. Bits beyond the type are dropped, as Java's
+    shifts do.
+    """
+    value = shift = 0
+    start = position
+    limit = 35 if bits == 32 else 70
+    while True:
+        try:
+            byte = buffer[position]
+        except IndexError:
+            raise DamageError(
+                "varint", "a variable-length integer is cut off", position=start, expected="a last byte below 0x80"
+            ) from None
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return Read(value & ((1 << bits) - 1), position)
+        shift += 7
+        if shift >= limit:
+            raise DamageError(
+                "varint",
+                "a variable-length integer does not end",
+                position=start,
+                expected=f"at most {limit // 7} bytes",
+                found=bytes(buffer[start:position]).hex(),
+            )
+
+
+def read_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
+    """Read a zigzag varint (``bits=32``, ByteUtils.readVarint) or varlong (``bits=64``)."""
+    raw, position = read_unsigned_varint(buffer, position, bits)
+    return Read((raw >> 1) ^ -(raw & 1), position)
+
+
+def write_unsigned_varint(value: int) -> bytes:
+    """Return the shortest varint of a value that is not negative."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def write_varint(value: int) -> bytes:
+    """Return the zigzag varint of ``value``: 0 is 00, -1 is 01, 1 is 02."""
+    return write_unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def size_of_varint(value: int) -> int:
+    """Return the number of bytes of :func:`write_varint`."""
+    return size_of_unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def size_of_unsigned_varint(value: int) -> int:
+    """Return the number of bytes of :func:`write_unsigned_varint`."""
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+def to_int32(value: int) -> int:
+    """Wrap to a signed 32-bit integer, as Java's arithmetic does."""
+    return (value + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+
+
+def to_int64(value: int) -> int:
+    """Wrap to a signed 64-bit integer, as Java's arithmetic does."""
+    return (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)
