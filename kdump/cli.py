@@ -2,7 +2,194 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from kdump import __version__
+from kdump.errors import KdumpError, UsageError
+
+COMMANDS: Final[dict[str, str]] = {}
+"""Subcommand -> the module under kdump.commands that holds it."""
+
+EXAMPLES: Final = """\b
+Examples:
+  kdump --files 00000000000000000000.log --print-data-log
+  kdump --files a.log,b.index,c.timeindex --deep-iteration
+  kdump --compat 2.8 --files 00000000000000000000.log
+"""
+
+INT32: Final = click.IntRange(-(1 << 31), (1 << 31) - 1)
+
+
+class Once(click.Option):
+    """An option that may be given once only, as in the original."""
+
+    def __init__(self, names: list[str], /, **rest: Any) -> None:
+        default = rest.pop("default", None)
+        super().__init__(names, **{**rest, "multiple": True, "default": [] if default is None else [default]})
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        given = super().process_value(ctx, value)
+        if len(given) > 1:
+            raise KdumpError(f"{self.opts[0]} is given {len(given)} times, and takes one value")
+        return given[0] if given else None
+
+
+class Root(click.Group):
+    """The group of subcommands, each imported when it is called."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the clone's command line as the original does when it is meant: options may follow other words."""
+        if any(word == "--files" or word.startswith("--files=") for word in args):
+            ctx.allow_interspersed_args = True
+            return click.Command.parse_args(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click passes it
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = import_module(f"kdump.commands.{module}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            if near := get_close_matches(args[0], COMMANDS, 1):
+                raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+            raise
+
+
+@click.group(
+    cls=Root,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXAMPLES,
+)
+@click.option("--files", cls=Once, metavar="FILE,FILE,...", help="The files to dump, separated by commas.")
+@click.option("--print-data-log", is_flag=True, help="Print keys and values of records too.")
+@click.option("--deep-iteration", is_flag=True, help="Look into batches and print their records.")
+@click.option("--verify-index-only", is_flag=True, help="Check indexes against their log without printing them.")
+@click.option("--index-sanity-check", is_flag=True, help="Make only the check that a broker makes when it starts.")
+@click.option(
+    "--max-message-size",
+    cls=Once,
+    type=INT32,
+    default=5 << 20,
+    show_default=True,
+    metavar="BYTES",
+    help="The largest batch that an index entry may point at.",
+)
+@click.option(
+    "--max-bytes",
+    cls=Once,
+    type=INT32,
+    default=(1 << 31) - 1,
+    show_default=True,
+    metavar="BYTES",
+    help="Look only at the first BYTES of each segment.",
+)
+@click.option(
+    "--key-decoder-class",
+    cls=Once,
+    is_flag=False,
+    flag_value="",
+    metavar="[CLASS]",
+    help="Decoder class of keys: String, Default, Long or IntegerDecoder, with its package.",
+)
+@click.option(
+    "--value-decoder-class",
+    cls=Once,
+    is_flag=False,
+    flag_value="",
+    metavar="[CLASS]",
+    help="Decoder class of values.",
+)
+@click.option("--offsets-decoder", is_flag=True, help="Decode records of __consumer_offsets.")
+@click.option("--transaction-log-decoder", is_flag=True, help="Decode records of __transaction_state.")
+@click.option("--cluster-metadata-decoder", is_flag=True, help="Decode records of __cluster_metadata.")
+@click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode records of __remote_log_metadata.")
+@click.option("--share-group-state-decoder", is_flag=True, help="Decode records of __share_group_state.")
+@click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
+@click.option(
+    "--compat", metavar="RELEASE", default="4.3", show_default=True, help="The Kafka release whose output to print."
+)
+@click.version_option(__version__, prog_name="kdump")
+@click.pass_context
+def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) -> None:
+    """Read Apache Kafka's files on disk, with no broker and no JVM.
+
+    With --files, kdump prints what Kafka's own DumpLogSegments (kafka-dump-log.sh) prints. It opens files read-only.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if files is None:
+        if any(ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE for name in ctx.params):
+            raise click.UsageError("--files is missing: it names the files to dump", ctx)
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(2)
+    for word in ctx.args:
+        click.echo(
+            f"WARNING: {word!r} is left over: --files takes one list with commas (--files a.log,b.log)", err=True
+        )
+    classic(files, compat, options)
+
+
+def classic(files: str, compat: str, options: dict[str, Any]) -> None:
+    """Run the clone of DumpLogSegments."""
+    from kdump import dialects
+    from kdump.printers.classic import Classic, Options, java_split
+
+    switches = [name for name in DECODER_SWITCHES if options.pop(name)]
+    if switches:
+        raise KdumpError(f"--{switches[0].replace('_', '-')} is not there yet")
+    classes = (options["key_decoder_class"], options["value_decoder_class"])
+    options["print_data_log"] |= any(name is not None for name in classes)
+    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+        Classic(dialects.find(compat), Options(**options), out).run(java_split(files))
+
+
+DECODER_SWITCHES: Final = (
+    "offsets_decoder",
+    "transaction_log_decoder",
+    "cluster_metadata_decoder",
+    "remote_log_metadata_decoder",
+    "share_group_state_decoder",
+)
+
 
 def main() -> int:
-    """Start kdump."""
-    return 2
+    """Run kdump; return the exit status."""
+    try:
+        result = root.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere, quietly
+        return 141
+    except UsageError as error:
+        click.echo(f"kdump: {error}", err=True)
+        return 2
+    except KdumpError as error:
+        click.echo(f"kdump: {error}", err=True)
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -27,9 +27,7 @@ class Layout(Generic[T]):
     """The fixed layout of a NamedTuple: ``size`` in bytes, ``offsets`` by field name, reading and writing."""
 
     def __init__(self, fields: type[T]) -> None:
-        codes = {
-            name: hint.__metadata__[0] for name, hint in get_type_hints(fields, include_extras=True).items()
-        }
+        codes = {name: hint.__metadata__[0] for name, hint in get_type_hints(fields, include_extras=True).items()}
         self.fields = fields
         self.struct = struct.Struct(">" + "".join(codes.values()))
         self.size = self.struct.size

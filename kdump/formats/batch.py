@@ -1,0 +1,332 @@
+"""Magic 2: the record batch of KIP-98 (Kafka 0.11), and its records.
+
+Sources: KIP-98, ``org.apache.kafka.common.record.DefaultRecordBatch`` and ``DefaultRecord``; delete horizon: KIP-534.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump import codecs
+from kdump.crc import crc32c
+from kdump.errors import DamageError
+from kdump.pieces import CREATE_TIME, LOG_APPEND_TIME, Header, Record, RecordBatch
+from kdump.wire import (
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Layout,
+    UInt32,
+    read_varint,
+    to_int32,
+    to_int64,
+    write_varint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAGIC: Final = 2
+
+CODEC_MASK: Final = 0x07
+TIMESTAMP_TYPE_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes in front of the records. The crc covers what follows it, so not the first 21 bytes."""
+
+    base_offset: Int64
+    length: Int32
+    """Bytes behind this field: the batch's size less the log overhead of 12."""
+    partition_leader_epoch: Int32
+    magic: Int8
+    crc: UInt32
+    attributes: Int16
+    last_offset_delta: Int32
+    base_timestamp: Int64
+    max_timestamp: Int64
+    producer_id: Int64
+    producer_epoch: Int16
+    base_sequence: Int32
+    records_count: Int32
+
+
+HEADER: Final = Layout(BatchHeader)
+CRC_COVERS_FROM: Final = HEADER.offsets["attributes"]
+
+_INT32_MAX: Final = 0x7FFFFFFF
+
+
+class Batch(RecordBatch):
+    """A magic 2 batch. ``data`` holds its bytes, and at least the 61 of its header."""
+
+    __slots__ = ("_data", "header")
+
+    def __init__(self, data: memoryview, position: int, size: int) -> None:
+        self.header = HEADER.read(data)
+        self.position = position
+        self.size = size
+        self._data = data
+
+    @property
+    def magic(self) -> int:
+        return self.header.magic
+
+    @property
+    def base_offset(self) -> int:
+        return self.header.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        return to_int64(self.header.base_offset + self.header.last_offset_delta)
+
+    @property
+    def count(self) -> int:
+        return self.header.records_count
+
+    @property
+    def crc(self) -> int:
+        return self.header.crc
+
+    @property
+    def crc_valid(self) -> bool:
+        return self.size >= HEADER.size and self.header.crc == crc32c(self._data[CRC_COVERS_FROM : self.size])
+
+    @property
+    def attributes(self) -> int:
+        return self.header.attributes
+
+    @property
+    def timestamp_type(self) -> int:
+        return LOG_APPEND_TIME if self.header.attributes & TIMESTAMP_TYPE_FLAG else CREATE_TIME
+
+    @property
+    def base_timestamp(self) -> int:
+        """The timestamp in ms that the records' deltas count from; with a delete horizon, that horizon."""
+        return self.header.base_timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        return self.header.max_timestamp
+
+    @property
+    def partition_leader_epoch(self) -> int:
+        return self.header.partition_leader_epoch
+
+    @property
+    def producer_id(self) -> int:
+        return self.header.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        return self.header.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        return self.header.base_sequence
+
+    @property
+    def last_sequence(self) -> int:
+        base = self.header.base_sequence
+        return base if base == -1 else increment_sequence(base, self.header.last_offset_delta)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.header.attributes & TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.header.attributes & CONTROL_FLAG)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        return self.header.base_timestamp if self.header.attributes & DELETE_HORIZON_FLAG else None
+
+    @property
+    def raw(self) -> memoryview:
+        return self._data[: self.size]
+
+    @property
+    def _attributes_position(self) -> int:
+        return CRC_COVERS_FROM
+
+    def payload(self, limit: int = codecs.DEFAULT_LIMIT) -> tuple[Bytes, int]:
+        """Return a buffer that holds the unpacked records, and the position in it at which they start.
+
+        Raises DamageError when the batch has no room for its header, its codec is unknown or its stream broken.
+        """
+        if self.size < HEADER.size:
+            raise DamageError(
+                "batch size", "the batch is smaller than its header", expected=HEADER.size, found=self.size
+            )
+        if self.codec == codecs.NONE:
+            return self._data[: self.size], HEADER.size
+        return codecs.decompress(self.codec, self._data[HEADER.size : self.size], limit=limit), 0
+
+    def records(self, limit: int = codecs.DEFAULT_LIMIT) -> Iterator[Record]:
+        if self.size >= HEADER.size and self.count == 0:
+            return iter(())
+        data, start = self.payload(limit)
+        if self.count < 0:
+            raise DamageError(
+                "record count",
+                f"the batch claims {self.count} records",
+                position=HEADER.offsets["records_count"],
+                expected="0 or more",
+                found=self.count,
+            )
+        if self.codec == codecs.NONE:
+            return self._read(data, start)
+        return iter(list(self._read(data, start)))
+
+    def _read(self, data: Bytes, position: int) -> Iterator[Record]:
+        header = self.header
+        appended = header.max_timestamp if self.timestamp_type == LOG_APPEND_TIME else None
+        end = len(data)
+        for number in range(1, header.records_count + 1):
+            try:
+                record, position = read_record(data, position, end, header, appended)
+            except DamageError as damage:
+                damage.reason = f"record {number} of {header.records_count}: {damage.reason}"
+                raise
+            if number == header.records_count and position != end:
+                raise DamageError(
+                    "record count",
+                    f"bytes are left behind the last of {header.records_count} records",
+                    position=position,
+                    expected="none",
+                    found=end - position,
+                )
+            yield record
+
+
+def increment_sequence(sequence: int, increment: int) -> int:
+    """Return the sequence number ``increment`` further: 2147483647 is followed by 0 (``incrementSequence``)."""
+    room = to_int32(_INT32_MAX - increment)
+    if sequence > room:
+        return to_int32(increment - (_INT32_MAX - sequence) - 1)
+    return to_int32(sequence + increment)
+
+
+def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended: int | None) -> tuple[Record, int]:
+    """Read the record at ``start``; return it and the position behind it.
+
+    ``appended`` is the batch's log append time in ms, or None under CreateTime. Raises DamageError for every reason
+    for which Kafka's own reader throws: fields beyond the record, a size that does not fit, bad header counts.
+    """
+    size, position = read_varint(data, start)
+    body = position
+    stop = body + size
+    if size < 0 or stop > end:
+        raise DamageError(
+            "record size", "its size does not fit", position=start, expected=f"0 to {end - body} bytes", found=size
+        )
+    if body == stop:
+        raise DamageError("record size", "it has no attributes", position=body, expected="1 byte or more", found=0)
+    attributes = data[body]
+    timestamp_delta, position = read_varint(data, body + 1, 64)
+    offset_delta, position = read_varint(data, position)
+    key_size, position = read_varint(data, position)
+    key, position = _read_bytes(data, position, key_size, stop, "key")
+    value_size, position = read_varint(data, position)
+    value, position = _read_bytes(data, position, value_size, stop, "value")
+    count_position = position
+    header_count, position = read_varint(data, position)
+    headers: tuple[Header, ...] = ()
+    if header_count:
+        if header_count < 0 or header_count > stop - position:
+            raise DamageError(
+                "header count",
+                f"it claims {header_count} headers",
+                position=count_position,
+                expected=f"0 to {max(0, stop - position)}",
+                found=header_count,
+            )
+        headers, position = _read_headers(data, position, header_count, stop)
+    if position != stop:
+        raise DamageError(
+            "record size", "its fields do not fill its size", position=start, expected=size, found=position - body
+        )
+    sequence = increment_sequence(header.base_sequence, offset_delta) if header.base_sequence >= 0 else -1
+    timestamp = appended if appended is not None else to_int64(header.base_timestamp + timestamp_delta)
+    return Record(
+        to_int64(header.base_offset + offset_delta),
+        timestamp,
+        key,
+        value,
+        headers,
+        sequence,
+        attributes,
+        -1 if key is None else key_size,
+        -1 if value is None else value_size,
+        stop - start,
+    ), stop
+
+
+def _read_bytes(data: Bytes, position: int, size: int, stop: int, name: str) -> tuple[bytes | None, int]:
+    """Read ``size`` bytes; any negative size is null, as in ``Utils.readBytes``."""
+    if size < 0:
+        return None, position
+    after = position + size
+    if after > stop:
+        raise DamageError(
+            f"{name} size",
+            f"its {name} does not fit",
+            position=position,
+            expected=f"at most {max(0, stop - position)} bytes",
+            found=size,
+        )
+    return bytes(data[position:after]), after
+
+
+def _read_headers(data: Bytes, position: int, count: int, stop: int) -> tuple[tuple[Header, ...], int]:
+    headers = []
+    for _ in range(count):
+        size, after = read_varint(data, position)
+        if size < 0:
+            raise DamageError(
+                "header key size", "a header's key is null", position=position, expected="0 or more", found=size
+            )
+        key, position = _read_bytes(data, after, size, stop, "header key")
+        size, position = read_varint(data, position)
+        value, position = _read_bytes(data, position, size, stop, "header value")
+        headers.append(Header(key or b"", value))
+    return tuple(headers), position
+
+
+def write_record(
+    *,
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[tuple[bytes, bytes | None]] = (),
+    attributes: int = 0,
+) -> bytes:
+    """Return the bytes of one record, its size in front."""
+    headers = tuple(headers)
+    body = bytearray([attributes])
+    body += write_varint(timestamp_delta) + write_varint(offset_delta)
+    body += _sized(key) + _sized(value) + write_varint(len(headers))
+    for name, content in headers:
+        body += _sized(name) + _sized(content)
+    return write_varint(len(body)) + bytes(body)
+
+
+def _sized(data: bytes | None) -> bytes:
+    return write_varint(-1) if data is None else write_varint(len(data)) + data
+
+
+def write_batch(header: BatchHeader, records: bytes) -> bytes:
+    """Return a batch of ``header`` and of ``records`` (already written, and compressed as its attributes say).
+
+    The length and the crc of ``header`` are replaced by those that fit.
+    """
+    sized = header._replace(length=HEADER.size - 12 + len(records), crc=0)
+    covered = HEADER.write(sized)[CRC_COVERS_FROM:] + records
+    return HEADER.write(sized._replace(crc=crc32c(covered)))[:CRC_COVERS_FROM] + covered

@@ -1,0 +1,57 @@
+"""Control records (KIP-98): markers that the broker writes into a log.
+
+The key of each is a version and a type; the value depends on the type. Source: ``ControlRecordType`` and
+``EndTransactionMarker`` of ``org.apache.kafka.common.record``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.wire import Int16, Int32, Layout
+
+ABORT: Final = 0
+COMMIT: Final = 1
+MARKERS: Final = {ABORT: "ABORT", COMMIT: "COMMIT"}
+
+
+class ControlKey(NamedTuple):
+    """The key of a control record."""
+
+    version: Int16
+    type: Int16
+
+
+class EndTxnMarker(NamedTuple):
+    """The value of an ABORT or COMMIT marker."""
+
+    version: Int16
+    coordinator_epoch: Int32
+
+
+KEY: Final = Layout(ControlKey)
+MARKER: Final = Layout(EndTxnMarker)
+
+
+def read_key(key: bytes | None) -> ControlKey:
+    """Return version and type. Raises DamageError when the key is null or shorter than 4 bytes."""
+    if key is None:
+        raise DamageError("control key", "a control record has no key", expected=f"{KEY.size} bytes", found="null")
+    if len(key) < KEY.size:
+        raise DamageError(
+            "control key", "the key of a control record is too short", expected=f"{KEY.size} bytes", found=len(key)
+        )
+    return KEY.read(key)
+
+
+def read_marker(value: bytes | None) -> EndTxnMarker:
+    """Return the value of an ABORT or COMMIT marker. Raises DamageError when it is null or too short."""
+    if value is None or len(value) < MARKER.size:
+        raise DamageError(
+            "control value",
+            "the value of a transaction marker is too short",
+            expected=f"{MARKER.size} bytes",
+            found="null" if value is None else len(value),
+        )
+    return MARKER.read(value)

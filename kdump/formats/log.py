@@ -1,0 +1,60 @@
+"""A segment (``.log``): batches one after the other, each behind the 12-byte log overhead.
+
+Source: ``org.apache.kafka.common.record.FileLogInputStream`` and ``Records``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.formats import batch, message
+from kdump.wire import Int32, Int64, Layout
+
+if TYPE_CHECKING:
+    from kdump.pieces import RecordBatch
+
+
+class LogOverhead(NamedTuple):
+    """What each entry of a log begins with, whatever its magic."""
+
+    offset: Int64
+    size: Int32
+    """Bytes behind this field."""
+
+
+OVERHEAD: Final = Layout(LogOverhead)
+MAGIC_POSITION: Final = 16
+"""The magic stands at the same place in every version."""
+UP_TO_MAGIC: Final = 17
+SMALLEST: Final = message.SMALLEST[0]
+
+
+def check_size(size: int) -> None:
+    """Raise DamageError when no message of any magic can have this size field."""
+    if size < SMALLEST:
+        raise DamageError(
+            "record size",
+            f"a record size of {size} is smaller than the smallest record",
+            position=OVERHEAD.offsets["size"],
+            expected=f"{SMALLEST} or more",
+            found=size,
+        )
+
+
+def needs(overhead: LogOverhead, magic: int) -> int:
+    """Return how many bytes from its start on :func:`read` wants of the batch: magic 2 always has its full header."""
+    size = OVERHEAD.size + overhead.size
+    return max(size, batch.HEADER.size) if magic >= batch.MAGIC else size
+
+
+def read(data: memoryview, overhead: LogOverhead, magic: int, position: int) -> RecordBatch:
+    """Return the batch that ``data`` begins with; ``position`` is where it stands in the file.
+
+    As in Kafka a magic above 2 reads as 2 and one below 0 as a message whose fields then fail. Raises DamageError when
+    the file ends inside the header of magic 2.
+    """
+    size = OVERHEAD.size + overhead.size
+    if magic >= batch.MAGIC:
+        return batch.Batch(data, position, size)
+    return message.Message(data[OVERHEAD.size : size], overhead.offset, position)

@@ -1,0 +1,327 @@
+"""Magic 0 and 1: one message per entry, and wrapper messages that hold a compressed set of them.
+
+Magic 0: Kafka 0.8. Magic 1 (KIP-32, Kafka 0.10) adds the timestamp and its type, and relative inner offsets (KIP-31).
+Source: ``org.apache.kafka.common.record.LegacyRecord`` and ``AbstractLegacyRecordBatch``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump import codecs
+from kdump.crc import crc32
+from kdump.errors import DamageError
+from kdump.pieces import CREATE_TIME, LOG_APPEND_TIME, Record, RecordBatch
+from kdump.wire import Int8, Int64, Layout, UInt32, to_int64
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OVERHEAD: Final = 12
+"""Bytes of the log overhead (offset, size) in front of each message, on disk and inside a wrapper."""
+SMALLEST: Final = (14, 22)
+"""Bytes of a message with null key and value, by magic: less cannot hold its fields."""
+TIMESTAMP_TYPE_FLAG: Final = 0x08
+
+
+class MessageHeader0(NamedTuple):
+    """What stands in front of key and value in magic 0. The crc (CRC-32) covers everything behind it."""
+
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+
+
+class MessageHeader1(NamedTuple):
+    """The same in magic 1."""
+
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+    timestamp: Int64
+
+
+HEADER0: Final = Layout(MessageHeader0)
+HEADER1: Final = Layout(MessageHeader1)
+_ATTRIBUTES: Final = HEADER0.offsets["attributes"]
+_MAGIC: Final = HEADER0.offsets["magic"]
+
+
+class Message(RecordBatch):
+    """One entry of magic 0 or 1: a message, or a wrapper around a compressed set of messages.
+
+    As in Kafka, an entry is a batch and, when it is not compressed, the one record of that batch. Fields are read when
+    they are asked for, and raise DamageError when the message is too short for them: the original prints what stands
+    in front of a bad field. Inner messages of a magic 1 wrapper take their timestamp type, and under LogAppendTime
+    their timestamp, from it.
+    """
+
+    __slots__ = ("_data", "_magic", "_offset", "_wrapper")
+
+    def __init__(self, data: memoryview, offset: int, position: int, wrapper: Message | None = None) -> None:
+        """``data`` holds the message without its log overhead; ``position`` is that of the entry in the file."""
+        self.position = position
+        self.size = OVERHEAD + len(data)
+        self._data = data
+        self._offset = offset
+        self._wrapper = wrapper
+        self._magic = HEADER0.read(data).magic
+
+    def _int(self, position: int, size: int, field: str) -> int:
+        if position + size > len(self._data):
+            raise DamageError(
+                "message size",
+                f"the message ends before its {field}",
+                position=OVERHEAD + position,
+                expected=f"{size} bytes",
+                found=max(0, len(self._data) - position),
+            )
+        return int.from_bytes(self._data[position : position + size], "big", signed=True)
+
+    @property
+    def magic(self) -> int:
+        return self._magic
+
+    @property
+    def offset(self) -> int:
+        """The offset as stored, or made absolute for an inner message of magic 1."""
+        return self._offset
+
+    @property
+    def base_offset(self) -> int:
+        return self._offset if self.codec == codecs.NONE else next(self.messages()).offset
+
+    @property
+    def last_offset(self) -> int:
+        return self._offset
+
+    @property
+    def count(self) -> None:
+        return None
+
+    @property
+    def crc(self) -> int:
+        return HEADER0.read(self._data).crc
+
+    @property
+    def crc_valid(self) -> bool:
+        return len(self._data) >= SMALLEST[0] and self.crc == crc32(self._data[_MAGIC:])
+
+    @property
+    def attributes(self) -> int:
+        return HEADER0.read(self._data).attributes
+
+    @property
+    def timestamp_type(self) -> int | None:
+        if self._magic == 0:
+            return None
+        if self._magic != 1:
+            raise DamageError(
+                "magic", f"magic {self._magic} is none of Kafka's", position=16, expected="0, 1 or 2", found=self._magic
+            )
+        if self._wrapper is not None:
+            return self._wrapper.timestamp_type
+        return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_FLAG else CREATE_TIME
+
+    @property
+    def timestamp(self) -> int:
+        """The timestamp in ms; -1 in magic 0."""
+        if self._magic == 0:
+            return -1
+        if self._magic == 1 and self._wrapper is not None and self._wrapper.timestamp_type == LOG_APPEND_TIME:
+            return self._wrapper.timestamp
+        return self._int(HEADER1.offsets["timestamp"], 8, "timestamp")
+
+    @property
+    def max_timestamp(self) -> int:
+        return self.timestamp
+
+    @property
+    def partition_leader_epoch(self) -> None:
+        return None
+
+    @property
+    def producer_id(self) -> None:
+        return None
+
+    @property
+    def producer_epoch(self) -> None:
+        return None
+
+    @property
+    def base_sequence(self) -> None:
+        return None
+
+    @property
+    def last_sequence(self) -> None:
+        return None
+
+    @property
+    def is_transactional(self) -> bool:
+        return False
+
+    @property
+    def is_control(self) -> bool:
+        return False
+
+    @property
+    def delete_horizon_ms(self) -> None:
+        return None
+
+    @property
+    def raw(self) -> memoryview:
+        return memoryview(write_entry(self._offset, bytes(self._data)))
+
+    @property
+    def _attributes_position(self) -> int:
+        return OVERHEAD + _ATTRIBUTES
+
+    @property
+    def _key_position(self) -> int:
+        return HEADER0.size if self._magic == 0 else HEADER1.size
+
+    @property
+    def key_size(self) -> int:
+        """The key's size in bytes as stored; below 0 for null."""
+        return self._int(self._key_position, 4, "key size")
+
+    @property
+    def value_size(self) -> int:
+        """The value's size in bytes as stored; below 0 for null."""
+        return self._int(self._key_position + 4 + max(0, self.key_size), 4, "value size")
+
+    @property
+    def key(self) -> bytes | None:
+        return self._sized(self._key_position, self.key_size, "key")
+
+    @property
+    def value(self) -> bytes | None:
+        return self._sized(self._key_position + 4 + max(0, self.key_size), self.value_size, "value")
+
+    def _sized(self, position: int, size: int, name: str) -> bytes | None:
+        if size < 0:
+            return None
+        start = position + 4
+        if start + size > len(self._data):
+            raise DamageError(
+                f"{name} size",
+                f"the {name} does not fit into the message",
+                position=OVERHEAD + position,
+                expected=f"at most {max(0, len(self._data) - start)} bytes",
+                found=size,
+            )
+        return bytes(self._data[start : start + size])
+
+    def record(self) -> Record:
+        """Return the message as a record. Raises DamageError when its fields do not fit into it."""
+        smallest = SMALLEST[min(max(self._magic, 0), 1)]
+        if len(self._data) < smallest:
+            raise DamageError(
+                "message size",
+                f"a message of magic {self._magic} is too short for its own header",
+                position=8,
+                expected=f"{smallest} bytes or more",
+                found=len(self._data),
+            )
+        return Record(
+            self._offset,
+            self.timestamp,
+            self.key,
+            self.value,
+            (),
+            None,
+            self.attributes & 0xFF,
+            self.key_size,
+            self.value_size,
+            self.size,
+            self.crc,
+            self.crc_valid,
+        )
+
+    def records(self, limit: int = codecs.DEFAULT_LIMIT) -> Iterator[Record]:
+        for message in self.messages(limit):
+            yield message.record()
+
+    def messages(self, limit: int = codecs.DEFAULT_LIMIT) -> Iterator[Message]:
+        """Yield this message, or the inner ones if it is a wrapper. Raises DamageError as Kafka's reader throws."""
+        codec = self.codec
+        if codec == codecs.NONE:
+            yield self
+            return
+        if self._magic not in (0, 1):
+            raise DamageError("magic", f"a wrapper of magic {self._magic}", position=16, expected="0 or 1")
+        if codec == codecs.ZSTD:
+            raise DamageError("codec", f"zstd in magic {self._magic}", position=self._attributes_position, found=codec)
+        value = self.value
+        if value is None:
+            raise DamageError("value size", "a compressed message set without a value", position=OVERHEAD)
+        inner = list(self._unpack(memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))))
+        if not inner:
+            raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD)
+        base = self._inner_base(inner[-1]._offset)
+        for message in inner:
+            message._offset = to_int64(message._offset + base)
+            if message.codec != codecs.NONE:
+                raise DamageError("codec", "a message inside a wrapper is compressed again", position=OVERHEAD)
+            yield message
+
+    def _inner_base(self, last_inner: int) -> int:
+        """Return what to add to inner offsets: magic 1 stores them relative (KIP-31), magic 0 absolute.
+
+        A wrapper offset of 0 comes from producers that left it to the broker: then inner offsets count from 0.
+        """
+        if self._magic == 0 or self._offset == 0:
+            return 0
+        if self._offset < last_inner:
+            raise DamageError(
+                "wrapper offset",
+                "the wrapper's offset is below that of its last inner message",
+                expected=f"{last_inner} or more",
+                found=self._offset,
+            )
+        return self._offset - last_inner
+
+    def _unpack(self, data: memoryview) -> Iterator[Message]:
+        """Yield the complete messages of an unpacked set; a cut-off last one ends it, as in Kafka."""
+        position = 0
+        while position + OVERHEAD <= len(data):
+            offset = int.from_bytes(data[position : position + 8], "big", signed=True)
+            size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+            if size < SMALLEST[0]:
+                raise DamageError(
+                    "message size",
+                    "an inner message is smaller than the smallest message",
+                    position=position + 8,
+                    expected=f"{SMALLEST[0]} or more",
+                    found=size,
+                )
+            end = position + OVERHEAD + size
+            if end > len(data):
+                return
+            yield Message(data[position + OVERHEAD : end], offset, self.position, self)
+            position = end
+
+
+def write_message(
+    magic: int,
+    *,
+    key: bytes | None,
+    value: bytes | None,
+    timestamp: int = -1,
+    attributes: int = 0,
+) -> bytes:
+    """Return the bytes of a message of magic 0 or 1, without its log overhead, with the right crc."""
+    covered = magic.to_bytes(1, "big") + attributes.to_bytes(1, "big")
+    if magic == 1:
+        covered += timestamp.to_bytes(8, "big", signed=True)
+    covered += _sized(key) + _sized(value)
+    return crc32(covered).to_bytes(4, "big") + covered
+
+
+def _sized(data: bytes | None) -> bytes:
+    return b"\xff\xff\xff\xff" if data is None else len(data).to_bytes(4, "big") + data
+
+
+def write_entry(offset: int, message: bytes) -> bytes:
+    """Return ``message`` behind its log overhead."""
+    return offset.to_bytes(8, "big", signed=True) + len(message).to_bytes(4, "big") + message

@@ -1,0 +1,61 @@
+"""Output lines as data: the line as a release writes it, with named fields.
+
+``"| offset: {offset} isControl: {is_control:bool}"`` is parsed once into literals and fields. The word behind the
+colon is the field's type, which says how Java writes it: ``bool`` (true, false), ``optional`` (OptionalLong), ``long``
+(the number, or null when there is none; this is also what stands without a type).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from string import Formatter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Field(NamedTuple):
+    """One field of a line: its name, and the type that says how to write it."""
+
+    name: str
+    type: str
+
+
+class Line(NamedTuple):
+    """A parsed line: literals and fields in the order of the output."""
+
+    parts: tuple[str | Field, ...]
+
+    def render(self, value: Callable[[str], object]) -> str:
+        """Return the text, each field's value asked for by name, in order."""
+        return "".join(part if isinstance(part, str) else WRITE[part.type](value(part.name)) for part in self.parts)
+
+
+def _long(value: object) -> str:
+    return "null" if value is None else str(value)
+
+
+def _bool(value: object) -> str:
+    return "true" if value else "false"
+
+
+def _optional(value: object) -> str:
+    return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
+
+
+WRITE: Final[dict[str, Callable[[object], str]]] = {"": _long, "long": _long, "bool": _bool, "optional": _optional}
+
+
+@cache
+def line(text: str) -> Line:
+    """Parse ``text``. Raises ValueError for a type that is none of those above."""
+    parts: list[str | Field] = []
+    for literal, name, kind, _ in Formatter().parse(text):
+        if literal:
+            parts.append(literal)
+        if name is not None:
+            if kind not in WRITE:
+                raise ValueError(f"{text!r}: no such type of a field: {kind}")
+            parts.append(Field(name, kind or ""))
+    return Line(tuple(parts))

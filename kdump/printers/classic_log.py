@@ -1,0 +1,160 @@
+"""The lines of a segment in a dialect: batches, records, what is left at the end."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+
+from kdump.errors import DamageError
+from kdump.formats import control
+from kdump.formats.message import Message
+from kdump.lines import line
+from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
+from kdump.segment import LocalFile, walk
+from kdump.text import java_utf8
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.printers.classic import Classic
+    from kdump.printers.classic_decoders import Decoders
+
+    Field: TypeAlias = Callable[[str], object]
+
+
+def dump(run: Classic, path: str, decoders: Decoders) -> None:
+    """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
+    from kdump.printers.classic import INT_MAX
+
+    options = run.options
+    deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
+    with LocalFile(path) as source:
+        printer = LogPrinter(run, path, decoders)
+        for piece in walk(source, end=min(options.max_bytes, source.size)):
+            if isinstance(piece, RecordBatch):
+                printer.batch(piece, deep=deep)
+            elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
+                name = posixpath.basename(path)
+                run.print(run.dialect.trailing_bytes.format(count=piece.size, name=name))
+            elif isinstance(piece, Damage):
+                raise DamageError(
+                    piece.kind,
+                    f"{path}: {piece.reason}",
+                    position=piece.at,
+                    expected=piece.expected,
+                    found=piece.found,
+                )
+
+
+class LogPrinter:
+    """Prints the batches of one segment and remembers the last offset."""
+
+    def __init__(self, run: Classic, path: str, decoders: Decoders) -> None:
+        dialect = run.dialect
+        self.run = run
+        self.path = path
+        self.decoders = decoders
+        self.out: BinaryIO = run.out
+        self.last_offset = -1
+        self.armed = dialect.gaps_before_first
+        self.batch_line = [line(text) for text in dialect.batch]
+        self.legacy_batch_line = [line(text) for text in dialect.legacy_batch]
+        self.record_line = [line(text) for text in dialect.record]
+        self.legacy_record_line = [line(text) for text in dialect.legacy_record]
+
+    def batch(self, batch: RecordBatch, *, deep: bool) -> None:
+        """Print a batch, and its records when ``deep``."""
+        value = self.fields(batch)
+        legacy = isinstance(batch, Message)
+        try:
+            if not deep or self.run.dialect.batches_beside_records:
+                for part in self.legacy_batch_line if legacy else self.batch_line:
+                    self.out.write(part.render(value).encode())
+                self.out.write(b"\n")
+            if deep:
+                for entry in batch.messages() if isinstance(batch, Message) else batch.records():
+                    self.record(batch, entry)
+        except DamageError as damage:
+            told = damage.at(batch.position)
+            told.reason = f"{self.path}: batch at {batch.position}: {damage.reason}"
+            raise told from damage
+
+    def record(self, batch: RecordBatch, entry: Record | Message) -> None:
+        """Print one record."""
+        options = self.run.options
+        offset = entry.offset
+        if (self.last_offset != -1 or self.armed) and offset != self.last_offset + 1:
+            self.gap(self.last_offset, offset)
+        self.last_offset = offset
+        write = self.out.write
+        prefix = b"| "
+        if not options.skip_record_metadata:
+            value = self.record_fields(batch, entry)
+            for part in self.legacy_record_line if isinstance(entry, Message) else self.record_line:
+                write(part.render(value).encode())
+            prefix = b" "
+            if batch.is_control:
+                write(control_text(entry).encode())
+        if options.print_data_log and not batch.is_control:
+            for text in self.content(entry, prefix):
+                write(text)
+        write(b"\n")
+
+    def content(self, entry: Record | Message, prefix: bytes) -> Iterator[bytes]:
+        """Yield the texts of key and value."""
+        options, dialect = self.run.options, self.run.dialect
+        if dialect.key_needs_value and entry.value_size < 0:
+            return
+        key = entry.key if entry.key_size >= 0 else None
+        if key is not None:
+            yield prefix + b"key: " + self.decoders.key(key)
+        value = entry.value if entry.value_size >= 0 else None
+        if value is not None:
+            bare = key is None and options.skip_record_metadata
+            yield (dialect.bare_payload.encode() if bare else b" ") + b"payload: " + self.decoders.value(value)
+
+    def gap(self, last: int, current: int) -> None:
+        from kdump.printers.classic import absolute
+
+        self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
+
+    def fields(self, batch: RecordBatch) -> Field:
+        """Return what gives the fields of a batch line by name."""
+
+        def value(name: str) -> object:
+            if name == "codec":
+                return self.run.dialect.codecs[batch.codec]
+            if name == "timestamp_type":
+                return TIMESTAMP_TYPES[batch.timestamp_type]
+            if name == "is_valid":
+                return batch.crc_valid
+            return getattr(batch, name)
+
+        return value
+
+    def record_fields(self, batch: RecordBatch, entry: Record | Message) -> Field:
+        """Return what gives the fields of a record line by name: the record's own, else those of its batch."""
+        of_batch = self.fields(batch)
+
+        def value(name: str) -> object:
+            if name == "header_keys":
+                return ",".join(java_utf8(header.key) for header in entry.headers) if isinstance(entry, Record) else ""
+            if name == "is_valid":
+                return entry.crc_valid is not False
+            if name in RECORD_FIELDS:
+                return getattr(entry, name)
+            return of_batch(name)
+
+        return value
+
+
+RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "sequence", "crc"})
+
+
+def control_text(entry: Record | Message) -> str:
+    """Return what a control record says."""
+    key = control.read_key(entry.key)
+    if key.type in control.MARKERS:
+        marker = control.read_marker(entry.value)
+        return f" endTxnMarker: {control.MARKERS[key.type]} coordinatorEpoch: {marker.coordinator_epoch}"
+    return f" controlType: UNKNOWN({key.type})"

@@ -1,0 +1,182 @@
+"""A file to its pieces: the one border at which damage becomes a Damage piece.
+
+Files are read in blocks and never mapped: a segment that shrinks while it is read must not end in SIGBUS, and a
+10 GiB segment needs what a 10 MiB one needs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kdump import codecs
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import batch, log, message
+from kdump.pieces import Damage, Padding, Piece, RecordBatch, Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+BLOCK: Final = 1 << 20
+"""Bytes read at a time."""
+
+
+class Source(Protocol):
+    """Something with a name and a size in bytes that can be read at any position."""
+
+    name: str
+    size: int
+
+    def read(self, position: int, size: int) -> bytes:
+        """Return up to ``size`` bytes from ``position`` on: fewer only at the end."""
+
+
+class LocalFile:
+    """A file of this machine, opened read-only. Raises UnreadableError when it cannot be."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self.size = os.fstat(self._fd).st_size
+        except OSError as reason:
+            raise UnreadableError(self.name, reason.strerror or str(reason)) from reason
+
+    def __enter__(self) -> LocalFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def read(self, position: int, size: int) -> bytes:
+        try:
+            data = os.pread(self._fd, size, position)
+            while 0 < len(data) < size:  # one read returns at most 2 GiB, and less when a signal comes
+                more = os.pread(self._fd, size - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as reason:
+            raise UnreadableError(self.name, f"byte {position}: {reason.strerror or reason}") from reason
+        return data
+
+
+class Window:
+    """The part of a source that is in memory. Views stay good: a new block never replaces the bytes of an old one."""
+
+    def __init__(self, source: Source, end: int) -> None:
+        self._source = source
+        self._end = end
+        self._start = 0
+        self._block = memoryview(b"")
+
+    def view(self, position: int, size: int) -> memoryview:
+        """Return the bytes from ``position`` on, ``size`` of them or fewer at the end."""
+        at = position - self._start
+        if at < 0 or at + size > len(self._block):
+            wanted = min(max(size, BLOCK), self._end - position)
+            self._block = memoryview(self._source.read(position, max(0, wanted)))
+            self._start, at = position, 0
+        return self._block[at : at + size]
+
+
+def walk(source: Source, start: int = 0, end: int | None = None) -> Iterator[Piece]:
+    """Yield what Kafka's own reader finds: batches, then Trailing bytes or the Damage that stops it.
+
+    It believes every length, checks no crc and takes any magic: this is what ``DumpLogSegments`` sees. ``end`` cuts
+    the file there (in bytes). The sizes of the pieces sum to what was asked for.
+    """
+    end = source.size if end is None else min(end, source.size)
+    window = Window(source, end)
+    position = start
+    while position < end - log.UP_TO_MAGIC:
+        head = window.view(position, log.UP_TO_MAGIC)
+        if len(head) < log.UP_TO_MAGIC:  # the file has shrunk since its size was taken
+            break
+        overhead = log.OVERHEAD.read(head)
+        try:
+            log.check_size(overhead.size)
+            if position > end - log.OVERHEAD.size - overhead.size:
+                break
+            magic = head[log.MAGIC_POSITION] - (head[log.MAGIC_POSITION] & 0x80) * 2
+            piece = log.read(window.view(position, log.needs(overhead, magic)), overhead, magic, position)
+        except DamageError as damage:
+            yield as_piece(damage, position, end - position)
+            return
+        yield piece
+        position = piece.end
+    if position < end:
+        yield Trailing(position, end - position)
+
+
+def as_piece(damage: DamageError, position: int, size: int) -> Damage:
+    """Return the piece for ``damage``, whose own position counts from ``position``."""
+    return Damage(position, size, damage.kind, damage.reason, position + damage.position, damage.expected, damage.found)
+
+
+def read(source: Source, start: int = 0, end: int | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a segment, each batch checked: magic, structure of its header, codec and crc.
+
+    Damage reaches to the end of the file; zeros at the end are Padding.
+    """
+    end = source.size if end is None else min(end, source.size)
+    for piece in walk(source, start, end):
+        if isinstance(piece, RecordBatch):
+            try:
+                check(piece)
+            except DamageError as damage:
+                yield as_piece(damage, piece.position, end - piece.position)
+                return
+            yield piece
+        elif not isinstance(piece, Padding) and is_zero(source, piece.position, end):
+            yield Padding(piece.position, piece.size)
+        else:
+            yield piece
+
+
+def check(piece: RecordBatch) -> None:
+    """Raise DamageError when the batch cannot be trusted: the broker's checks, and the magic that no crc covers."""
+    if not 0 <= piece.magic <= batch.MAGIC:
+        raise DamageError(
+            "magic",
+            f"magic {piece.magic} is none of Kafka's",
+            position=log.MAGIC_POSITION,
+            expected="0, 1 or 2",
+            found=piece.magic,
+        )
+    smallest = batch.HEADER.size if piece.magic == batch.MAGIC else log.OVERHEAD.size + message.SMALLEST[piece.magic]
+    if piece.size < smallest:
+        raise DamageError(
+            "batch size",
+            f"a batch of magic {piece.magic} is too short for its own header",
+            position=log.OVERHEAD.offsets["size"],
+            expected=f"{smallest} bytes or more",
+            found=piece.size,
+        )
+    if not piece.crc_valid:
+        raise DamageError("crc", "the checksum is wrong", position=crc_position(piece.magic), found=piece.crc)
+    if piece.codec == codecs.ZSTD and piece.magic < batch.MAGIC:
+        raise DamageError("codec", f"zstd in magic {piece.magic}", found=piece.codec)
+
+
+def crc_position(magic: int) -> int:
+    """Return where the crc stands in a batch of this magic, in bytes."""
+    return batch.HEADER.offsets["crc"] if magic >= batch.MAGIC else log.OVERHEAD.size
+
+
+def is_zero(source: Source, position: int, end: int) -> bool:
+    """Tell whether all bytes from ``position`` to ``end`` are zero (and there are any)."""
+    if position >= end:
+        return False
+    while position < end:
+        block = source.read(position, min(BLOCK, end - position))
+        if not block or block.count(0) != len(block):
+            return False
+        position += len(block)
+    return True
