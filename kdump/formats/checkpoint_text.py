@@ -1,0 +1,92 @@
+"""The frame of Kafka's small text files: a version line, a line with the number of entries, an entry per line.
+
+Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last needs no end.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+
+from kdump.errors import DamageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.wire import Bytes
+
+E = TypeVar("E")
+
+VERSION = 0
+LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|$)")
+INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+class Line(NamedTuple):
+    """One line without its end, and the byte offset at which it begins."""
+
+    text: str
+    position: int
+
+
+def lines(data: Bytes) -> Iterator[Line]:
+    """Yield the lines of a UTF-8 text. Raises DamageError where the bytes are not UTF-8."""
+    whole = bytes(data)
+    position = 0
+    while position < len(whole):
+        found = LINE.match(whole, position)
+        if found is None:  # the expression matches the empty string too
+            return
+        try:
+            yield Line(found[1].decode(), position)
+        except UnicodeDecodeError as fault:
+            raise DamageError("text", "a line is not UTF-8", position=position + fault.start) from None
+        position = found.end()
+
+
+def malformed(line: Line, expected: str) -> NoReturn:
+    """Raise the DamageError of a line that is not what it should be."""
+    raise DamageError("line", "a line is malformed", position=line.position, expected=expected, found=repr(line.text))
+
+
+def integer(text: str, line: Line, expected: str, bits: int = 32) -> int:
+    """Return the number that ``text``, a part of ``line``, spells as Java reads it; refuse it beyond ``bits``."""
+    if not INTEGER.fullmatch(text):
+        malformed(line, expected)
+    value = int(text)
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        malformed(line, expected)
+    return value
+
+
+def read(data: Bytes, parse: Callable[[Line], E]) -> tuple[E, ...]:
+    """Return the entries. As for a broker, a file that ends before its number of entries has none.
+
+    Raises DamageError with the line's position: unknown version, malformed line, another number of entries.
+    """
+    rest = lines(data)
+    first = next(rest, None)
+    if first is None:
+        return ()
+    if integer(first.text, first, "the version 0") != VERSION:
+        raise DamageError("version", "a checkpoint has an unknown version", expected=VERSION, found=first.text)
+    second = next(rest, None)
+    if second is None:
+        return ()
+    announced = integer(second.text, second, "the number of entries")
+    entries = tuple(parse(line) for line in rest)
+    if len(entries) != announced:
+        raise DamageError(
+            "count",
+            "a checkpoint holds another number of entries than it announces",
+            position=second.position,
+            expected=announced,
+            found=len(entries),
+        )
+    return entries
+
+
+def encode(entries: Iterable[str]) -> bytes:
+    """Return the bytes of a file with these entry lines."""
+    texts = list(entries)
+    return "".join(f"{line}\n" for line in [str(VERSION), str(len(texts)), *texts]).encode()

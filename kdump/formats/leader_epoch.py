@@ -1,0 +1,44 @@
+"""``leader-epoch-checkpoint``: at which offset each leader epoch of a partition began.
+
+Source: KIP-101 and Kafka's class LeaderEpochCheckpointFile (0.11).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.formats import checkpoint_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.wire import Bytes
+
+SHAPE = "leader epoch and start offset"
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch, and the first offset written in it."""
+
+    epoch: int
+    start_offset: int
+
+
+def read(data: Bytes) -> tuple[EpochEntry, ...]:
+    """Return the entries in the file's order. Raises DamageError."""
+    return checkpoint_text.read(data, _parse)
+
+
+def encode(entries: Iterable[EpochEntry]) -> bytes:
+    """Return the bytes of a checkpoint."""
+    return checkpoint_text.encode(f"{entry.epoch} {entry.start_offset}" for entry in entries)
+
+
+def _parse(line: checkpoint_text.Line) -> EpochEntry:
+    parts = re.split(r"\s+", line.text.rstrip())
+    if len(parts) != 2:
+        checkpoint_text.malformed(line, SHAPE)
+    return EpochEntry(
+        checkpoint_text.integer(parts[0], line, SHAPE), checkpoint_text.integer(parts[1], line, SHAPE, 64)
+    )

@@ -1,0 +1,130 @@
+"""``meta.properties``: which broker and cluster a log directory belongs to.
+
+Source: Kafka's class PropertiesUtils (0.9; directory ids since KIP-858, 3.7). The syntax is that of Java's
+``Properties.load`` and ``store``: ``#`` or ``!`` begins a comment, ``=``, ``:`` or blanks end a key, a backslash
+escapes a character or, at a line's end, joins the next line to it; bytes are ISO 8859-1.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.errors import DamageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.wire import Bytes
+
+BLANKS = " \t\f"
+LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
+ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+WRITTEN = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {mark: "\\" + mark for mark in "\\=:#!"}
+
+
+class MetaProperties(NamedTuple):
+    """Keys and values in the file's order, and the comment lines, each with its mark."""
+
+    values: Mapping[str, str]
+    comments: tuple[str, ...] = ()
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's id (0.10.1 and later)."""
+        return self.values.get("cluster.id")
+
+    @property
+    def broker_id(self) -> str | None:
+        """The broker's id: ``node.id`` in KRaft clusters, ``broker.id`` before."""
+        return self.values.get("node.id", self.values.get("broker.id"))
+
+    @property
+    def directory_id(self) -> str | None:
+        """The log directory's id (3.7 and later)."""
+        return self.values.get("directory.id")
+
+
+def read(data: Bytes) -> MetaProperties:
+    """Return the properties; the last of equal keys counts. Raises DamageError at a malformed ``\\uXXXX``."""
+    values: dict[str, str] = {}
+    comments: list[str] = []
+    for text, position in _logical_lines(bytes(data).decode("latin-1")):
+        if text[0] in "#!":
+            comments.append(text)
+        else:
+            key, value = _split(text)
+            values[_unescape(key, position)] = _unescape(value, position)
+    return MetaProperties(values, tuple(comments))
+
+
+def encode(properties: MetaProperties) -> bytes:
+    """Return the bytes of the file: comments, then a line for each key."""
+    lines = [*properties.comments]
+    for key, value in properties.values.items():
+        told = _escape(value)
+        lead = len(told) - len(told.lstrip(" "))
+        lines.append(_escape(key).replace(" ", "\\ ") + "=" + ("\\ " if lead else "") + told[1 if lead else 0 :])
+    return "".join(f"{line}\n" for line in lines).encode("latin-1")
+
+
+def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the lines that hold something, without leading blanks and with continuations joined, and their start."""
+    joined, start = "", 0
+    for natural in LINE.finditer(text):
+        line = (natural[1] or natural[2] or "").lstrip(BLANKS)
+        if not joined:
+            start = natural.start()
+            if not line:
+                continue
+            if line[0] in "#!":
+                yield line, start
+                continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            joined += line[:-1]
+            continue
+        if joined + line:
+            yield joined + line, start
+        joined = ""
+    if joined:
+        yield joined, start
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Split a line at the first separator that no backslash escapes."""
+    at = 0
+    while at < len(line) and line[at] not in "=:" + BLANKS:
+        at += 2 if line[at] == "\\" else 1
+    key, rest = line[:at], line[at:].lstrip(BLANKS)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(BLANKS)
+    return key, rest
+
+
+def _unescape(text: str, position: int) -> str:
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        mark = text[at]
+        if mark != "\\" or at + 1 == len(text):
+            out.append(mark)
+            at += 1
+        elif text[at + 1] == "u":
+            digits = text[at + 2 : at + 6]
+            if len(digits) < 4 or set(digits) - set("0123456789abcdefABCDEF"):
+                raise DamageError(
+                    "escape", "a line has a malformed \\uXXXX", position=position, expected="4 hex digits", found=digits
+                )
+            out.append(chr(int(digits, 16)))
+            at += 6
+        else:
+            out.append(ESCAPES.get(text[at + 1], text[at + 1]))
+            at += 2
+    return "".join(out)
+
+
+def _escape(text: str) -> str:
+    return "".join(
+        WRITTEN[mark] if mark in WRITTEN else mark if " " <= mark <= "~" else f"\\u{ord(mark):04X}" for mark in text
+    )

@@ -1,0 +1,49 @@
+"""``.index``: where in the log some offsets stand.
+
+Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. Up to 1.0 an entry names
+the first offset of the append at its position, from 2.0 the last offset of the append, from 3.9 of the batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.formats.sparse_index import SparseIndex
+from kdump.wire import Int32, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class StoredOffset(NamedTuple):
+    """An entry as stored: the offset counted from the file's base offset, the position in bytes."""
+
+    relative_offset: Int32
+    position: Int32
+
+
+class OffsetPosition(NamedTuple):
+    """An offset, and the position in bytes of a batch in the log."""
+
+    offset: int
+    position: int
+
+
+class OffsetIndex(SparseIndex[OffsetPosition]):
+    """The entries of an ``.index`` file by absolute offset."""
+
+    layout = Layout(StoredOffset)
+
+    def entry(self, first: int, second: int) -> OffsetPosition:
+        return OffsetPosition(self.base_offset + first, second)
+
+    def lookup(self, offset: int, among: int | None = None) -> OffsetPosition:
+        """Return the greatest entry not above ``offset``; the base offset at position 0 when there is none."""
+        slot = self.slot_for(offset, among)
+        return OffsetPosition(self.base_offset, 0) if slot is None else self[slot]
+
+
+def encode(entries: Iterable[OffsetPosition], base_offset: int) -> bytes:
+    """Return the bytes of an ``.index`` file with these entries, without a zero tail."""
+    index = OffsetIndex(b"", base_offset)
+    return b"".join(index.layout.write(StoredOffset(index.relative(offset), position)) for offset, position in entries)

@@ -1,0 +1,146 @@
+"""``.snapshot``: what a partition remembers of its producers at an offset.
+
+Source: KIP-98 and Kafka's class ProducerStateManager (0.11; version 1 in all releases). Version, a CRC-32C of all
+bytes behind it, the number of entries, the entries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.crc import crc32c
+from kdump.errors import DamageError
+from kdump.wire import Int16, Int32, Int64, Layout, UInt32, to_int32
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.wire import Bytes
+
+VERSION = 1
+
+
+class SnapshotHeader(NamedTuple):
+    """The bytes before the entries; the field names are those of the original's schema."""
+
+    version: Int16
+    crc: UInt32
+    producer_entries: Int32
+
+
+class ProducerEntry(NamedTuple):
+    """One producer: its last batch of data and its open transaction. -1 stands for none."""
+
+    producer_id: Int64
+    epoch: Int16
+    last_sequence: Int32
+    last_offset: Int64
+    offset_delta: Int32
+    timestamp: Int64
+    coordinator_epoch: Int32
+    current_txn_first_offset: Int64
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether a batch of data is remembered."""
+        return self.last_offset >= 0
+
+    @property
+    def has_open_transaction(self) -> bool:
+        """Whether a transaction was open."""
+        return self.current_txn_first_offset >= 0
+
+    @property
+    def first_sequence(self) -> int:
+        """The first sequence number of the last batch, wrapped as 32-bit arithmetic does."""
+        return to_int32(self.last_sequence - self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        """The first offset of the last batch."""
+        return self.last_offset - self.offset_delta
+
+
+HEADER = Layout(SnapshotHeader)
+ENTRY = Layout(ProducerEntry)
+GUARDED_FROM = HEADER.offsets["producer_entries"]
+
+
+class SnapshotParts(NamedTuple):
+    """What stands in a snapshot, sound or not.
+
+    A header field is None where the file ends before or inside it. ``entries`` are the whole ones of those that
+    ``announced`` counts; ``cut_in`` names the field in which the file ends too early.
+    """
+
+    version: int | None
+    crc: int | None
+    announced: int | None
+    entries: tuple[ProducerEntry, ...]
+    cut_in: str | None
+    computed_crc: int
+    size: int
+
+    @property
+    def room(self) -> int:
+        """The number of bytes behind the header."""
+        return max(0, self.size - HEADER.size)
+
+
+def inspect(data: Bytes) -> SnapshotParts:
+    """Take a snapshot apart without judging it."""
+    computed = crc32c(memoryview(data)[GUARDED_FROM:])
+    if len(data) < HEADER.size:
+        known = [HEADER.offsets[name] + size <= len(data) for name, size in zip(HEADER.offsets, (2, 4, 4), strict=True)]
+        head = HEADER.read(bytes(data) + bytes(HEADER.size))
+        version, crc, _ = (value if whole else None for value, whole in zip(head, known, strict=True))
+        return SnapshotParts(version, crc, None, (), list(HEADER.offsets)[known.index(False)], computed, len(data))
+    header = HEADER.read(data)
+    room, left = divmod(len(data) - HEADER.size, ENTRY.size)
+    whole = min(header.producer_entries, room)
+    entries = tuple(ENTRY.read(data, HEADER.size + slot * ENTRY.size) for slot in range(whole))
+    cut_in = None
+    if whole < header.producer_entries:
+        ends = [*list(ENTRY.offsets.values())[1:], ENTRY.size]
+        cut_in = next(name for name, end in zip(ENTRY.offsets, ends, strict=True) if end > left)
+    return SnapshotParts(*header, entries, cut_in, computed, len(data))
+
+
+def read(data: Bytes) -> tuple[ProducerEntry, ...]:
+    """Return the entries. Raises DamageError: wrong version, cut off, negative count, wrong checksum, so ordered."""
+    parts = inspect(data)
+    if parts.version is not None and parts.version != VERSION:
+        raise DamageError(
+            "version", "a producer snapshot has an unknown version", expected=VERSION, found=parts.version
+        )
+    if parts.cut_in is not None:
+        raise DamageError(
+            "short",
+            f"a producer snapshot ends in its field {parts.cut_in}",
+            position=len(data),
+            expected=f"{HEADER.size + max(0, parts.announced or 0) * ENTRY.size} bytes",
+            found=f"{len(data)} bytes",
+        )
+    if parts.announced is not None and parts.announced < 0:
+        raise DamageError(
+            "count",
+            "a producer snapshot has a negative number of entries",
+            position=GUARDED_FROM,
+            found=parts.announced,
+        )
+    if parts.crc != parts.computed_crc:
+        raise DamageError(
+            "crc",
+            "the checksum of a producer snapshot is wrong",
+            position=HEADER.offsets["crc"],
+            expected=parts.computed_crc,
+            found=parts.crc,
+        )
+    return parts.entries
+
+
+def encode(entries: Iterable[ProducerEntry]) -> bytes:
+    """Return the bytes of a snapshot of these producers."""
+    written = [ENTRY.write(entry) for entry in entries]
+    guarded = len(written).to_bytes(4, "big") + b"".join(written)
+    return VERSION.to_bytes(2, "big") + crc32c(guarded).to_bytes(4, "big") + guarded

@@ -1,0 +1,95 @@
+"""What ``.index`` and ``.timeindex`` share: fixed-size entries in rising order, searched by halving.
+
+Source: Kafka's class AbstractIndex. An active segment's index file is preallocated, so that its last entry may be
+followed by zero bytes; a rolled or cleanly closed one is trimmed to its entries.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.wire import Bytes, Layout
+
+E = TypeVar("E", bound=tuple[int, int])
+
+MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+
+
+class SparseIndex(Generic[E]):
+    """The entries of one index file, as ``(key, value)`` pairs with absolute offsets.
+
+    ``count`` is the number of whole entries the file has room for, the zero tail among them; ``filled`` the number
+    before the zero tail; ``ragged`` the number of bytes behind the last whole entry (0 in a sound file).
+    """
+
+    layout: ClassVar[Layout[Any]]
+
+    def __init__(self, data: Bytes, base_offset: int) -> None:
+        self.data = data
+        self.base_offset = base_offset
+        self.count, self.ragged = divmod(len(data), self.layout.size)
+
+    def __getitem__(self, slot: int) -> E:
+        """Return the entry in ``slot``, counted from 0; slots of the zero tail can be read too."""
+        if not 0 <= slot < self.count:
+            raise IndexError(slot)
+        return self.entry(*self.layout.struct.unpack_from(self.data, slot * self.layout.size))
+
+    def __len__(self) -> int:
+        return self.filled
+
+    def __iter__(self) -> Iterator[E]:
+        """Yield the entries before the zero tail."""
+        entry = self.entry
+        whole = memoryview(self.data)[: self.filled * self.layout.size]
+        for pair in self.layout.struct.iter_unpack(whole):
+            yield entry(*pair)
+
+    @cached_property
+    def filled(self) -> int:
+        """The number of entries before the zero tail: whole entries of zeros are taken off the end only."""
+        size = self.layout.size
+        meant = len(bytes(self.data[: self.count * size]).rstrip(b"\0"))
+        return -(-meant // size)
+
+    @property
+    def zero_tail(self) -> int:
+        """The size in bytes of the whole zero entries at the end."""
+        return (self.count - self.filled) * self.layout.size
+
+    def slot_for(self, target: int, among: int | None = None) -> int | None:
+        """Return the slot of the greatest entry whose key is not above ``target``, None when there is none.
+
+        ``among`` limits the search to the leading entries (default: those before the zero tail). The middle is
+        rounded up, as AbstractIndex does, which matters where entries are not in order.
+        """
+        low, high = 0, (self.filled if among is None else among) - 1
+        if high < 0 or self[0][0] > target:
+            return None
+        while low < high:
+            middle = (low + high + 1) // 2
+            key = self[middle][0]
+            if key == target:
+                return middle
+            if key > target:
+                high = middle - 1
+            else:
+                low = middle
+        return low
+
+    def entry(self, first: int, second: int) -> E:
+        """Make an entry of the two fields as stored."""
+        raise NotImplementedError
+
+    def relative(self, offset: int) -> int:
+        """Return ``offset`` as an entry stores it. Raises UsageError where it does not fit 31 bits."""
+        relative = offset - self.base_offset
+        if not 0 <= relative <= MAX_RELATIVE_OFFSET:
+            raise UsageError(f"offset {offset} cannot stand in an index with base offset {self.base_offset}")
+        return relative

@@ -1,0 +1,52 @@
+"""``.timeindex``: the largest timestamp so far, and the offset that has it.
+
+Source: KIP-33 and Kafka's class TimeIndex (0.10.1). Entries rise in timestamp and offset.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.formats.sparse_index import SparseIndex
+from kdump.wire import Int32, Int64, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NO_TIMESTAMP = -1
+
+
+class StoredTimestamp(NamedTuple):
+    """An entry as stored: a timestamp in ms, the offset counted from the file's base offset."""
+
+    timestamp: Int64
+    relative_offset: Int32
+
+
+class TimestampOffset(NamedTuple):
+    """A timestamp in ms, and an offset."""
+
+    timestamp: int
+    offset: int
+
+
+class TimeIndex(SparseIndex[TimestampOffset]):
+    """The entries of a ``.timeindex`` file, offsets absolute."""
+
+    layout = Layout(StoredTimestamp)
+
+    def entry(self, first: int, second: int) -> TimestampOffset:
+        return TimestampOffset(first, self.base_offset + second)
+
+    def lookup(self, timestamp: int, among: int | None = None) -> TimestampOffset:
+        """Return the greatest entry not above ``timestamp``; no timestamp at the base offset when there is none."""
+        slot = self.slot_for(timestamp, among)
+        return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot is None else self[slot]
+
+
+def encode(entries: Iterable[TimestampOffset], base_offset: int) -> bytes:
+    """Return the bytes of a ``.timeindex`` file with these entries, without a zero tail."""
+    index = TimeIndex(b"", base_offset)
+    return b"".join(
+        index.layout.write(StoredTimestamp(timestamp, index.relative(offset))) for timestamp, offset in entries
+    )

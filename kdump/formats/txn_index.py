@@ -1,0 +1,72 @@
+"""``.txnindex``: the aborted transactions whose end marker stands in a segment.
+
+Source: KIP-98 and Kafka's classes AbortedTxn and TransactionIndex (0.11). Entries stand in the order of the markers,
+34 bytes each; the file is not preallocated, and absent where nothing was aborted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.wire import Int16, Int64, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.wire import Bytes
+
+CURRENT_VERSION = 0
+
+
+class AbortedTxn(NamedTuple):
+    """One aborted transaction: offsets of its first batch and of its marker, and the last stable offset then."""
+
+    version: Int16
+    producer_id: Int64
+    first_offset: Int64
+    last_offset: Int64
+    last_stable_offset: Int64
+
+    @property
+    def shown_version(self) -> int:
+        """The version that the original sees: it reads one byte of the two, the upper one, as a signed number."""
+        return self.version >> 8
+
+
+ABORTED_TXN = Layout(AbortedTxn)
+
+
+def entries(data: Bytes) -> Iterator[AbortedTxn]:
+    """Yield the whole entries of ``data``, whatever their version. Bytes behind the last whole one are left out."""
+    for position in range(0, len(data) - ABORTED_TXN.size + 1, ABORTED_TXN.size):
+        yield ABORTED_TXN.read(data, position)
+
+
+def read(data: Bytes) -> tuple[AbortedTxn, ...]:
+    """Return all entries. Raises DamageError at an unknown version and at a last entry that is cut off."""
+    found = tuple(entries(data))
+    for number, entry in enumerate(found):
+        if entry.version != CURRENT_VERSION:
+            raise DamageError(
+                "version",
+                "an aborted transaction has an unknown version",
+                position=number * ABORTED_TXN.size,
+                expected=CURRENT_VERSION,
+                found=entry.version,
+            )
+    left = len(data) % ABORTED_TXN.size
+    if left:
+        raise DamageError(
+            "short",
+            "the last entry is cut off",
+            position=len(data) - left,
+            expected=f"{ABORTED_TXN.size} bytes",
+            found=f"{left} bytes",
+        )
+    return found
+
+
+def encode(aborted: Iterable[AbortedTxn]) -> bytes:
+    """Return the bytes of a ``.txnindex`` file."""
+    return b"".join(map(ABORTED_TXN.write, aborted))
