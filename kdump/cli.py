@@ -22,6 +22,9 @@ Examples:
   kdump --compat 2.8 --files 00000000000000000000.log
 """
 
+CLOSED_PIPE: Final = 141
+"""What a shell reports for a program that a closed pipe ended (128 + SIGPIPE)."""
+
 INT32: Final = click.IntRange(-(1 << 31), (1 << 31) - 1)
 
 
@@ -48,6 +51,14 @@ class Root(click.Group):
             ctx.allow_interspersed_args = True
             return click.Command.parse_args(self, ctx, args)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. A closed pipe is met here, because click would end it with 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere, quietly
+            return CLOSED_PIPE
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
         return list(COMMANDS)
@@ -179,9 +190,6 @@ def main() -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere, quietly
-        return 141
     except UsageError as error:
         click.echo(f"kdump: {error}", err=True)
         return 2

@@ -1,0 +1,99 @@
+import subprocess
+import sys
+
+import pytest
+
+from tests import forge
+from tests.support import ROOT, dump, kdump
+
+BATCH = forge.batch([forge.record(b"k", b"v", headers=[(b"h", None)])], base_timestamp=5)
+
+
+@pytest.fixture
+def segment(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(BATCH)
+    return path
+
+
+def test_bare_kdump_shows_how_it_is_used():
+    done = kdump()
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Usage:" in done.stderr
+    assert b"Examples:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--print-data-log"], b"--files is missing"),
+        (["--frobnicate", "--files", "x.log"], b"No such option"),
+        (["--files", "x.log", "--max-bytes", "many"], b"Invalid value"),
+        (["--compat", "0.7", "--files", "x.log"], b"older than"),
+        (["--compat", "new", "--files", "x.log"], b"no Kafka release"),
+        (["no-such-command"], b"No such command"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_why(args, says):
+    done = kdump(*args)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert says in done.stderr
+
+
+def test_options_stand_anywhere_and_words_left_over_are_named(segment):
+    done = kdump("--files", segment, "other.log", "--print-data-log")
+    assert done.returncode == 0
+    assert done.stdout == dump(f"--files={segment}", "--print-data-log")
+    assert b"'other.log' is left over" in done.stderr
+
+
+def test_a_list_of_files(segment):
+    once = dump("--files", segment)
+    assert dump("--files", f"{segment},{segment},") == once + once
+    assert dump("--files", ",") == b""
+
+
+def test_a_missing_file_ends_with_1_after_what_could_be_printed(segment):
+    missing = segment.with_name("00000000000000000007.log")
+    done = kdump("--files", f"{segment},{missing}")
+    assert done.returncode == 1
+    assert done.stdout.endswith(b"Log starting offset: 7\n")
+    assert b"00000000000000000007.log: No such file" in done.stderr
+
+
+def test_damage_names_file_and_byte(segment):
+    segment.write_bytes(BATCH + bytes(40))
+    done = kdump("--files", segment)
+    assert done.returncode == 1
+    assert str(segment).encode() in done.stderr
+    assert f"byte {len(BATCH) + 8}".encode() in done.stderr
+
+
+def test_decoder_classes(segment):
+    for name in ("org.apache.kafka.tools.api.StringDecoder", None):
+        args = ["--value-decoder-class", name] if name else ["--value-decoder-class"]
+        assert dump("--files", segment, *args).endswith(b" headerKeys: [h] key: k payload: v\n")
+    done = kdump("--files", segment, "--value-decoder-class", "no.such.Decoder")
+    assert done.returncode == 1
+    assert b"no.such.Decoder" in done.stderr
+
+
+def test_a_closed_pipe_is_quiet(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"".join(forge.batch([forge.record(None, None)], base_offset=i) for i in range(20_000)))
+    command = f"{sys.executable} -m kdump --files {path} | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.split()[-1] == b"141"
+    assert done.stderr == b""
+
+
+def test_inputs_are_only_read(segment):
+    segment.chmod(0o400)
+    before = segment.stat()
+    dump("--files", segment, "--print-data-log")
+    after = segment.stat()
+    assert (before.st_mtime_ns, before.st_size, list(segment.parent.iterdir())) == (
+        after.st_mtime_ns,
+        after.st_size,
+        [segment],
+    )

@@ -1,0 +1,120 @@
+import pytest
+
+from kdump import segment
+from kdump.errors import DamageError, UnreadableError
+from kdump.pieces import Damage, Padding, RecordBatch, Trailing
+from tests import forge
+
+GOOD = forge.batch([forge.record(b"k", b"v")])
+NEXT = forge.batch([forge.record(b"k", b"w")], base_offset=1)
+
+
+class Memory:
+    """A source that lies in memory and counts what is read of it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.name, self.data, self.size, self.most = "memory", data, len(data), 0
+
+    def read(self, position, size):
+        self.most = max(self.most, size)
+        return self.data[position : position + size]
+
+
+def pieces(data: bytes, reader=segment.read) -> list:
+    """Read whole, and hold the first law: every byte belongs to exactly one piece."""
+    found = list(reader(Memory(data)))
+    position = 0
+    for piece in found:
+        assert piece.position == position
+        assert piece.size > 0
+        position += piece.size
+    assert position == len(data)
+    return found
+
+
+def kinds(data: bytes, reader=segment.read) -> list:
+    return [RecordBatch if isinstance(piece, RecordBatch) else type(piece) for piece in pieces(data, reader)]
+
+
+def test_a_sound_segment():
+    old = forge.entry(2, forge.message(0, b"k", b"v")) + forge.entry(3, forge.message(1, b"k", b"v", timestamp=1))
+    assert kinds(GOOD + NEXT + old) == [RecordBatch] * 4
+    assert [piece.magic for piece in pieces(GOOD + NEXT + old)] == [2, 2, 0, 1]
+    assert kinds(b"") == []
+
+
+def test_cut_at_every_byte():
+    last = forge.batch([forge.record(b"k", b"w")], base_offset=1 << 60)  # its first byte is not zero
+    for cut in range(1, len(last)):
+        assert kinds(GOOD + last[:cut]) == [RecordBatch, Trailing]
+        assert kinds(GOOD + last[:cut], segment.walk) == [RecordBatch, Trailing]
+
+
+@pytest.mark.parametrize("zeros", [1, 17, 18, 61, 5000])
+def test_zeros_at_the_end_are_padding_not_damage(zeros):
+    assert kinds(GOOD + bytes(zeros)) == [RecordBatch, Padding]
+    assert kinds(GOOD + bytes(zeros), segment.walk) == [RecordBatch, Trailing if zeros <= 17 else Damage]
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "bad"),
+    [
+        ("magic", 16, forge.batch([forge.record(b"k", b"v")], magic=3)),
+        ("magic", 16, forge.batch([forge.record(b"k", b"v")], magic=-1)),
+        ("crc", 17, forge.batch([forge.record(b"k", b"v")], crc=1)),
+        ("crc", 12, forge.entry(0, forge.message(0, b"k", b"v", crc=1))),
+        ("record size", 8, forge.batch([forge.record(b"k", b"v")], size=13)),
+        ("record size", 8, forge.batch([forge.record(b"k", b"v")], size=-1)),
+        ("batch size", 8, forge.batch([], size=48)),
+        ("batch size", 8, forge.entry(0, forge.message(1, None, None, timestamp=0)[:21])),
+        ("codec", 21, forge.batch([], attributes=7)),
+    ],
+)
+def test_damage_names_the_field(kind, at, bad):
+    found = pieces(GOOD + bad + NEXT)
+    assert isinstance(found[1], Damage)
+    assert (found[1].kind, found[1].at) == (kind, len(GOOD) + at)
+    assert len(found) == 2
+
+
+def test_the_walk_believes_what_the_original_believes():
+    """It goes on behind a wrong crc and a magic of 9, which it takes for 2."""
+    data = forge.batch([], magic=9, count=0) + forge.batch([], crc=1) + NEXT
+    assert kinds(data, segment.walk) == [RecordBatch] * 3
+
+
+def test_a_length_beyond_the_file_is_never_read():
+    source = Memory(GOOD + forge.batch([forge.record(b"k", b"v")], size=0x7FFFFFFF) + bytes(100))
+    assert isinstance(list(segment.walk(source))[-1], Trailing)
+    assert source.most <= segment.BLOCK
+
+
+def test_batches_across_the_blocks_that_are_read():
+    big = forge.batch([forge.record(None, bytes(300_000))])
+    data = (big + GOOD) * 8
+    assert kinds(data) == [RecordBatch] * 16
+    assert [bytes(piece.raw) for piece in pieces(data)] == [big, GOOD] * 8
+
+
+def test_an_end_before_the_end():
+    source = Memory(GOOD + NEXT)
+    assert [type(piece) for piece in segment.walk(source, end=len(GOOD) + 5)][1:] == [Trailing]
+    assert list(segment.walk(source, end=0)) == []
+
+
+def test_a_file_that_shrinks_while_it_is_read():
+    source = Memory(GOOD + NEXT)
+    source.data = GOOD
+    assert [type(piece).__name__ for piece in segment.walk(source)] == ["Batch", "Trailing"]
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(UnreadableError, match="No such file"):
+        segment.LocalFile(tmp_path / "missing.log")
+    with segment.LocalFile(tmp_path) as folder, pytest.raises(UnreadableError, match="directory"):
+        folder.read(0, 1)
+
+
+def test_damage_inside_a_batch_keeps_its_place():
+    damage = segment.as_piece(DamageError("crc", "wrong", position=17, expected=1, found=2), 100, 50)
+    assert damage == Damage(100, 50, "crc", "wrong", 117, 1, 2)
