@@ -1,0 +1,23 @@
+import re
+
+from tests.support import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+def command(mark: str) -> str:
+    """The shell command behind a mark of the README."""
+    found = re.search(rf"<!-- {mark} -->\n```sh\n(.+?)\n```", README, re.DOTALL)
+    assert found, mark
+    return found[1]
+
+
+def test_the_segment_that_a_new_user_dumps_is_there():
+    file = re.search(r"--files (\S+)", command("install"))[1]
+    assert (ROOT / file).is_file()
+
+
+def test_ci_runs_the_readmes_own_command():
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "<!-- tests -->" in script
+    assert "pytest" in command("tests")
