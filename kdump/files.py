@@ -1,0 +1,108 @@
+"""Where files come from: one small seam between kdump and the places that hold Kafka's files.
+
+A place lists folders and opens files read-only. This module has the local disk; :mod:`kdump.archives` has tar
+archives; anything else that can do the four things of :class:`Files` fits in the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from kdump.errors import UnreadableError
+from kdump.segment import LocalFile, Source
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class OpenSource(Source, Protocol):
+    """A source that is closed by the ``with`` statement that opened it."""
+
+    def __enter__(self) -> OpenSource: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Entry(NamedTuple):
+    """A file or folder: its name in its folder, its path in its place, its size in bytes (0 for a folder).
+
+    ``identity`` is the same for two paths to one file, where the place can tell.
+    """
+
+    name: str
+    path: str
+    is_folder: bool
+    size: int
+    identity: object
+
+
+class Files(Protocol):
+    """A place that holds files. Paths are joined with ``/``; every method raises UnreadableError."""
+
+    def look(self, path: str) -> Entry | None:
+        """Return what stands at ``path``, or None."""
+
+    def entries(self, folder: str) -> list[Entry]:
+        """Return what a folder holds, by name."""
+
+    def open(self, path: str) -> OpenSource:
+        """Open a file for reading."""
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the paths that match, in order; ``**`` stands for any folders."""
+
+    def shown(self, path: str) -> str:
+        """Return the path as messages and rows name it."""
+
+
+class LocalFiles:
+    """The files of this machine. Symbolic links are followed."""
+
+    def look(self, path: str) -> Entry | None:
+        try:
+            status = Path(path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as reason:
+            raise UnreadableError(path, getattr(reason, "strerror", None) or str(reason)) from reason
+        return _entry(posixpath.basename(posixpath.abspath(path)), path, status)
+
+    def entries(self, folder: str) -> list[Entry]:
+        found = []
+        try:
+            with os.scandir(folder) as inside:
+                for item in inside:
+                    path = posixpath.join(folder, item.name)
+                    try:
+                        found.append(_entry(item.name, path, item.stat()))
+                    except OSError:  # a link to nowhere, or gone since: opening it tells the user why
+                        found.append(Entry(item.name, path, False, 0, path))
+        except OSError as reason:
+            raise UnreadableError(folder, reason.strerror or str(reason)) from reason
+        return sorted(found)
+
+    def open(self, path: str) -> OpenSource:
+        return LocalFile(path)
+
+    def glob(self, pattern: str) -> list[str]:
+        from glob import glob
+
+        return sorted(glob(pattern, recursive=True))  # noqa: PTH207  Path.glob takes no absolute pattern
+
+    def shown(self, path: str) -> str:
+        return path
+
+
+def _entry(name: str, path: str, status: os.stat_result) -> Entry:
+    from stat import S_ISDIR
+
+    folder = S_ISDIR(status.st_mode)
+    return Entry(name, path, folder, 0 if folder else status.st_size, (status.st_dev, status.st_ino))
+
+
+LOCAL = LocalFiles()

@@ -1,0 +1,355 @@
+"""What the user names, as partitions with their segments in order.
+
+Files, globs, partition folders, log dirs, archives and ``-`` all end as :class:`Partition`. Folders are listed one
+at a time and nothing stays open, so that ten thousand segments need what one needs. What is not read is said.
+
+Names: ``<topic>-<partition>`` is a folder of a log dir, with ``.<uuid>-delete``, ``-future`` and ``-stray`` for the
+leftovers (``UnifiedLog``); ``<base offset>.log`` a segment, with ``.deleted``, ``.swap``, ``.cleaned`` behind it for
+files on their way (``LogFileUtils``); ``<base offset>-<uuid>.log`` one of tiered storage (KIP-405).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump import archives
+from kdump.errors import UnreadableError
+from kdump.files import LOCAL, Entry, Files, OpenSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+SEGMENT_NAME: Final = re.compile(r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.log(?P<state>\.\w+)?", re.ASCII)
+SIBLING_NAME: Final = re.compile(
+    r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.\w+)?|.*-checkpoint|partition\.metadata|.*\.checkpoint\.(?:part|deleted)",
+    re.ASCII,
+)
+FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
+LEFTOVER_FOLDER: Final = re.compile(r"(?P<folder>.+-\d{1,10})\.[0-9a-f]{32}-(?:delete|future|stray)", re.ASCII)
+TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-[\w-]{22}", re.ASCII)
+SIBLINGS: Final = ("index", "timeindex", "txnindex", "snapshot")
+_MANY: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A file of batches. ``base_offset`` is that of its name, else of its first batch, None when it has none.
+
+    ``siblings`` gives the paths of the files beside it that are there, by suffix (``index``, ``timeindex``, ...).
+    """
+
+    files: Files
+    path: str
+    size: int
+    base_offset: int | None
+    siblings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The path as messages and rows name it."""
+        return self.files.shown(self.path)
+
+    def open(self) -> OpenSource:
+        """Open the file for reading. Raises UnreadableError."""
+        return self.files.open(self.path)
+
+    def sibling(self, suffix: str) -> bytes | None:
+        """Return the whole content of a sibling, None when there is none. Raises UnreadableError."""
+        path = self.siblings.get(suffix)
+        if path is None:
+            return None
+        with self.files.open(path) as source:
+            return source.read(0, source.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The segments of one folder in offset order. ``others`` are the folder's other files, where it was listed."""
+
+    files: Files
+    folder: str
+    topic: str | None
+    partition: int | None
+    segments: tuple[Segment, ...]
+    others: tuple[Entry, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Topic and partition, or the folder where its name tells none."""
+        return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
+
+    def beside(self, name: str) -> bytes | None:
+        """Return a file of the log dir that holds the folder, None when there is none. Raises UnreadableError."""
+        path = posixpath.join(_above(self.files, self.folder), name)
+        if self.files.look(path) is None:
+            return None
+        with self.files.open(path) as source:
+            return source.read(0, source.size)
+
+
+class Name(NamedTuple):
+    """Topic and partition of a folder, None where its name tells none."""
+
+    topic: str | None
+    partition: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to take: topics (names or globs), partitions, and whether leftovers (deleted, swap, stray, ...) count.
+
+    Empty means all.
+    """
+
+    topics: tuple[str, ...] = ()
+    partitions: frozenset[int] = frozenset()
+    leftovers: bool = False
+    siblings: bool = False
+    """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
+
+    def takes(self, name: Name) -> bool:
+        """Tell whether a folder is to be read."""
+        if self.topics and (name.topic is None or not any(fnmatchcase(name.topic, topic) for topic in self.topics)):
+            return False
+        return not self.partitions or name.partition in self.partitions
+
+
+def folder_name(path: str) -> Name:
+    """Return what the folder at ``path`` says it is: a log dir's, a leftover, or tiered storage's topic/partition."""
+    above, name = posixpath.split(path.rstrip("/"))
+    if leftover := LEFTOVER_FOLDER.fullmatch(name):
+        name = leftover["folder"]
+    if found := FOLDER_NAME.fullmatch(name):
+        return Name(found["topic"], int(found["partition"]))
+    if name.isdecimal() and (tiered := TIERED_FOLDER.fullmatch(posixpath.basename(above))):
+        return Name(tiered["topic"], int(name))
+    return Name(None, None)
+
+
+def _raise(error: UnreadableError) -> None:
+    raise error
+
+
+class Finder:
+    """Finds partitions. ``note`` is told what is left out, ``fail`` what cannot be read; by default that raises."""
+
+    def __init__(
+        self,
+        wanted: Wanted | None = None,
+        *,
+        note: Callable[[str], None] = lambda _: None,
+        fail: Callable[[UnreadableError], None] = _raise,
+    ) -> None:
+        self.wanted = wanted or Wanted()
+        self.note = note
+        self.fail = fail
+        self._seen: set[object] = set()
+        self._skipped: list[str] = []
+
+    def find(self, paths: Iterable[str], files: Files = LOCAL) -> Iterator[Partition]:
+        """Yield the partitions that ``paths`` name, in the order given; folders in order of topic and partition.
+
+        Files of one folder that stand together in ``paths`` make one partition.
+        """
+        group: list[Entry] = []
+        for entry in self._named(paths, files):
+            if group and (isinstance(entry, _Place) or _folder_of(files, group[0]) != _folder_of(files, entry)):
+                yield from self._group(group, files)
+                group = []
+            if isinstance(entry, _Place):
+                yield from self._place(entry.files)
+            elif entry.is_folder:
+                yield from self._below(entry, files)
+            else:
+                group.append(entry)
+        yield from self._group(group, files)
+        self._say_skipped()
+
+    def _named(self, paths: Iterable[str], files: Files) -> Iterator[Entry | _Place]:
+        """Yield what each path names: a folder, a file that holds a segment, or the place that an archive is."""
+        for path in paths:
+            try:
+                if path == "-" and files is LOCAL:
+                    yield _Place(archives.standard_input())
+                    continue
+                found = files.look(path)
+                entries = [found] if found else [entry for name in files.glob(path) if (entry := files.look(name))]
+                if not entries:
+                    glob = any(letter in path for letter in "*?[")
+                    raise UnreadableError(path, "matches nothing" if glob else "No such file or directory")
+                for entry in entries:
+                    yield from self._file(entry, files)
+            except UnreadableError as error:
+                self.fail(error)
+
+    def _file(self, entry: Entry, files: Files) -> Iterator[Entry | _Place]:
+        if entry.is_folder:
+            yield entry
+        elif SIBLING_NAME.fullmatch(entry.name) and not self.wanted.siblings:
+            self._skipped.append(files.shown(entry.path))
+        else:
+            with files.open(entry.path) as source:
+                if archives.is_archive(source.read(0, archives.HEAD)):
+                    yield _Place(archives.open_archive(source, files.shown(entry.path)))
+                    return
+            yield entry
+
+    def _place(self, place: archives.Archive | archives.OneFile) -> Iterator[Partition]:
+        """Yield what an archive, or a file without a path, holds."""
+        if isinstance(place, archives.OneFile):
+            if self._takes(Name(None, None), place.name):
+                segment = Segment(place, place.name, place.look(place.name).size, None)  # type: ignore[union-attr]  # it has this one file
+                yield Partition(place, "", None, None, (segment,))
+            return
+        for path, reason in place.left_out:
+            self.note(f"{place.shown(path)} is left out: it {reason}")
+        found = False
+        for partition in self._folder(Entry("", "", True, 0, object()), place):
+            found = True
+            yield partition
+        if place.broken is not None:
+            self.fail(UnreadableError(place.name, place.broken))
+        elif not found and not (self.wanted.topics or self.wanted.partitions):
+            self.fail(UnreadableError(place.name, "the archive holds no segment"))
+
+    def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
+        """Yield the partition that single files of one folder make."""
+        if not entries:
+            return
+        folder = _folder_of(files, entries[0])
+        name = folder_name(posixpath.abspath(folder) if files is LOCAL else folder)
+        if not self._takes(name, files.shown(entries[0].path)):
+            return
+        try:
+            beside = {entry.name: entry.path for entry in files.entries(folder)}
+        except UnreadableError:  # a folder may be closed to us and its files open: then they have no siblings
+            beside = {}
+        segments, others = [], []
+        for entry in entries:
+            if entry.identity in self._seen:
+                self.note(f"{files.shown(entry.path)} was named before, and is read once")
+                continue
+            self._seen.add(entry.identity)
+            if SIBLING_NAME.fullmatch(entry.name):
+                others.append(entry)
+                continue
+            try:
+                segments.append(_segment(files, entry, beside))
+            except UnreadableError as error:
+                self.fail(error)
+        if segments or others:
+            yield Partition(files, folder, *name, tuple(sorted(segments, key=_order)), tuple(others))
+
+    def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
+        """Yield the partitions in a folder that the user named; to hold none is an error."""
+        found = False
+        for partition in self._folder(folder, files):
+            found = True
+            yield partition
+        if not found and self.wanted == Wanted(leftovers=self.wanted.leftovers, siblings=self.wanted.siblings):
+            self.fail(UnreadableError(files.shown(folder.path), "no segment is in it or in the folders below"))
+
+    def _folder(self, folder: Entry, files: Files) -> Iterator[Partition]:
+        """Yield the partition that a folder is, and those in the folders below it."""
+        if folder.identity in self._seen:
+            self.note(f"{files.shown(folder.path)} was met before, and is read once")
+            return
+        self._seen.add(folder.identity)
+        try:
+            entries = files.entries(folder.path)
+        except UnreadableError as error:
+            self.fail(error)
+            return
+        inside = [entry for entry in entries if not entry.is_folder]
+        name = folder_name(posixpath.abspath(folder.path) if files is LOCAL else folder.path)
+        if any(_belongs(entry.name) for entry in inside) and self._takes(name, None):
+            yield self._partition(folder.path, name, inside, files)
+        for entry in sorted((entry for entry in entries if entry.is_folder), key=_folder_order):
+            below = folder_name(entry.path)
+            if LEFTOVER_FOLDER.fullmatch(entry.name) and not self.wanted.leftovers:
+                if self.wanted.takes(below):
+                    self.note(f"{files.shown(entry.path)} is left out: it is no live replica (--leftovers reads it)")
+            elif below.topic is None or self.wanted.takes(below):
+                yield from self._folder(entry, files)
+
+    def _partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
+        beside = {entry.name: entry.path for entry in inside}
+        segments, others = [], []
+        for entry in inside:
+            found = SEGMENT_NAME.fullmatch(entry.name)
+            if found and (found["state"] is None or self.wanted.leftovers):
+                segments.append(_segment(files, entry, beside))
+                continue
+            others.append(entry)
+            if found:
+                self.note(f"{files.shown(entry.path)} is left out: it is not part of the log (--leftovers reads it)")
+            elif entry.name.endswith(".log"):
+                self.note(f"{files.shown(entry.path)} is left out: its name begins with no offset (name it to read it)")
+        return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others))
+
+    def _takes(self, name: Name, path: str | None) -> bool:
+        """Tell whether to read a folder; a file that the user named is not left out without a word."""
+        takes = self.wanted.takes(name)
+        if not takes and path is not None:
+            self.note(f"{path} is left out: its folder is not of the topic and partition asked for")
+        return takes
+
+    def _say_skipped(self) -> None:
+        for path in self._skipped[:_MANY]:
+            self.note(f"{path} is left out: it holds no records (kdump --files prints it)")
+        if len(self._skipped) > _MANY:
+            self.note(f"{len(self._skipped) - _MANY} more files like it are left out")
+        self._skipped.clear()
+
+
+class _Place(NamedTuple):
+    files: archives.Archive | archives.OneFile
+
+
+def _belongs(name: str) -> bool:
+    """Tell whether a file of this name makes its folder a partition."""
+    return SEGMENT_NAME.fullmatch(name) is not None or name == "partition.metadata" or _index_name(name)
+
+
+def _index_name(name: str) -> bool:
+    stem, _, suffix = name.partition(".")
+    return suffix in SIBLINGS and stem.isdecimal()
+
+
+def _folder_of(files: Files, entry: Entry) -> str:
+    folder = posixpath.dirname(entry.path)
+    return folder or ("." if files is LOCAL else "")
+
+
+def _above(files: Files, folder: str) -> str:
+    return posixpath.dirname(posixpath.abspath(folder) if files is LOCAL else folder)
+
+
+def _folder_order(entry: Entry) -> tuple[str, int, str]:
+    name = folder_name(entry.path)
+    return (name.topic or entry.name, name.partition or 0, entry.name)
+
+
+def _order(segment: Segment) -> tuple[bool, int, str]:
+    return (segment.base_offset is None, segment.base_offset or 0, segment.path)
+
+
+def _segment(files: Files, entry: Entry, beside: dict[str, str]) -> Segment:
+    found = SEGMENT_NAME.fullmatch(entry.name)
+    if found is None:
+        return Segment(files, entry.path, entry.size, _first_offset(files, entry))
+    stem, state = found["stem"], found["state"] or ""
+    names = {suffix: f"{stem}.{suffix}{state}" for suffix in SIBLINGS}
+    siblings = {suffix: beside[name] for suffix, name in names.items() if name in beside}
+    return Segment(files, entry.path, entry.size, int(found["offset"]), siblings)
+
+
+def _first_offset(files: Files, entry: Entry) -> int | None:
+    """Return the offset that a file begins with: its name tells none."""
+    with files.open(entry.path) as source:
+        data = source.read(0, 8)
+    return int.from_bytes(data, "big", signed=True) if len(data) == 8 else None
