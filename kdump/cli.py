@@ -160,8 +160,9 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
 
 def classic(files: str, compat: str, options: dict[str, Any]) -> None:
     """Run the clone of DumpLogSegments."""
-    from kdump import dialects
-    from kdump.printers.classic import Classic, Options, java_split
+    from kdump import dialects, dialects_state
+    from kdump.printers.classic import Classic, Options
+    from kdump.printers.classic_names import java_split
 
     switches = [name for name in DECODER_SWITCHES if options.pop(name)]
     if switches:
@@ -169,7 +170,8 @@ def classic(files: str, compat: str, options: dict[str, Any]) -> None:
     classes = (options["key_decoder_class"], options["value_decoder_class"])
     options["print_data_log"] |= any(name is not None for name in classes)
     with open(1, "wb", buffering=1 << 16, closefd=False) as out:
-        Classic(dialects.find(compat), Options(**options), out).run(java_split(files))
+        state = dialects_state.find(compat)
+        Classic(dialects.find(compat), Options(**options), out, state=state).run(java_split(files))
 
 
 DECODER_SWITCHES: Final = (

@@ -7,9 +7,12 @@ the named field.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 UPPER_CODECS: Final = ("NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD")
 SCALA_CODECS: Final = (
@@ -166,6 +169,17 @@ V4_3: Final = replace(
     gaps_before_first=True,
 )
 
+
+class Dated(Protocol):
+    """Something that a release brought."""
+
+    @property
+    def since(self) -> tuple[int, ...]:
+        """The first release that has it."""
+
+
+D = TypeVar("D", bound=Dated)
+
 DIALECTS: Final = (V0_8_2, V1_0, V4_2, V4_3)
 
 
@@ -177,17 +191,22 @@ def parse_release(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def find(text: str) -> Dialect:
-    """Return the dialect that holds release ``text``: a short one such as "4.2" stands for its last patch.
+def newest(dialects: Sequence[D], text: str) -> D:
+    """Return the last of ``dialects`` that release ``text`` has: a short one such as "4.2" stands for its last patch.
 
     Raises UsageError when it is no release number or older than the oldest dialect.
     """
     release = parse_release(text)
-    held = [dialect for dialect in DIALECTS if dialect.since[: len(release)] <= release]
+    held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]
     if not held:
-        oldest = ".".join(map(str, DIALECTS[0].since))
+        oldest = ".".join(map(str, dialects[0].since))
         raise UsageError(f"Kafka {text} is older than the oldest known output, that of {oldest}")
     return held[-1]
+
+
+def find(text: str) -> Dialect:
+    """Return the dialect that holds release ``text``. Raises UsageError as :func:`newest` does."""
+    return newest(DIALECTS, text)
 
 
 NEWEST: Final = DIALECTS[-1]

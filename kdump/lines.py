@@ -1,8 +1,8 @@
 """Output lines as data: the line as a release writes it, with named fields.
 
 ``"| offset: {offset} isControl: {is_control:bool}"`` is parsed once into literals and fields. The word behind the
-colon is the field's type, which says how Java writes it: ``bool`` (true, false), ``optional`` (OptionalLong), ``long``
-(the number, or null when there is none; this is also what stands without a type).
+colon is the field's type, which says how Java writes it: ``bool`` (true, false), ``optional`` (OptionalLong),
+``option`` (Scala's Option), ``long`` (the number, or null when there is none; this is also what stands without a type).
 """
 
 from __future__ import annotations
@@ -44,7 +44,17 @@ def _optional(value: object) -> str:
     return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
 
 
-WRITE: Final[dict[str, Callable[[object], str]]] = {"": _long, "long": _long, "bool": _bool, "optional": _optional}
+def _option(value: object) -> str:
+    return "None" if value is None else f"Some({value})"
+
+
+WRITE: Final[dict[str, Callable[[object], str]]] = {
+    "": _long,
+    "long": _long,
+    "bool": _bool,
+    "optional": _optional,
+    "option": _option,
+}
 
 
 @cache

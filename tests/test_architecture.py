@@ -15,7 +15,7 @@ LAYERS = {
     1: ["wire", "crc", "codecs", "pieces", "text", "lines"],
     2: ["formats", "kernel"],
     3: ["files", "archives", "inputs", "segment", "salvage"],
-    4: ["checks", "transactions", "select", "recovery", "rows", "dialects", "rebuild"],
+    4: ["checks", "transactions", "select", "recovery", "rows", "dialects", "dialects_state", "rebuild"],
     5: ["printers", "api", "spark_source"],
     6: ["spark_export"],
     7: ["commands"],

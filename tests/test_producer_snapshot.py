@@ -39,7 +39,10 @@ def test_meaning():
     assert (first.has_batch, first.has_open_transaction) == (True, False)
     assert (first.first_sequence, first.first_offset) == (10, 343)
     assert (second.has_batch, second.has_open_transaction) == (False, True)
-    assert ProducerEntry(1, 0, -2147483648, 5, 1, 0, 0, -1).first_sequence == 2147483647
+    assert (first.open_transaction, second.open_transaction) == (None, 77)
+    wrapped = ProducerEntry(1, 0, 1, 5, 3, 0, 0, -1)
+    assert (wrapped.first_sequence, wrapped.unwrapped_first_sequence) == (2147483646, -2)
+    assert (second.first_sequence, second.unwrapped_first_sequence) == (2147483647, -1)
 
 
 def test_cut_at_every_byte_names_the_field_in_which_it_ends():

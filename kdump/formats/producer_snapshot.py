@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kdump.wire import Bytes
 
 VERSION = 1
+INT32_MAX = 0x7FFFFFFF
 
 
 class SnapshotHeader(NamedTuple):
@@ -52,8 +53,20 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The first sequence number of the last batch, wrapped as 32-bit arithmetic does."""
+        """The first sequence number of the last batch; 0 follows 2147483647, and so (sic) -1 gives 2147483647."""
+        if self.last_sequence < self.offset_delta:
+            return to_int32(INT32_MAX - (self.offset_delta - self.last_sequence) + 1)
+        return self.last_sequence - self.offset_delta
+
+    @property
+    def unwrapped_first_sequence(self) -> int:
+        """The same as releases before 2.2 reckon it: a plain difference."""
         return to_int32(self.last_sequence - self.offset_delta)
+
+    @property
+    def open_transaction(self) -> int | None:
+        """The first offset of the open transaction, None when there is none."""
+        return self.current_txn_first_offset if self.has_open_transaction else None
 
     @property
     def first_offset(self) -> int:

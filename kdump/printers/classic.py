@@ -7,19 +7,20 @@ exception, this raises the DamageError or UnreadableError that says why, with th
 from __future__ import annotations
 
 import posixpath
-import re
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from kdump import dialects_state
 from kdump.errors import DamageError, KdumpError
-from kdump.printers import classic_decoders, classic_log
+from kdump.printers import classic_decoders, classic_log, classic_state
+from kdump.printers.classic_names import java_path, offset_in_name, snapshot_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.dialects import Dialect
+    from kdump.dialects_state import StateDialect
 
 INT_MAX: Final = 0x7FFFFFFF
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
@@ -52,6 +53,9 @@ class Classic:
     out: BinaryIO
     gaps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Absolute path -> pairs of offsets that do not follow each other, in order of discovery."""
+    state: StateDialect = dialects_state.NEWEST
+    """The words and rules for the files beside a log."""
+    reports: classic_state.Reports = field(default_factory=classic_state.Reports)
 
     def print(self, text: str) -> None:
         self.out.write(text.encode() + b"\n")
@@ -61,66 +65,66 @@ class Classic:
         if not self.dialect.decoders_made_per_log:
             classic_decoders.find(self.dialect, self.options, self.print)
         for name in files:
-            path = java_path(name)
-            self.print(f"Dumping {path}")
-            self.file(path)
+            self.file(java_path(name))
         self.out.flush()
         self.report()
 
     def file(self, path: str) -> None:
-        name = posixpath.basename(path)
-        _, dot, suffix = name.rpartition(".")
-        if not dot:
+        """Dump one file as its suffix says; tell of one that is unknown, where the release does."""
+        _, dot, suffix = posixpath.basename(path).rpartition(".")
+        known = suffix in self.state.suffixes if dot else False
+        if known or self.state.announces_unknown:
+            self.print(f"Dumping {path}")
+        if known:
+            DUMP[suffix](self, path)
+        elif not dot and self.state.needs_suffix:
             raise DamageError("file name", f"{path}: a file name without a dot says nothing about what it holds")
-        dump = DUMP.get(suffix)
-        if dump is None:
-            self.out.flush()
-            print(f"Ignoring unknown file {path}", file=sys.stderr)
-        else:
-            dump(self, path)
+        elif self.state.announces_unknown:
+            self.complain(f"Ignoring unknown file {path}")
+
+    def complain(self, text: str) -> None:
+        """Print a line to standard error, behind what was printed so far."""
+        self.out.flush()
+        print(text, file=sys.stderr)
 
     def report(self) -> None:
+        for text in self.reports.lines(self.state):
+            print(text, file=sys.stderr)
         for path, pairs in self.gaps.items():
             print(self.dialect.gaps_title.format(path=path), file=sys.stderr)
             for last, current in reversed(pairs):
                 print(f"  {last} is followed by {current}", file=sys.stderr)
 
 
-def java_path(name: str) -> str:
-    """Return a path as ``java.io.File`` writes it: repeated and final slashes go, dots stay."""
-    path = re.sub("/+", "/", name)
-    return path[:-1] if len(path) > 1 and path.endswith("/") else path
-
-
-def absolute(path: str) -> str:
-    """Return the absolute path as ``File.getAbsolutePath`` does: nothing is resolved."""
-    return path if path.startswith("/") else f"{Path.cwd()}/{path}"
-
-
-def java_split(text: str) -> list[str]:
-    """Split at commas as ``String.split`` does: empty parts at the end go; a text without a comma stays as it is."""
-    parts = text.split(",")
-    if len(parts) == 1:
-        return parts
-    while parts and not parts[-1]:
-        parts.pop()
-    return parts
-
-
-def offset_in_name(path: str) -> int:
-    """Return the number in front of the first dot of a file's name. Raises DamageError when there is none."""
-    first = posixpath.basename(path).split(".")[0]
-    if not re.fullmatch(r"[+-]?\d+", first, re.ASCII) or not -(1 << 63) <= int(first) < 1 << 63:
-        raise DamageError("file name", f"{path}: the name does not begin with an offset", found=first)
-    return int(first)
-
-
 def _log(run: Classic, path: str) -> None:
+    _segment(run, path, lambda: run.dialect.starting_offset.format(offset=offset_in_name(path)))
+
+
+def _checkpoint(run: Classic, path: str) -> None:
+    _segment(run, path, lambda: _checkpoint_title(run.state, path))
+
+
+def _checkpoint_title(state: StateDialect, path: str) -> str:
+    if posixpath.basename(path) == state.bootstrap_name:
+        return state.bootstrap_title
+    offset, epoch = snapshot_id(path)
+    return state.checkpoint_title.format(offset=offset, epoch=epoch)
+
+
+def _segment(run: Classic, path: str, title: Callable[[], str]) -> None:
     decoders = classic_decoders.find(run.dialect, run.options, run.print)
-    run.print(run.dialect.starting_offset.format(offset=offset_in_name(path)))
+    run.print(title())
     if run.options.max_bytes < 0:
         raise KdumpError(f"--max-bytes {run.options.max_bytes}: {path} cannot be cut to fewer than 0 bytes")
     classic_log.dump(run, path, decoders)
 
 
-DUMP: Final[dict[str, Callable[[Classic, str], None]]] = {"log": _log}
+DUMP: Final[dict[str, Callable[[Classic, str], None]]] = {
+    "log": _log,
+    "index": classic_state.dump_offset_index,
+    "timeindex": classic_state.dump_time_index,
+    "txnindex": classic_state.dump_txn_index,
+    "snapshot": classic_state.dump_snapshot,
+    "checkpoint": _checkpoint,
+}
+"""Suffix -> what dumps such a file."""

@@ -10,6 +10,7 @@ from kdump.formats import control
 from kdump.formats.message import Message
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
+from kdump.printers.classic_names import absolute
 from kdump.segment import LocalFile, walk
 from kdump.text import java_utf8
 
@@ -114,8 +115,6 @@ class LogPrinter:
             yield (dialect.bare_payload.encode() if bare else b" ") + b"payload: " + self.decoders.value(value)
 
     def gap(self, last: int, current: int) -> None:
-        from kdump.printers.classic import absolute
-
         self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 
     def fields(self, batch: RecordBatch) -> Field:

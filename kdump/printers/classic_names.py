@@ -1,0 +1,57 @@
+"""Names of files as the original takes them apart."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from kdump.errors import DamageError
+
+
+def java_path(name: str) -> str:
+    """Return a path as ``java.io.File`` writes it: repeated and final slashes go, dots stay."""
+    path = re.sub("/+", "/", name)
+    return path[:-1] if len(path) > 1 and path.endswith("/") else path
+
+
+def absolute(path: str) -> str:
+    """Return the absolute path as ``File.getAbsolutePath`` does: nothing is resolved."""
+    return path if path.startswith("/") else f"{Path.cwd()}/{path}"
+
+
+def java_split(text: str) -> list[str]:
+    """Split at commas as ``String.split`` does: empty parts at the end go; a text without a comma stays as it is."""
+    parts = text.split(",")
+    if len(parts) == 1:
+        return parts
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def offset_in_name(path: str) -> int:
+    """Return the number in front of the first dot of a file's name. Raises DamageError when there is none."""
+    return number(path, posixpath.basename(path).split(".")[0], 64)
+
+
+def sibling(path: str, suffix: str) -> str:
+    """Return the path of the file beside ``path`` whose name differs in what follows the first dot."""
+    folder, name = posixpath.split(path)
+    return posixpath.join(folder, f"{name.split('.')[0]}.{suffix}")
+
+
+def snapshot_id(path: str) -> tuple[int, int]:
+    """Return end offset and epoch in the name of a snapshot of the metadata log, which are cut out by position.
+
+    Raises DamageError where no numbers stand there.
+    """
+    name = posixpath.basename(path)
+    return number(path, name[:20] if len(name) >= 20 else "", 64), number(path, name[21:31], 32)
+
+
+def number(path: str, text: str, bits: int) -> int:
+    """Return the number that ``text``, a part of the file name of ``path``, spells. Raises DamageError."""
+    if not re.fullmatch(r"[+-]?\d+", text, re.ASCII) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+        raise DamageError("file name", f"{path}: a number is missing in the file name", found=repr(text))
+    return int(text)

@@ -1,0 +1,284 @@
+"""The files beside a log as DumpLogSegments prints them: indexes, aborted transactions, producer snapshots.
+
+Indexes are checked against their log while they are printed; what does not fit is reported at the end of the run.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import producer_snapshot, txn_index
+from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
+from kdump.lines import line
+from kdump.pieces import Damage, RecordBatch
+from kdump.printers.classic_names import absolute, offset_in_name, sibling
+from kdump.segment import LocalFile, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.dialects_state import StateDialect
+    from kdump.formats.producer_snapshot import SnapshotParts
+    from kdump.printers.classic import Classic
+
+OFFSET_ENTRY: Final = "offset: {offset} position: {position}"
+TIME_ENTRY: Final = "timestamp: {timestamp} offset: {offset}"
+ABORTED_TXN: Final = (
+    "version: {version} producerId: {producer_id} firstOffset: {first_offset} lastOffset: {last_offset} "
+    "lastStableOffset: {last_stable_offset}"
+)
+SANE: Final = "{path} passed sanity check."
+
+MISMATCH: Final = "  Index offset: {0}, log offset: {1}"
+TIMESTAMP_MISMATCH: Final = ("Found timestamp mismatch in :{absolute}", "  Index timestamp: {0}, log timestamp: {1}")
+TIMESTAMP_ORDER: Final = (
+    "Found out of order timestamp in :{absolute}",
+    "  Index timestamp: {0}, Previously indexed timestamp: {1}",
+)
+MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
+
+
+class Pair(NamedTuple):
+    """What an index says, and what stands in the log or in the entry before."""
+
+    indexed: int
+    found: int
+
+
+Report: TypeAlias = dict[str, list[Pair]]
+"""By path as given, each in order of discovery."""
+
+
+@dataclass
+class Reports:
+    """What did not fit in offset indexes, and in time indexes: timestamps, their order, offsets."""
+
+    mismatches: Report = field(default_factory=dict)
+    timestamps: Report = field(default_factory=dict)
+    order: Report = field(default_factory=dict)
+    missing: Report = field(default_factory=dict)
+
+    def lines(self, state: StateDialect) -> Iterator[str]:
+        """Yield the report: offset indexes, newest mismatch first; then the three of time indexes, oldest first."""
+        newest_first = {path: pairs[::-1] for path, pairs in self.mismatches.items()}
+        yield from _section(newest_first, state.mismatches_title, MISMATCH)
+        yield from _section(self.timestamps, *TIMESTAMP_MISMATCH)
+        yield from _section(self.order, *TIMESTAMP_ORDER)
+        yield from _section(self.missing, state.missing_title, MISSING)
+
+
+def _section(report: Report, title: str, entry: str) -> Iterator[str]:
+    for path, pairs in report.items():
+        yield title.format(absolute=absolute(path), name=posixpath.basename(path))
+        for pair in pairs:
+            yield entry.format(*pair)
+
+
+def _add(report: Report, path: str, indexed: int, found: int) -> None:
+    report.setdefault(path, []).append(Pair(indexed, found))
+
+
+def dump_offset_index(run: Classic, path: str) -> None:
+    """Print an ``.index`` and hold each entry against the log beside it."""
+    base = offset_in_name(path)
+    state, options = run.state, run.options
+    with LocalFile(sibling(path, "log")) as log:
+        index = OffsetIndex(_content(path), base)
+        if not index.count and state.empty_index:
+            run.print(state.empty_index.format(path=path))
+            return
+        if options.index_sanity_check:
+            if index.count and (last := index[index.count - 1].offset) < base + state.sanity_above_base:
+                raise DamageError(
+                    "sanity check", f"{path}: the last offset is too low", expected=f"above {base}", found=last
+                )
+            _sane(run, path, index)
+            return
+        for slot in range(index.count):
+            entry = index[slot]
+            ends = slot > 0 and entry.offset == base
+            if ends and state.stops_before_checks:
+                return
+            found = _offset_at(log, entry.position, state, options.max_message_size)
+            if found != entry.offset:
+                _add(run.reports.mismatches, path, entry.offset, found)
+            if ends:
+                return
+            if not options.verify_index_only:
+                run.print(OFFSET_ENTRY.format(offset=entry.offset, position=entry.position))
+
+
+def dump_time_index(run: Classic, path: str) -> None:
+    """Print a ``.timeindex`` and hold each entry against the log, which is found through the ``.index``."""
+    base = offset_in_name(path)
+    options = run.options
+    with LocalFile(sibling(path, "log")) as log:
+        offsets = OffsetIndex(_content(sibling(path, "index")), base)
+        index = TimeIndex(_content(path), base)
+        if options.index_sanity_check:
+            if index.count:
+                first, last = index[0], index[index.count - 1]
+                if last.timestamp < first.timestamp:
+                    raise DamageError(
+                        "sanity check",
+                        f"{path}: the last timestamp is below the first",
+                        expected=f"{first.timestamp} or more",
+                        found=last.timestamp,
+                    )
+                if last.offset < base:
+                    raise DamageError(
+                        "sanity check",
+                        f"{path}: the last offset is below the first",
+                        expected=f"{base} or more",
+                        found=last.offset,
+                    )
+            _sane(run, path, index)
+            return
+        previous = NO_TIMESTAMP
+        for slot in range(index.count):
+            entry = index[slot]
+            ends = slot > 0 and entry.offset == base
+            if ends and run.state.stops_before_checks:
+                return
+            start = offsets.lookup(entry.offset, among=offsets.count).position
+            if start < 0 or (start > log.size and run.state.refuses_beyond_log):
+                _refuse(log, start)
+            batch = next((held for held in _batches(log, start, log.size) if held.last_offset >= entry.offset), None)
+            if batch is None or batch.last_offset != entry.offset:
+                found = -1 if batch is None else batch.last_offset
+                _add(run.reports.missing, path, entry.offset, found)
+            else:
+                highest = max([NO_TIMESTAMP, *(record.timestamp for record in batch.records())])
+                if highest != entry.timestamp:
+                    _add(run.reports.timestamps, path, entry.timestamp, highest)
+                if previous >= entry.timestamp:
+                    _add(run.reports.order, path, entry.timestamp, previous)
+                if ends:
+                    return
+            if not options.verify_index_only:
+                run.print(TIME_ENTRY.format(timestamp=entry.timestamp, offset=entry.offset))
+            previous = entry.timestamp
+
+
+def dump_txn_index(run: Classic, path: str) -> None:
+    """Print a ``.txnindex``. One that is missing holds nothing."""
+    offset_in_name(path)
+    try:
+        data = _content(path)
+    except UnreadableError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return
+        raise
+    for number, entry in enumerate(txn_index.entries(data)):
+        if entry.shown_version > txn_index.CURRENT_VERSION:
+            raise DamageError(
+                "version",
+                f"{path}: an aborted transaction has an unknown version",
+                position=number * txn_index.ABORTED_TXN.size,
+                expected=txn_index.CURRENT_VERSION,
+                found=entry.shown_version,
+            )
+        run.print(ABORTED_TXN.format(**{**entry._asdict(), "version": entry.shown_version}))
+
+
+def dump_snapshot(run: Classic, path: str) -> None:
+    """Print the producers of a ``.snapshot``; a broken one is told of, and in one release ends the run."""
+    parts = producer_snapshot.inspect(_content(path))
+    state = run.state
+    fault = _structure_fault(run, parts)
+    if fault is not None:
+        if state.snapshot_faults_end_run:
+            raise DamageError("snapshot", f"{path}: {fault}")
+        run.complain(fault)
+        return
+    if parts.crc != parts.computed_crc:
+        run.complain(state.snapshot_crc.format(path=path, stored=parts.crc, computed=parts.computed_crc))
+        return
+    always, of_batch = (line(text) for text in state.snapshot)
+    for entry in parts.entries:
+        value = partial(getattr, entry)
+        with_batch = entry.has_batch or not state.snapshot_needs_batch
+        run.print(always.render(value) + (of_batch.render(value) if with_batch else ""))
+
+
+def _structure_fault(run: Classic, parts: SnapshotParts) -> str | None:
+    """Return what the release says of a snapshot's version and structure; None when they are sound."""
+    state = run.state
+    version = None
+    if parts.version is not None and parts.version != producer_snapshot.VERSION:
+        version = state.snapshot_version.format(version=parts.version)
+    cut = None
+    if parts.announced is not None and parts.announced < 0:
+        cut = state.snapshot_count.format(count=parts.announced)
+    elif parts.announced is not None and parts.announced > parts.room:
+        cut = state.snapshot_too_many.format(count=parts.announced, left=parts.room)
+    elif parts.cut_in is not None:
+        told = f"'{parts.cut_in}': java.nio.BufferUnderflowException"
+        if parts.announced is not None:
+            told = f"'producer_entries': Error reading field {told}"
+        cut = state.snapshot_cut.format(field=told)
+    return (version or cut) if state.snapshot_version_first else (cut or version)
+
+
+def _content(path: str) -> bytes:
+    """Return the bytes of a file. It is never created, as the original does with a missing index."""
+    with LocalFile(path) as file:
+        return file.read(0, file.size)
+
+
+def _sane(run: Classic, path: str, index: OffsetIndex | TimeIndex) -> None:
+    if index.ragged and run.state.sanity_whole_entries:
+        raise DamageError(
+            "sanity check",
+            f"{path}: the size is no multiple of {index.layout.size}",
+            expected=f"a multiple of {index.layout.size} bytes",
+            found=len(index.data),
+        )
+    run.print(SANE.format(path=path))
+
+
+def _offset_at(log: LocalFile, position: int, state: StateDialect, most: int) -> int:
+    """Return the first offset of the records at ``position``, or the last offset of the batch there.
+
+    Batches in ``most`` bytes are looked at. Raises DamageError when there is none.
+    """
+    if position < 0 or position > log.size:
+        _refuse(log, position)
+    end = position + most
+    for batch in _batches(log, position, min(end, log.size) if state.slice_holds_batch else log.size):
+        if batch.position >= end:
+            break
+        if not state.names_first_offset:
+            return batch.last_offset
+        for record in batch.records():
+            return record.offset
+    raise DamageError(
+        "index position",
+        f"{log.name}: an index entry points where no batch of at most {most} bytes begins",
+        position=position,
+    )
+
+
+def _refuse(log: LocalFile, position: int) -> NoReturn:
+    raise DamageError(
+        "index position",
+        f"{log.name}: an index entry points outside the log",
+        position=position,
+        expected=f"0 to {log.size}",
+        found=position,
+    )
+
+
+def _batches(log: LocalFile, start: int, end: int) -> Iterator[RecordBatch]:
+    for piece in walk(log, start, end):
+        if isinstance(piece, Damage):
+            raise DamageError(
+                piece.kind, f"{log.name}: {piece.reason}", position=piece.at, expected=piece.expected, found=piece.found
+            )
+        if isinstance(piece, RecordBatch):
+            yield piece

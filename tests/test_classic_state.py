@@ -1,0 +1,117 @@
+"""The files beside a log as each recorded release of DumpLogSegments prints them."""
+
+import io
+import re
+
+import pytest
+
+from kdump import dialects, dialects_state
+from kdump.errors import KdumpError, UnreadableError
+from kdump.printers.classic import Classic, Options
+from kdump.printers.classic_names import java_split, snapshot_id
+from tests import forge
+from tests.support import GOLDEN, kdump
+from tools import goldens
+
+FLAGS = {
+    "--verify-index-only": {"verify_index_only": True},
+    "--index-sanity-check": {"index_sanity_check": True},
+}
+NEEDS_THE_LOG_OF_ITS_TIME = re.compile(r"i100t?|i2.*|i_big|iodd.*|xi|xt|multii|multit|i1")
+"""Cases on magic 2, or magic 1, which releases before it read as garbage."""
+
+
+def is_of_state(args: list[str]) -> bool:
+    """Whether a command line has only the flags above, and no segment among its files."""
+    rest = [arg for arg in args if arg not in FLAGS]
+    return rest[:1] == ["--files"] and len(rest) == 2 and not re.search(r"\.log|checkpoint$", rest[1])
+
+
+CASES = {
+    name.removeprefix("tiny/"): args
+    for name, args in goldens.cases().items()
+    if name.startswith("tiny/") and is_of_state(args)
+}
+RUNS = goldens.load()
+
+
+def run(release: str, args: list[str]) -> tuple[int, str]:
+    """Run the clone in this process; return exit status and standard output."""
+    options = Options(**{key: value for flag in args for key, value in FLAGS.get(flag, {}).items()})
+    out = io.BytesIO()
+    classic = Classic(dialects.NEWEST, options, out, state=dialects_state.find(release))
+    try:
+        classic.run(java_split(args[args.index("--files") + 1]))
+    except KdumpError:
+        return 1, out.getvalue().decode()
+    return 0, out.getvalue().decode()
+
+
+@pytest.mark.parametrize("release", [*RUNS])
+def test_tiny_files_in_the_words_of_each_release(release, monkeypatch, capsys):
+    monkeypatch.chdir(GOLDEN)
+    held = 0
+    for name, args in CASES.items():
+        want = RUNS[release].get(f"tiny/{name}")
+        old = goldens.numbers(release) < (0, 11)
+        if want is None or "UnrecognizedOption" in want.stderr or (old and NEEDS_THE_LOG_OF_ITS_TIME.fullmatch(name)):
+            continue
+        status, stdout = run(release, args)
+        said = goldens.sorted_reports(goldens.plain(capsys.readouterr().err, GOLDEN))
+        assert (status, stdout) == (want.status, want.stdout), name
+        if "Exception in thread" not in want.stderr:
+            assert said == want.stderr, name
+        held += 1
+    assert held > 10
+
+
+def test_every_dialect_says_what_changed():
+    assert all(dialect.why for dialect in dialects_state.DIALECTS)
+    assert [d.since for d in dialects_state.DIALECTS] == sorted({d.since for d in dialects_state.DIALECTS})
+    assert dialects_state.find("2.0") is dialects_state.find("2.0.1")
+    assert dialects_state.find("9.9") is dialects_state.NEWEST
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+def test_a_missing_index_is_not_created(tmp_path, suffix):
+    (tmp_path / "00000000000000000000.log").write_bytes(forge.batch([forge.record(None, b"v")]))
+    before = names(tmp_path)
+    done = kdump("--files", tmp_path / f"00000000000000000000.{suffix}")
+    assert done.returncode == 1
+    assert done.stdout.decode() == f"Dumping {tmp_path}/00000000000000000000.{suffix}\n"
+    assert b"00000000000000000000.index" in done.stderr
+    assert names(tmp_path) == before
+
+
+def test_an_index_without_its_log_creates_nothing(tmp_path):
+    (tmp_path / "00000000000000000000.index").write_bytes(bytes(8))
+    assert kdump("--files", tmp_path / "00000000000000000000.index").returncode == 1
+    assert names(tmp_path) == ["00000000000000000000.index"]
+
+
+def test_a_txn_index_that_cannot_be_read_is_an_error(tmp_path):
+    (tmp_path / "0.txnindex").mkdir()
+    with pytest.raises(UnreadableError):
+        Classic(dialects.NEWEST, Options(), io.BytesIO()).run([f"{tmp_path}/0.txnindex"])
+
+
+def test_the_position_of_an_index_entry_must_hold_a_batch_of_the_message_size(tmp_path):
+    log = b"".join(forge.batch([forge.record(None, b"v" * 100)], base_offset=n) for n in range(2))
+    (tmp_path / "0.log").write_bytes(log)
+    (tmp_path / "0.index").write_bytes(b"\0\0\0\1" + (len(log) // 2).to_bytes(4, "big"))
+    fits, small = (
+        kdump("--files", tmp_path / "0.index", "--max-message-size", len(log) // 2 + less) for less in (0, -1)
+    )
+    assert (fits.returncode, fits.stdout.splitlines()[1:]) == (0, [b"offset: 1 position: %d" % (len(log) // 2)])
+    assert (small.returncode, small.stdout.splitlines()[1:]) == (1, [])
+
+
+def test_names_of_snapshots_of_the_metadata_log():
+    assert snapshot_id("a/00000000000000000123-0000000007-delete.checkpoint") == (123, 7)
+    for name in ("abc.checkpoint", "00000000000000000123.checkpoint", "0000000000000000000x-0000000007.checkpoint"):
+        with pytest.raises(KdumpError, match="a number is missing in the file name"):
+            snapshot_id(name)
