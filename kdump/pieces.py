@@ -176,6 +176,8 @@ class Damage(NamedTuple):
     """A stretch of bytes that cannot be read.
 
     ``kind`` is a short stable word, ``reason`` a sentence; ``at`` the position of the field that is wrong.
+    ``missing_from`` is the offset behind the last sound batch before it, ``missing_until`` the first offset of the
+    next sound one: the offsets in between are missing (as far as there were any). None where nothing tells.
     """
 
     position: int
@@ -185,6 +187,20 @@ class Damage(NamedTuple):
     at: int
     expected: object = None
     found: object = None
+    missing_from: int | None = None
+    missing_until: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The position behind it."""
+        return self.position + self.size
+
+    @property
+    def missing(self) -> range | None:
+        """The offsets that are missing; None when one of the two ends is not known."""
+        if self.missing_from is None or self.missing_until is None:
+            return None
+        return range(self.missing_from, max(self.missing_from, self.missing_until))
 
 
 class Padding(NamedTuple):

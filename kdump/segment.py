@@ -7,12 +7,12 @@ Files are read in blocks and never mapped: a segment that shrinks while it is re
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from kdump import codecs
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import batch, log, message
-from kdump.pieces import Damage, Padding, Piece, RecordBatch, Trailing
+from kdump.pieces import Damage, Piece, RecordBatch, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 1 << 20
 """Bytes read at a time."""
+
+OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
 
 class Source(Protocol):
@@ -85,15 +87,20 @@ class Window:
             self._start, at = position, 0
         return self._block[at : at + size]
 
+    def ahead(self, position: int, least: int) -> memoryview:
+        """Return what is in memory from ``position`` on: ``least`` bytes or more, fewer only at the end."""
+        self.view(position, min(least, self._end - position))
+        return self._block[position - self._start :]
 
-def walk(source: Source, start: int = 0, end: int | None = None) -> Iterator[Piece]:
+
+def walk(source: Source, start: int = 0, end: int | None = None, window: Window | None = None) -> Iterator[Piece]:
     """Yield what Kafka's own reader finds: batches, then Trailing bytes or the Damage that stops it.
 
     It believes every length, checks no crc and takes any magic: this is what ``DumpLogSegments`` sees. ``end`` cuts
     the file there (in bytes). The sizes of the pieces sum to what was asked for.
     """
     end = source.size if end is None else min(end, source.size)
-    window = Window(source, end)
+    window = window or Window(source, end)
     position = start
     while position < end - log.UP_TO_MAGIC:
         head = window.view(position, log.UP_TO_MAGIC)
@@ -120,24 +127,23 @@ def as_piece(damage: DamageError, position: int, size: int) -> Damage:
     return Damage(position, size, damage.kind, damage.reason, position + damage.position, damage.expected, damage.found)
 
 
-def read(source: Source, start: int = 0, end: int | None = None) -> Iterator[Piece]:
+def read(
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    on_error: OnError = "stop",
+    first_offset: int | None = None,
+) -> Iterator[Piece]:
     """Yield the pieces of a segment, each batch checked: magic, structure of its header, codec and crc.
 
-    Damage reaches to the end of the file; zeros at the end are Padding.
+    After damage the rest of the file is one Damage piece ("stop"), the next piece begins where the length of the bad
+    batch says ("skip"), or with the next sound batch wherever it stands ("resync"). Zeros at the end are Padding.
+    ``first_offset`` is the segment's base offset, for the account of what is missing at its beginning.
     """
-    end = source.size if end is None else min(end, source.size)
-    for piece in walk(source, start, end):
-        if isinstance(piece, RecordBatch):
-            try:
-                check(piece)
-            except DamageError as damage:
-                yield as_piece(damage, piece.position, end - piece.position)
-                return
-            yield piece
-        elif not isinstance(piece, Padding) and is_zero(source, piece.position, end):
-            yield Padding(piece.position, piece.size)
-        else:
-            yield piece
+    from kdump.salvage import Reader  # it needs the walk
+
+    return Reader(source, start, source.size if end is None else min(end, source.size), on_error, first_offset).read()
 
 
 def check(piece: RecordBatch) -> None:
@@ -170,13 +176,13 @@ def crc_position(magic: int) -> int:
     return batch.HEADER.offsets["crc"] if magic >= batch.MAGIC else log.OVERHEAD.size
 
 
-def is_zero(source: Source, position: int, end: int) -> bool:
-    """Tell whether all bytes from ``position`` to ``end`` are zero (and there are any)."""
-    if position >= end:
-        return False
-    while position < end:
-        block = source.read(position, min(BLOCK, end - position))
-        if not block or block.count(0) != len(block):
-            return False
-        position += len(block)
-    return True
+def zero_tail(source: Source, start: int, end: int) -> int:
+    """Return where the zeros at the end begin: not before ``start``, and ``end`` when there are none."""
+    while end > start:
+        at = max(start, end - BLOCK)
+        block = source.read(at, end - at)
+        left = len(block.rstrip(b"\0"))
+        if left or not block:
+            return at + left
+        end = at
+    return end
