@@ -1,43 +1,56 @@
-"""What a check finds wrong, as data: one Finding per fault, with the place, both values and what to do.
+"""What a check has to say: findings, which are wrong, and remarks, which are not.
 
-Levels: "damage" is lost or wrong data, "derived" a file beside the log that a broker can build again, "remark" what is
-odd and harmless: it never changes an exit status.
+A remark never changes an exit status. Each names the one thing it is about, so that a person can look at the bytes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Level: TypeAlias = Literal["damage", "derived", "remark"]
 
-UNREADABLE_STATUS: Final = 1
-DAMAGE_STATUS: Final = 3
-DERIVED_STATUS: Final = 4
+class Level(str, Enum):
+    """How much a statement weighs."""
+
+    REMARK = "remark"
+    """Worth knowing, and not wrong: padding, coverage, conventions of old releases."""
+    DERIVED = "derived"
+    """A file is wrong that can be made again from the log."""
+    LOG = "log"
+    """The log itself is damaged."""
 
 
-class Finding(NamedTuple):
-    """One fault of one file or folder.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One statement about one file.
 
-    ``kind`` is a short stable word for machines, ``message`` a sentence for people; ``position`` counts bytes in the
-    file, ``entry`` the entries of an index or checkpoint from 0, ``offset`` is a log offset. ``advice`` says what to do.
+    ``kind`` is a short stable word for machines, ``text`` a sentence for people. ``entry`` counts the entries of an
+    index from 0, ``position`` is the byte in ``file`` at which the bad thing starts, ``offset`` an offset of the log.
+    ``expected`` and ``found`` are the values that disagree; ``advice`` says what to do.
     """
 
-    path: str
     level: Level
+    file: str
     kind: str
-    message: str
-    position: int | None = None
+    text: str
     entry: int | None = None
+    position: int | None = None
     offset: int | None = None
-    expected: object = None
-    found: object = None
+    expected: str | int | None = None
+    found: str | int | None = None
     advice: str = ""
 
+    @property
+    def is_remark(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.level is Level.REMARK
 
-def status(findings: Iterable[Finding]) -> int:
-    """Return the exit status: 3 when there is damage, 4 when only derived files are wrong, else 0."""
-    levels = {finding.level for finding in findings}
-    return DAMAGE_STATUS if "damage" in levels else DERIVED_STATUS if "derived" in levels else 0
+
+def status(levels: Iterable[Level]) -> int:
+    """Return the exit status of a check: 3 when the log is damaged, 4 when only derived files are wrong, else 0."""
+    met = set(levels)
+    return 3 if Level.LOG in met else 4 if Level.DERIVED in met else 0
