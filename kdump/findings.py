@@ -6,14 +6,14 @@ A remark never changes an exit status. Each names the one thing it is about, so 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Level(str, Enum):
+class Level(StrEnum):
     """How much a statement weighs."""
 
     REMARK = "remark"
