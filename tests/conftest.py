@@ -1,0 +1,70 @@
+"""One Spark session for all tests that need one, in one process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def pytest_collection_modifyitems(items):
+    """Keep the tests of one session together where pytest-xdist spreads them."""
+    for item in items:
+        if "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadGroupScheduling
+
+    return LoadGroupScheduling(config, log)
+
+
+def java_is_missing() -> str:
+    """Return why Spark cannot run here, or nothing."""
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        return "Java is not installed: Spark needs Java 17 or later"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory) -> Iterator:
+    """A small session on two cores, whose workers are this Python and this tree."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+    if reason := java_is_missing():
+        pytest.skip(reason)
+    from pyspark.sql import SparkSession
+
+    place = tmp_path_factory.mktemp("spark")
+    os.environ |= {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "America/St_Johns",
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+        "spark.local.dir": str(place),
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("kdump tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # py4j leaves a socket to the garbage collector
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
