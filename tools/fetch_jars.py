@@ -50,7 +50,7 @@ def coordinates(release: str) -> list[str]:
     """
     if numbers(release) >= (4, 3):
         return [f"org.apache.kafka:kafka-tools:{release}"]
-    firsts = {(2, 5): "2.13", (2, 1): "2.12", (0, 9): "2.11", (0, 8, 1): "2.10", (0,): "2.9.2"}
+    firsts = {(2, 6): "2.13", (2, 1): "2.12", (0, 9): "2.11", (0, 8, 2): "2.10", (0,): "2.9.2"}
     scala = next(suffix for first, suffix in firsts.items() if numbers(release) >= first)
     return [f"org.apache.kafka:kafka_{scala}:{release}"]
 
