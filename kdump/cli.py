@@ -155,23 +155,29 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
         click.echo(
             f"WARNING: {word!r} is left over: --files takes one list with commas (--files a.log,b.log)", err=True
         )
-    classic(files, compat, options)
+    given = [name for name in ctx.params if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
+    classic(files, compat, options, given)
 
 
-def classic(files: str, compat: str, options: dict[str, Any]) -> None:
-    """Run the clone of DumpLogSegments."""
+def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) -> None:
+    """Run the clone of DumpLogSegments. ``given`` names the options that the command line holds."""
     from kdump import dialects, dialects_state
     from kdump.printers.classic import Classic, Options
     from kdump.printers.classic_names import java_split
 
+    dialect = dialects.find(compat)
+    for name in given:
+        if name != "compat" and (option := name.replace("_", "-")) not in dialect.options:
+            raise KdumpError(f"DumpLogSegments of Kafka {compat} has no option --{option}")
     switches = [name for name in DECODER_SWITCHES if options.pop(name)]
     if switches:
         raise KdumpError(f"--{switches[0].replace('_', '-')} is not there yet")
     classes = (options["key_decoder_class"], options["value_decoder_class"])
-    options["print_data_log"] |= any(name is not None for name in classes)
+    if dialect.decoders_imply_print:
+        options["print_data_log"] |= any(name is not None for name in classes)
     with open(1, "wb", buffering=1 << 16, closefd=False) as out:
         state = dialects_state.find(compat)
-        Classic(dialects.find(compat), Options(**options), out, state=state).run(java_split(files))
+        Classic(dialect, Options(**options), out, state=state).run(java_split(files))
 
 
 DECODER_SWITCHES: Final = (

@@ -10,24 +10,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kdump.errors import UsageError
+from kdump.hash_order import java_files, scala_2_9_files, scala_2_12_files, scala_2_13_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 UPPER_CODECS: Final = ("NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD")
-SCALA_CODECS: Final = (
-    "NoCompressionCodec",
-    "GZIPCompressionCodec",
-    "SnappyCompressionCodec",
-    "LZ4CompressionCodec",
-    "ZStdCompressionCodec",
-)
+LOWER_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+SCALA_CODECS: Final = ("NoCompressionCodec", "GZIPCompressionCodec", "SnappyCompressionCodec", "LZ4CompressionCodec")
 
-
-KAFKA_SERIALIZER: Final = tuple(f"kafka.serializer.{name}Decoder" for name in ("String", "Default", "Long", "Integer"))
-TOOLS_API: Final = tuple(
-    f"org.apache.kafka.tools.api.{name}Decoder" for name in ("String", "Default", "Long", "Integer")
-)
+DECODERS: Final = ("StringDecoder", "DefaultDecoder", "LongDecoder", "IntegerDecoder")
+KAFKA_SERIALIZER: Final = tuple(f"kafka.serializer.{name}" for name in DECODERS)
+TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +37,18 @@ class Dialect:
     why: str
     """What changed, and where that was decided."""
 
+    options: frozenset[str]
+    """The options that the release has, without dashes."""
+    decoders_imply_print: bool = False
+    """Whether an option that chooses a decoder switches --print-data-log on."""
+    print_is_deep: bool = False
+    """Whether --print-data-log iterates deep on its own."""
+
     starting_offset: str = "Starting offset: {offset}"
+    message: str = ""
+    """One message of magic 0 or 1, in releases that know nothing else: a wrapper, or deep its inner messages."""
+    message_key_size: str = " keysize: {key_size}"
+    """What follows when the message has a key."""
     batch: tuple[str, ...] = ()
     """A magic 2 batch."""
     legacy_batch: tuple[str, ...] = ()
@@ -53,17 +58,33 @@ class Dialect:
     legacy_record: tuple[str, ...] = ()
     """A message of magic 0 or 1, inner messages of wrappers included."""
     codecs: tuple[str, ...] = UPPER_CODECS
+    """The names of the codecs that the release knows."""
+
+    newest_magic: int = 2
+    """Every entry is read as of this magic or, if its own is older, of that."""
+    codec_mask: int = 0x07
+    """The bits of the attributes that hold the codec."""
+    limits_message_size: bool = False
+    """Whether an entry above --max-message-size ends the run."""
+    smallest_size_ends_file: bool = False
+    """Whether a size below that of the smallest message ends the file in silence, as zeros behind the last batch do."""
+    empty_wrapper_ends_run: bool = True
+    """Whether the release dies of a wrapper without inner messages."""
 
     batches_beside_records: bool = False
     """Whether batch lines are printed with records too, or replaced by them."""
-    print_is_deep: bool = False
-    """Whether --print-data-log iterates deep on its own."""
     key_needs_value: bool = True
     """Whether a record with a null value prints its key."""
+    null_payload: str | None = ""
+    """What is printed for a null value; None: the release dies of it."""
+    key_before_value: bool = False
+    """Whether the key is printed before the value is looked at."""
     bare_payload: str = " "
     """What stands in front of "payload:" under --skip-record-metadata when there is no key."""
     skips_control_records: bool = False
     """Whether --skip-record-metadata prints nothing for a control record, not even an empty line."""
+    control_types: tuple[str, ...] = ("ABORT", "COMMIT")
+    """The names of the types of control records that the release knows."""
 
     decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
     """The names that --key-decoder-class and --value-decoder-class know; the first is the default."""
@@ -72,28 +93,100 @@ class Dialect:
     decoders_made_per_log: bool = False
     """Whether a wrong class name is met at the first log, or before any output."""
 
-    gaps_title: str = "Non-consecutive offsets in {path}"
+    gaps_title: str = "Non-consecutive offsets in {file}"
     gaps_before_first: bool = False
     """Whether the first record counts as following offset -1."""
+    gaps_by_offset: bool = False
+    """Whether gaps are reported by rising offset, or the newest first."""
+    file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
+    """The order in which the files of a report come."""
+    reports_by_name: bool = False
+    """Whether reports tell files apart by their names alone, or by their absolute paths."""
     trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"
 
 
-V0_8_2: Final = Dialect(
-    since=(0, 8, 2),
-    why="key and value decoder classes; one line per message, no timestamps",
-    legacy_batch=(
+V0_8_0: Final = Dialect(
+    since=(0, 8, 0),
+    why="one line per message of magic 0; codecs none, gzip and snappy",
+    options=frozenset({"files", "print-data-log", "deep-iteration", "verify-index-only", "max-message-size"}),
+    message=(
         "offset: {offset} position: {position} isvalid: {is_valid:bool} payloadsize: {value_size} magic: {magic} "
-        "compresscodec: {codec} crc: {crc}",
+        "compresscodec: {codec} crc: {crc}"
     ),
-    codecs=SCALA_CODECS,
-    decoder_classes=KAFKA_SERIALIZER[:2],
-    gaps_title="Non-secutive offsets in :{path}",  # (sic)
+    codecs=SCALA_CODECS[:3],
+    newest_magic=0,
+    codec_mask=0x03,
+    smallest_size_ends_file=True,
+    empty_wrapper_ends_run=False,
+    key_needs_value=False,
+    null_payload=None,
+    key_before_value=True,
+    decoder_classes=(),
+    gaps_title="Non-secutive offsets in :{file}",  # (sic)
+    reports_by_name=True,
 )
 
-V1_0: Final = replace(
+V0_8_1: Final = replace(
+    V0_8_0,
+    since=(0, 8, 1),
+    why="null values; reports name the path of a file",
+    null_payload=" payload: null",
+    reports_by_name=False,
+)
+
+V0_8_2: Final = replace(
+    V0_8_1,
+    since=(0, 8, 2),
+    why="LZ4; decoder classes; --max-message-size is a limit for segments",
+    options=V0_8_1.options | {"key-decoder-class", "value-decoder-class"},
+    codecs=SCALA_CODECS,
+    codec_mask=0x07,
+    limits_message_size=True,
+    decoder_classes=KAFKA_SERIALIZER[:2],
+    file_order=scala_2_12_files,
+)
+
+V0_9_0_1: Final = replace(
     V0_8_2,
-    since=(1, 0, 0),
-    why="magic 2 (KIP-98), one line per batch or per record",
+    since=(0, 9, 0, 1),
+    why="the decoder of __consumer_offsets; a record with a null value prints neither key nor value",
+    options=V0_8_2.options | {"offsets-decoder"},
+    key_needs_value=True,
+    null_payload="",
+    key_before_value=False,
+)
+
+V0_10_0: Final = replace(
+    V0_9_0_1,
+    since=(0, 10, 0),
+    why="magic 1 (KIP-31, KIP-32), its timestamps not yet printed; the sanity check of indexes",
+    options=V0_9_0_1.options | {"index-sanity-check"},
+    newest_magic=1,
+)
+
+V0_10_1: Final = replace(
+    V0_10_0,
+    since=(0, 10, 1),
+    why="timestamps (KIP-33); a decoder option prints without --print-data-log",
+    decoders_imply_print=True,
+    message=V0_10_0.message.replace(" isvalid:", " {timestamp_type}: {timestamp} isvalid:"),
+)
+
+V0_10_2: Final = replace(
+    V0_10_1,
+    since=(0, 10, 2),
+    why="codecs by the names of CompressionType; a record size that cannot be is damage",
+    codecs=UPPER_CODECS[:4],
+    smallest_size_ends_file=False,
+    empty_wrapper_ends_run=True,
+)
+
+V0_11: Final = replace(
+    V0_10_2,
+    since=(0, 11, 0),
+    why="magic 2 (KIP-98): one line per batch or per record; the decoder of __transaction_state",
+    options=V0_10_2.options | {"transaction-log-decoder"},
+    message="",
     batch=(
         "baseOffset: {base_offset} lastOffset: {last_offset} baseSequence: {base_sequence} "
         "lastSequence: {last_sequence} producerId: {producer_id} producerEpoch: {producer_epoch} "
@@ -109,64 +202,176 @@ V1_0: Final = replace(
     record=(
         "offset: {offset} position: {position} {timestamp_type}: {timestamp} isvalid: {is_valid:bool} "
         "keysize: {key_size} valuesize: {value_size} magic: {magic} compresscodec: {codec}",
-        " producerId: {producer_id} producerEpoch: {producer_epoch} sequence: {sequence} "
-        "isTransactional: {is_transactional:bool} headerKeys: [{header_keys}]",
+        " producerId: {producer_id} sequence: {sequence} isTransactional: {is_transactional:bool} "
+        "headerKeys: [{header_keys}]",
     ),
     legacy_record=(
         "offset: {offset} position: {position} {timestamp_type}: {timestamp} isvalid: {is_valid:bool} "
         "keysize: {key_size} valuesize: {value_size} magic: {magic} compresscodec: {codec}",
         " crc: {crc}",
     ),
-    codecs=UPPER_CODECS,
+    newest_magic=2,
+    limits_message_size=False,
     decoder_classes=KAFKA_SERIALIZER,
-    gaps_title="Non-consecutive offsets in :{path}",
+    gaps_title="Non-consecutive offsets in :{file}",
 )
 
-V4_2: Final = replace(
-    V1_0,
-    since=(4, 2, 0),
-    why="everything up to 4.2",
-    starting_offset="Log starting offset: {offset}",
-    batch=(
-        "baseOffset: {base_offset} lastOffset: {last_offset} count: {count} baseSequence: {base_sequence} "
-        "lastSequence: {last_sequence} producerId: {producer_id} producerEpoch: {producer_epoch} "
-        "partitionLeaderEpoch: {partition_leader_epoch} isTransactional: {is_transactional:bool} "
-        "isControl: {is_control:bool} deleteHorizonMs: {delete_horizon_ms:optional}",
-        " position: {position} {timestamp_type}: {max_timestamp} size: {size} magic: {magic} compresscodec: {codec} "
-        "crc: {crc} isvalid: {is_valid:bool}",
+V0_11_0_2: Final = replace(
+    V0_11,
+    since=(0, 11, 0, 2),
+    why="the producer's epoch of a record (KAFKA-6119)",
+    record=(V0_11.record[0], V0_11.record[1].replace(" sequence:", " producerEpoch: {producer_epoch} sequence:")),
+)
+
+V1_1: Final = replace(
+    V0_11_0_2,
+    since=(1, 1, 0),
+    why="--print-data-log looks into batches without --deep-iteration",
+    print_is_deep=True,
+)
+
+V2_0: Final = replace(
+    V1_1,
+    since=(2, 0, 0),
+    why="the count of a batch's records",
+    batch=(V1_1.batch[0].replace(" baseSequence:", " count: {count} baseSequence:"), V1_1.batch[1]),
+)
+
+V2_0_1: Final = replace(
+    V2_0,
+    since=(2, 0, 1),
+    why="isControl of a batch",
+    batch=(V2_0.batch[0] + " isControl: {is_control:bool}", V2_0.batch[1]),
+)
+
+V2_1: Final = replace(V2_0_1, since=(2, 1, 0), why="zstd (KIP-110)", codecs=UPPER_CODECS)
+
+_BATCH: Final = (
+    " position: {position} {timestamp_type}: {max_timestamp} size: {size} magic: {magic} compresscodec: {codec} "
+    "crc: {crc} isvalid: {is_valid:bool}"
+)
+
+V2_2: Final = replace(
+    V2_1,
+    since=(2, 2, 0),
+    why="batch lines stay with their records (KAFKA-7687)",
+    batch=(V2_1.batch[0], _BATCH),
+    legacy_batch=(V2_1.legacy_batch[0], _BATCH),
+    record=(
+        "| offset: {offset} {timestamp_type}: {timestamp} keysize: {key_size} valuesize: {value_size}",
+        " sequence: {sequence} headerKeys: [{header_keys}]",
     ),
-    legacy_batch=(
-        "offset: {last_offset}",
-        " position: {position} {timestamp_type}: {max_timestamp} size: {size} magic: {magic} compresscodec: {codec} "
-        "crc: {crc} isvalid: {is_valid:bool}",
+    legacy_record=(
+        "| offset: {offset} {timestamp_type}: {timestamp} keysize: {key_size} valuesize: {value_size}",
+        " crc: {crc} isvalid: {is_valid:bool}",
     ),
+    batches_beside_records=True,
+)
+
+V2_3: Final = replace(
+    V2_2,
+    since=(2, 3, 0),
+    why="decoders are made for each log; the report of gaps without a colon",
+    decoders_made_per_log=True,
+    gaps_title="Non-consecutive offsets in {file}",
+)
+
+V2_4: Final = replace(
+    V2_3, since=(2, 4, 0), why="a record with a null value prints its key (KAFKA-8745)", key_needs_value=False
+)
+
+V2_6: Final = replace(
+    V2_4, since=(2, 6, 0), why="built with Scala 2.13: the order of files in reports", file_order=scala_2_13_files
+)
+
+V2_7: Final = replace(
+    V2_6,
+    since=(2, 7, 0),
+    why="control records of KRaft (KIP-595)",
+    control_types=("ABORT", "COMMIT", "QUORUM_REASSIGNMENT", "LEADER_CHANGE"),
+)
+
+_LONG_RECORD: Final = (
+    "| offset: {offset} isValid: {is_valid:bool} crc: {crc} keySize: {key_size} valueSize: {value_size} "
+    "{timestamp_type}: {timestamp} baseOffset: {base_offset} lastOffset: {last_offset} "
+    "baseSequence: {base_sequence:int} lastSequence: {last_sequence:int} producerEpoch: {producer_epoch:int} "
+    "partitionLeaderEpoch: {partition_leader_epoch:int} batchSize: {size} magic: {magic} compressType: {codec} "
+    "position: {position}"
+)
+
+V2_8: Final = replace(
+    V2_7,
+    since=(2, 8, 0),
+    why="batch fields in each record line (KAFKA-6181); the metadata log (KIP-500); --skip-record-metadata",
+    options=V2_7.options | {"cluster-metadata-decoder", "skip-record-metadata"},
+    record=(_LONG_RECORD, V2_7.record[1]),
+    legacy_record=(_LONG_RECORD, V2_7.legacy_record[1]),  # crc and isvalid stand there twice (sic)
+)
+
+V3_0: Final = replace(
+    V2_8,
+    since=(3, 0, 0),
+    why="batch fields out of the record lines again; codecs in lower case; snapshots of KRaft (KIP-630)",
     record=(
         "| offset: {offset} {timestamp_type}: {timestamp} keySize: {key_size} valueSize: {value_size}",
-        " sequence: {sequence} headerKeys: [{header_keys}]",
+        V2_8.record[1],
     ),
     legacy_record=(
         "| offset: {offset} {timestamp_type}: {timestamp} keySize: {key_size} valueSize: {value_size}",
         " isValid: {is_valid:bool} crc: {crc}}}",  # the closing brace is the original's (sic)
     ),
-    codecs=("none", "gzip", "snappy", "lz4", "zstd"),
-    batches_beside_records=True,
-    print_is_deep=True,
-    key_needs_value=False,
+    codecs=LOWER_CODECS,
+    control_types=("ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"),
+)
+
+V3_2: Final = replace(
+    V3_0,
+    since=(3, 2, 0),
+    why="the delete horizon of a batch (KIP-534)",
+    batch=(V3_0.batch[0] + " deleteHorizonMs: {delete_horizon_ms:optional}", V3_0.batch[1]),
+)
+
+V3_3: Final = replace(
+    V3_2,
+    since=(3, 3, 0),
+    why="snapshots of the metadata log (KAFKA-13845); --max-bytes (KAFKA-13687)",
+    options=V3_2.options | {"max-bytes"},
+    starting_offset="Log starting offset: {offset}",
+)
+
+V3_8: Final = replace(
+    V3_3,
+    since=(3, 8, 0),
+    why="decoder classes of org.apache.kafka.tools.api (KIP-1059)",
+    decoder_classes=TOOLS_API + KAFKA_SERIALIZER,
+    deprecated_decoder="{name} is deprecated. Please use org.apache.kafka.tools.api.{simple} instead",
+)
+
+V3_9: Final = replace(
+    V3_8,
+    since=(3, 9, 0),
+    why="the decoder of __remote_log_metadata (KIP-1057)",
+    options=V3_8.options | {"remote-log-metadata-decoder"},
+)
+
+V4_0: Final = replace(
+    V3_9,
+    since=(4, 0, 0),
+    why="the decoder of __share_group_state (KIP-932); no kafka.serializer any more",
+    options=V3_9.options | {"share-group-state-decoder"},
     decoder_classes=TOOLS_API,
-    decoders_made_per_log=True,
-    gaps_title="Non-consecutive offsets in {path}",
+    deprecated_decoder="",
 )
 
 V4_3: Final = replace(
-    V4_2,
+    V4_0,
     since=(4, 3, 0),
     why="rewritten in Java (KAFKA-14579)",
-    legacy_record=(
-        "| offset: {offset} {timestamp_type}: {timestamp} keySize: {key_size} valueSize: {value_size}",
-        " isValid: {is_valid:bool} crc: {crc}",
-    ),
+    legacy_record=(V4_0.legacy_record[0], " isValid: {is_valid:bool} crc: {crc}"),
     bare_payload="| ",
     gaps_before_first=True,
+    gaps_by_offset=True,
+    file_order=java_files,
 )
 
 
@@ -180,7 +385,10 @@ class Dated(Protocol):
 
 D = TypeVar("D", bound=Dated)
 
-DIALECTS: Final = (V0_8_2, V1_0, V4_2, V4_3)
+DIALECTS: Final = (
+    V0_8_0, V0_8_1, V0_8_2, V0_9_0_1, V0_10_0, V0_10_1, V0_10_2, V0_11, V0_11_0_2, V1_1, V2_0, V2_0_1, V2_1, V2_2, V2_3,
+    V2_4, V2_6, V2_7, V2_8, V3_0, V3_2, V3_3, V3_8, V3_9, V4_0, V4_3,
+)  # fmt: skip
 
 
 def parse_release(text: str) -> tuple[int, ...]:

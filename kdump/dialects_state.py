@@ -17,7 +17,7 @@ class StateDialect:
     """What a group of releases prints of indexes, producer snapshots and checkpoints, and what it checks.
 
     Lines are in the notation of :mod:`kdump.lines`, titles and single lines in that of ``str.format``: ``{path}`` is
-    the path as given, ``{absolute}`` the absolute one, ``{name}`` the file's name.
+    the path as given, ``{file}`` that or the name, as reports tell files apart.
     """
 
     since: tuple[int, ...]
@@ -44,7 +44,9 @@ class StateDialect:
     """Whether the last offset of an .index must be above the base offset, or not below it."""
     sanity_whole_entries: bool = True
     """Whether an index file must hold whole entries."""
-    mismatches_title: str = "Mismatches in :{absolute}"
+    mismatches_title: str = "Mismatches in :{file}"
+    mismatches_by_offset: bool = False
+    """Whether mismatches are reported by falling offset, one for each, or the newest first."""
     missing_title: str = "The following indexed offsets are not found in the log."
     """What stands above the offsets of a .timeindex that no batch holds, once per file."""
     refuses_beyond_log: bool = False
@@ -79,16 +81,11 @@ class StateDialect:
 
 V0_8_0: Final = StateDialect(
     since=(0, 8, 0),
-    why="offset indexes; reports name a file without its folder",
-    mismatches_title="Mismatches in :{name}",
-)
-
-V0_8_1: Final = replace(
-    V0_8_0, since=(0, 8, 1), why="reports name the path", mismatches_title="Mismatches in :{absolute}"
+    why="offset indexes",
 )
 
 V0_10_0: Final = replace(
-    V0_8_1, since=(0, 10, 0), why="a message beyond the slice of a log is not read", slice_holds_batch=True
+    V0_8_0, since=(0, 10, 0), why="a message beyond the slice of a log is not read", slice_holds_batch=True
 )
 
 V0_10_1: Final = replace(
@@ -209,13 +206,13 @@ V4_3: Final = replace(
     since=(4, 3, 0),
     why="rewritten in Java (KAFKA-14579)",
     needs_suffix=False,
-    missing_title="The following indexed offsets are not found in :{absolute}",
+    missing_title="The following indexed offsets are not found in :{file}",
     sanity_whole_entries=False,
     snapshot=(V4_0.snapshot[0].removesuffix(" "), " " + V4_0.snapshot[1]),
 )
 
 DIALECTS: Final = (
-    V0_8_0, V0_8_1, V0_10_0, V0_10_1, V0_11_0_0, V0_11_0_1, V1_0_0, V1_0_2, V2_0, V2_1, V2_1_1,
+    V0_8_0, V0_10_0, V0_10_1, V0_11_0_0, V0_11_0_1, V1_0_0, V1_0_2, V2_0, V2_1, V2_1_1,
     V2_3, V2_4_1, V2_8, V3_1, V3_3, V3_5, V4_0, V4_3,
 )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 ``"| offset: {offset} isControl: {is_control:bool}"`` is parsed once into literals and fields. The word behind the
 colon is the field's type, which says how Java writes it: ``bool`` (true, false), ``optional`` (OptionalLong),
-``option`` (Scala's Option), ``long`` (the number, or null when there is none; this is also what stands without a type).
+``option`` (Scala's Option), ``int`` (the number, or -1 when there is none), ``long`` (the number, or null when there is
+none; this is also what stands without a type).
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ def _long(value: object) -> str:
     return "null" if value is None else str(value)
 
 
+def _int(value: object) -> str:
+    return "-1" if value is None else str(value)
+
+
 def _bool(value: object) -> str:
     return "true" if value else "false"
 
@@ -51,6 +56,7 @@ def _option(value: object) -> str:
 WRITE: Final[dict[str, Callable[[object], str]]] = {
     "": _long,
     "long": _long,
+    "int": _int,
     "bool": _bool,
     "optional": _optional,
     "option": _option,

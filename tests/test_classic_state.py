@@ -39,7 +39,7 @@ def run(release: str, args: list[str]) -> tuple[int, str]:
     """Run the clone in this process; return exit status and standard output."""
     options = Options(**{key: value for flag in args for key, value in FLAGS.get(flag, {}).items()})
     out = io.BytesIO()
-    classic = Classic(dialects.NEWEST, options, out, state=dialects_state.find(release))
+    classic = Classic(dialects.find(release), options, out, state=dialects_state.find(release))
     try:
         classic.run(java_split(args[args.index("--files") + 1]))
     except KdumpError:

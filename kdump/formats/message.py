@@ -56,16 +56,30 @@ class Message(RecordBatch):
     their timestamp, from it.
     """
 
-    __slots__ = ("_data", "_magic", "_offset", "_wrapper")
+    __slots__ = ("_data", "_magic", "_newest", "_offset", "_wrapper")
 
-    def __init__(self, data: memoryview, offset: int, position: int, wrapper: Message | None = None) -> None:
-        """``data`` holds the message without its log overhead; ``position`` is that of the entry in the file."""
+    def __init__(
+        self,
+        data: memoryview,
+        offset: int,
+        position: int,
+        wrapper: Message | None = None,
+        newest: int | None = None,
+    ) -> None:
+        """``data`` holds the message without its log overhead; ``position`` is that of the entry in the file.
+
+        ``newest`` makes it a message as a release reads it that knows no newer magic than that (0 or 1): any other is
+        read as that one.
+        """
         self.position = position
         self.size = OVERHEAD + len(data)
         self._data = data
         self._offset = offset
         self._wrapper = wrapper
+        self._newest = newest
         self._magic = HEADER0.read(data).magic
+        if newest is not None and (newest == 0 or self._magic != 0):
+            self._magic = newest
 
     def _int(self, position: int, size: int, field: str) -> int:
         if position + size > len(self._data):
@@ -80,7 +94,8 @@ class Message(RecordBatch):
 
     @property
     def magic(self) -> int:
-        return self._magic
+        """The magic as stored."""
+        return self._magic if self._newest is None else HEADER0.read(self._data).magic
 
     @property
     def offset(self) -> int:
@@ -256,9 +271,9 @@ class Message(RecordBatch):
         if value is None:
             raise DamageError("value size", "a compressed message set without a value", position=OVERHEAD)
         inner = list(self._unpack(memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))))
-        if not inner:
+        if not inner and self._newest is None:
             raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD)
-        base = self._inner_base(inner[-1]._offset)
+        base = self._inner_base(inner[-1]._offset) if inner else 0
         for message in inner:
             message._offset = to_int64(message._offset + base)
             if message.codec != codecs.NONE:
@@ -270,9 +285,9 @@ class Message(RecordBatch):
 
         A wrapper offset of 0 comes from producers that left it to the broker: then inner offsets count from 0.
         """
-        if self._magic == 0 or self._offset == 0:
+        if self._magic == 0 or (self._offset == 0 and self._newest is None):
             return 0
-        if self._offset < last_inner:
+        if self._offset < last_inner and self._newest is None:
             raise DamageError(
                 "wrapper offset",
                 "the wrapper's offset is below that of its last inner message",
@@ -298,7 +313,7 @@ class Message(RecordBatch):
             end = position + OVERHEAD + size
             if end > len(data):
                 return
-            yield Message(data[position + OVERHEAD : end], offset, self.position, self)
+            yield Message(data[position + OVERHEAD : end], offset, self.position, self, self._newest)
             position = end
 
 

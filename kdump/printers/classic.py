@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from kdump import dialects_state
 from kdump.errors import DamageError, KdumpError
-from kdump.printers import classic_decoders, classic_log, classic_state
-from kdump.printers.classic_names import java_path, offset_in_name, snapshot_id
+from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
+from kdump.printers.classic_names import by_file, java_path, offset_in_name, snapshot_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,11 +88,12 @@ class Classic:
         print(text, file=sys.stderr)
 
     def report(self) -> None:
-        for text in self.reports.lines(self.state):
+        """Print what did not fit, file by file in the order of the release."""
+        for text in self.reports.lines(self.state, self.dialect):
             print(text, file=sys.stderr)
-        for path, pairs in self.gaps.items():
-            print(self.dialect.gaps_title.format(path=path), file=sys.stderr)
-            for last, current in reversed(pairs):
+        for file, pairs in by_file(self.dialect, self.gaps):
+            print(self.dialect.gaps_title.format(file=file), file=sys.stderr)
+            for last, current in sorted(dict(pairs).items()) if self.dialect.gaps_by_offset else reversed(pairs):
                 print(f"  {last} is followed by {current}", file=sys.stderr)
 
 
@@ -116,7 +117,8 @@ def _segment(run: Classic, path: str, title: Callable[[], str]) -> None:
     run.print(title())
     if run.options.max_bytes < 0:
         raise KdumpError(f"--max-bytes {run.options.max_bytes}: {path} cannot be cut to fewer than 0 bytes")
-    classic_log.dump(run, path, decoders)
+    dump = classic_messages.dump if run.dialect.message else classic_log.dump
+    dump(run, path, decoders)
 
 
 DUMP: Final[dict[str, Callable[[Classic, str], None]]] = {

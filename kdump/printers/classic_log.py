@@ -17,6 +17,7 @@ from kdump.text import java_utf8
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kdump.dialects import Dialect
     from kdump.printers.classic import Classic
     from kdump.printers.classic_decoders import Decoders
 
@@ -95,7 +96,7 @@ class LogPrinter:
                 write(part.render(value).encode())
             prefix = b" "
             if batch.is_control:
-                write(control_text(entry).encode())
+                write(control_text(self.run.dialect, entry).encode())
         if options.print_data_log and not batch.is_control:
             for text in self.content(entry, prefix):
                 write(text)
@@ -122,7 +123,7 @@ class LogPrinter:
 
         def value(name: str) -> object:
             if name == "codec":
-                return self.run.dialect.codecs[batch.codec]
+                return codec_name(self.run.dialect, batch.codec)
             if name == "timestamp_type":
                 return TIMESTAMP_TYPES[batch.timestamp_type]
             if name == "is_valid":
@@ -150,10 +151,18 @@ class LogPrinter:
 RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "sequence", "crc"})
 
 
-def control_text(entry: Record | Message) -> str:
+def codec_name(dialect: Dialect, codec: int) -> str:
+    """Return the release's name of a codec. Raises DamageError when it does not know it."""
+    if codec >= len(dialect.codecs):
+        raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)
+    return dialect.codecs[codec]
+
+
+def control_text(dialect: Dialect, entry: Record | Message) -> str:
     """Return what a control record says."""
     key = control.read_key(entry.key)
     if key.type in control.MARKERS:
         marker = control.read_marker(entry.value)
         return f" endTxnMarker: {control.MARKERS[key.type]} coordinatorEpoch: {marker.coordinator_epoch}"
-    return f" controlType: UNKNOWN({key.type})"
+    known = 0 <= key.type < len(dialect.control_types)
+    return f" controlType: {dialect.control_types[key.type] if known else 'UNKNOWN'}({key.type})"

@@ -5,8 +5,14 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.errors import DamageError
+
+if TYPE_CHECKING:
+    from kdump.dialects import Dialect
+
+    Found = TypeVar("Found")
 
 
 def java_path(name: str) -> str:
@@ -18,6 +24,15 @@ def java_path(name: str) -> str:
 def absolute(path: str) -> str:
     """Return the absolute path as ``File.getAbsolutePath`` does: nothing is resolved."""
     return path if path.startswith("/") else f"{Path.cwd()}/{path}"
+
+
+def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
+    """Return a report by path as the release tells it: by absolute path or by name, in the order of its hash map."""
+    merged: dict[str, list[Found]] = {}
+    for path, found in report.items():
+        file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)
+        merged.setdefault(file, []).extend(found)
+    return [(file, merged[file]) for file in dialect.file_order(merged)]
 
 
 def java_split(text: str) -> list[str]:

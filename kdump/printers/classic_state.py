@@ -5,7 +5,6 @@ Indexes are checked against their log while they are printed; what does not fit 
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias
@@ -16,12 +15,13 @@ from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
 from kdump.lines import line
 from kdump.pieces import Damage, RecordBatch
-from kdump.printers.classic_names import absolute, offset_in_name, sibling
+from kdump.printers.classic_names import by_file, offset_in_name, sibling
 from kdump.segment import LocalFile, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.dialects import Dialect
     from kdump.dialects_state import StateDialect
     from kdump.formats.producer_snapshot import SnapshotParts
     from kdump.printers.classic import Classic
@@ -35,9 +35,9 @@ ABORTED_TXN: Final = (
 SANE: Final = "{path} passed sanity check."
 
 MISMATCH: Final = "  Index offset: {0}, log offset: {1}"
-TIMESTAMP_MISMATCH: Final = ("Found timestamp mismatch in :{absolute}", "  Index timestamp: {0}, log timestamp: {1}")
+TIMESTAMP_MISMATCH: Final = ("Found timestamp mismatch in :{file}", "  Index timestamp: {0}, log timestamp: {1}")
 TIMESTAMP_ORDER: Final = (
-    "Found out of order timestamp in :{absolute}",
+    "Found out of order timestamp in :{file}",
     "  Index timestamp: {0}, Previously indexed timestamp: {1}",
 )
 MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
@@ -63,18 +63,20 @@ class Reports:
     order: Report = field(default_factory=dict)
     missing: Report = field(default_factory=dict)
 
-    def lines(self, state: StateDialect) -> Iterator[str]:
+    def lines(self, state: StateDialect, dialect: Dialect) -> Iterator[str]:
         """Yield the report: offset indexes, newest mismatch first; then the three of time indexes, oldest first."""
-        newest_first = {path: pairs[::-1] for path, pairs in self.mismatches.items()}
-        yield from _section(newest_first, state.mismatches_title, MISMATCH)
-        yield from _section(self.timestamps, *TIMESTAMP_MISMATCH)
-        yield from _section(self.order, *TIMESTAMP_ORDER)
-        yield from _section(self.missing, state.missing_title, MISSING)
+        for file, pairs in by_file(dialect, self.mismatches):
+            yield state.mismatches_title.format(file=file)
+            for pair in sorted(dict(pairs).items(), reverse=True) if state.mismatches_by_offset else reversed(pairs):
+                yield MISMATCH.format(*pair)
+        yield from _section(by_file(dialect, self.timestamps), *TIMESTAMP_MISMATCH)
+        yield from _section(by_file(dialect, self.order), *TIMESTAMP_ORDER)
+        yield from _section(by_file(dialect, self.missing), state.missing_title, MISSING)
 
 
-def _section(report: Report, title: str, entry: str) -> Iterator[str]:
-    for path, pairs in report.items():
-        yield title.format(absolute=absolute(path), name=posixpath.basename(path))
+def _section(report: list[tuple[str, list[Pair]]], title: str, entry: str) -> Iterator[str]:
+    for file, pairs in report:
+        yield title.format(file=file)
         for pair in pairs:
             yield entry.format(*pair)
 

@@ -1,0 +1,117 @@
+"""The order in which Java and Scala collections give their keys back, by the keys' hashes.
+
+Releases report on files, members of a group and partitions in the order of a hash map's table. Each function takes
+keys in order of insertion, with their hashes, and returns them in the order of iteration. Source: ``java.util.HashMap``
+and ``scala.collection.mutable.HashMap`` of the Scala versions that the releases were built with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Key = TypeVar("Key")
+
+WORD: Final = 0xFFFFFFFF
+SMALLEST_TABLE: Final = 16
+
+
+def java_hash(text: str) -> int:
+    """Return ``String.hashCode``: 31 times the hash so far plus the next UTF-16 unit, in 32 bits, unsigned."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        value = (31 * value + (units[at] << 8 | units[at + 1])) & WORD
+    return value
+
+
+def _rotated(value: int, count: int) -> int:
+    return (value >> count | value << (32 - count)) & WORD
+
+
+def _byteswap32(value: int) -> int:
+    """Return ``scala.util.hashing.byteswap32``."""
+    swapped = int.from_bytes((value * 0x9E3775CD & WORD).to_bytes(4, "little"), "big")
+    return swapped * 0x9E3775CD & WORD
+
+
+def scala_2_9(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return the order of ``mutable.HashMap`` of Scala 2.9: new keys in front of a chain, the last chain first."""
+    return _scala(keys, hash_of, rotation=0)
+
+
+def scala_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return the order of ``mutable.HashMap`` of Scala 2.10 to 2.12: that of 2.9 with mixed hashes rotated."""
+    return _scala(keys, hash_of, rotation=SMALLEST_TABLE.bit_length() - 1)
+
+
+def _scala(keys: Iterable[Key], hash_of: Callable[[Key], int], rotation: int) -> list[Key]:
+    table: list[list[Key]] = [[] for _ in range(SMALLEST_TABLE)]
+
+    def chain(key: Key) -> list[Key]:
+        return table[_rotated(_byteswap32(hash_of(key)), rotation) >> (33 - len(table).bit_length())]
+
+    for count, key in enumerate(dict.fromkeys(keys), 1):
+        chain(key).insert(0, key)
+        if count > len(table) * 3 // 4:
+            old = [each for slot in reversed(table) for each in slot]
+            table = [[] for _ in range(2 * len(table))]
+            for each in old:
+                chain(each).insert(0, each)
+    return [key for slot in reversed(table) for key in slot]
+
+
+def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return the order of ``mutable.HashMap`` and ``HashSet`` of Scala 2.13: chains by their signed hash."""
+    distinct = list(dict.fromkeys(keys))
+    size = SMALLEST_TABLE
+    while len(distinct) >= size * 3 // 4:
+        size *= 2
+
+    def place(key: Key) -> tuple[int, int]:
+        value = hash_of(key)
+        mixed = value ^ value >> 16
+        return mixed & (size - 1), mixed - ((mixed & 0x80000000) << 1)
+
+    return sorted(distinct, key=place)
+
+
+def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: new keys in front of a chain.
+
+    The table grows when the key after the one that filled it comes. Chains of eight keys, which become trees, are not
+    followed.
+    """
+    distinct = list(dict.fromkeys(keys))
+    size = SMALLEST_TABLE
+    while len(distinct) - 1 > size * 3 // 4:
+        size *= 2
+
+    def slot(key: Key) -> int:
+        value = hash_of(key)
+        return (value ^ value >> 16) & (size - 1)
+
+    distinct.reverse()
+    return sorted(distinct, key=slot)
+
+
+def scala_2_9_files(paths: Iterable[str]) -> list[str]:
+    """Return paths in the order of :func:`scala_2_9`."""
+    return scala_2_9(paths, java_hash)
+
+
+def scala_2_12_files(paths: Iterable[str]) -> list[str]:
+    """Return paths in the order of :func:`scala_2_12`."""
+    return scala_2_12(paths, java_hash)
+
+
+def scala_2_13_files(paths: Iterable[str]) -> list[str]:
+    """Return paths in the order of :func:`scala_2_13`."""
+    return scala_2_13(paths, java_hash)
+
+
+def java_files(paths: Iterable[str]) -> list[str]:
+    """Return paths in the order of :func:`java`."""
+    return java(paths, java_hash)

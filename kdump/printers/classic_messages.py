@@ -1,0 +1,146 @@
+"""The lines of a segment as releases before 0.11 print them: one per message, whatever its magic.
+
+Those releases knew magic 0, later 1 as well, and read every entry as a message of what they knew: newer batches give
+nonsense, or an end of the run, in the same places as there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from kdump import codecs
+from kdump.errors import DamageError
+from kdump.formats import log
+from kdump.formats.message import Message
+from kdump.lines import line
+from kdump.pieces import TIMESTAMP_TYPES, Trailing
+from kdump.printers.classic_names import absolute
+from kdump.segment import LocalFile, Source, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.dialects import Dialect
+    from kdump.printers.classic import Classic
+    from kdump.printers.classic_decoders import Decoders
+
+
+def dump(run: Classic, path: str, decoders: Decoders) -> None:
+    """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
+    with LocalFile(path) as source:
+        printer = MessagePrinter(run, path, decoders)
+        try:
+            for piece in walk(source, run.dialect, run.options.max_message_size):
+                if isinstance(piece, Message):
+                    printer.entry(piece)
+                else:
+                    name = posixpath.basename(path)
+                    run.print(run.dialect.trailing_bytes.format(count=piece.size, name=name))
+        except DamageError as damage:
+            damage.reason = f"{path}: {damage.reason}"
+            raise
+
+
+def walk(source: Source, dialect: Dialect, max_size: int) -> Iterator[Message | Trailing]:
+    """Yield the messages of a segment as the release finds them, then what is left. Raises DamageError."""
+    window = Window(source, source.size)
+    position, left = 0, source.size
+    while left > log.OVERHEAD.size:
+        overhead = log.OVERHEAD.read(window.view(position, log.OVERHEAD.size))
+        if overhead.size < log.SMALLEST and dialect.smallest_size_ends_file:
+            break
+        try:
+            log.check_size(overhead.size)
+            if dialect.limits_message_size and overhead.size > max_size:
+                raise DamageError(
+                    "record size",
+                    "a message is larger than --max-message-size",
+                    position=log.OVERHEAD.offsets["size"],
+                    expected=f"{max_size} or less",
+                    found=overhead.size,
+                )
+            size = log.OVERHEAD.size + overhead.size
+            if size > left:
+                break
+            data = window.view(position, size)[log.OVERHEAD.size :]
+            yield Message(data, overhead.offset, position, newest=dialect.newest_magic)
+        except DamageError as damage:
+            raise damage.at(position) from damage
+        position += size
+        left -= size
+    if left:
+        yield Trailing(position, left)
+
+
+class MessagePrinter:
+    """Prints the messages of one segment and remembers the last offset."""
+
+    def __init__(self, run: Classic, path: str, decoders: Decoders) -> None:
+        self.run = run
+        self.path = path
+        self.decoders = decoders
+        self.last_offset = -1
+        self.line = line(run.dialect.message)
+        self.key_size = line(run.dialect.message_key_size)
+
+    def entry(self, entry: Message) -> None:
+        """Print an entry, or the messages inside it."""
+        options, dialect = self.run.options, self.run.dialect
+        deep = options.deep_iteration or (options.print_data_log and dialect.print_is_deep)
+        wrapper = deep and codec_of(entry, dialect) != codecs.NONE
+        message = None
+        for message in entry.messages() if wrapper else (entry,):
+            self.message(message)
+        if message is None and dialect.empty_wrapper_ends_run:
+            raise DamageError("inner messages", "a compressed message set without messages", position=log.OVERHEAD.size)
+
+    def message(self, message: Message) -> None:
+        """Print one message."""
+        plain = codec_of(message, self.run.dialect) == codecs.NONE
+        if plain and self.last_offset != -1 and message.offset != self.last_offset + 1:
+            self.run.gaps.setdefault(absolute(self.path), []).append((self.last_offset, message.offset))
+        self.last_offset = message.offset
+
+        def value(name: str) -> object:
+            if name == "codec":
+                return self.run.dialect.codecs[codec_of(message, self.run.dialect)]
+            if name == "timestamp_type":
+                return TIMESTAMP_TYPES[message.timestamp_type]
+            return message.crc_valid if name == "is_valid" else getattr(message, name)
+
+        write = self.run.out.write
+        write(self.line.render(value).encode())
+        if message.key_size >= 0:
+            write(self.key_size.render(value).encode())
+        if self.run.options.print_data_log:
+            for text in self.content(message):
+                write(text)
+        write(b"\n")
+
+    def content(self, message: Message) -> Iterator[bytes]:
+        """Yield the texts of key and value."""
+        dialect = self.run.dialect
+        if dialect.key_needs_value and message.value_size < 0:
+            return
+        key, value = message.key, None
+        if not dialect.key_before_value:
+            value = message.value
+        if key is not None:
+            yield b" key: " + self.decoders.key(key)
+        if dialect.key_before_value:
+            value = message.value
+        if value is not None:
+            yield b" payload: " + self.decoders.value(value)
+        elif dialect.null_payload is not None:
+            yield dialect.null_payload.encode()
+        else:
+            raise DamageError("value", "this release cannot print a null value", found="null")
+
+
+def codec_of(message: Message, dialect: Dialect) -> int:
+    """Return the id of a message's codec. Raises DamageError when the release does not know it."""
+    codec = message.attributes & dialect.codec_mask
+    if codec >= len(dialect.codecs):
+        raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)
+    return codec

@@ -1,0 +1,70 @@
+import ast
+import re
+from itertools import pairwise
+
+import pytest
+
+from kdump import dialects, dialects_state
+from kdump.errors import UsageError
+from tests.support import ROOT
+
+PACKAGE = ROOT / "kdump"
+HOMES = {"dialects.py", "dialects_state.py"}
+TABLES = [dialects.DIALECTS, dialects_state.DIALECTS]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_dialects_stand_in_order_each_with_its_reason(table):
+    since = [dialect.since for dialect in table]
+    assert since == sorted(set(since))
+    assert all(dialect.why for dialect in table)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_dialect_says_something_else_than_the_one_before(table):
+    for before, after in pairwise(table):
+        fields = set(vars(after)) - {"since", "why"}
+        assert any(getattr(before, name) != getattr(after, name) for name in fields), after.why
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("0.8", (0, 8, 2)),
+        ("0.8.0", (0, 8, 0)),
+        ("0.8.1.1", (0, 8, 1)),
+        ("0.9", (0, 9, 0, 1)),
+        ("0.9.0.0", (0, 8, 2)),
+        ("0.11", (0, 11, 0, 2)),
+        ("0.11.0.1", (0, 11, 0)),
+        ("1", (1, 1, 0)),
+        ("2.0.0", (2, 0, 0)),
+        ("2.0", (2, 0, 1)),
+        ("3.6.1", (3, 3, 0)),
+        ("4.3.1", (4, 3, 0)),
+    ],
+)
+def test_a_release_is_held_by_the_newest_dialect_that_is_not_newer(text, since):
+    assert dialects.find(text).since == since
+
+
+@pytest.mark.parametrize("text", ["0.7", "0.7.2", "x", "3.x", "", "3..1", "-1"])
+def test_what_is_no_release_or_too_old_is_bad_usage(text):
+    with pytest.raises(UsageError):
+        dialects.find(text)
+
+
+def test_nothing_outside_the_dialects_knows_a_release():
+    """No comparison of a release, a dialect's name or its rank: whoever prints asks for a named field."""
+    for path in PACKAGE.rglob("*.py"):
+        if path.name in HOMES:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in {"since", "why"} or path.parent.name == "commands", f"{path}: {node.attr}"
+                named = isinstance(node.value, ast.Name) and node.value.id in {"dialects", "dialects_state"}
+                assert not (named and re.match(r"V\d", node.attr)), f"{path} names the dialect {node.attr}"
+            if isinstance(node, ast.Compare):
+                words = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+                words |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+                assert not words & {"release", "compat", "NEWEST", "DIALECTS"}, f"{path}:{node.lineno}"

@@ -1,0 +1,53 @@
+"""Orders recorded from releases that reported gaps in many files at once.
+
+The files were /srv/kafka-logs/orders-N/00000000000000000000.log, N from 0 on, 13 and 30 of them: with the thirteenth
+the tables of all but Java grow.
+"""
+
+import pytest
+
+from kdump import dialects, hash_order
+from kdump.hash_order import java_hash
+
+RECORDED = {
+    "0.8.1.1": (
+        [1, 9, 7, 5, 0, 8, 6, 3, 12, 4, 10, 2, 11],
+        [15, 17, 24, 1, 18, 14, 28, 9, 21, 7, 16, 5, 23, 0, 13, 29, 8, 20, 6, 26, 12, 3, 27, 25, 4, 19, 10, 22, 11, 2],
+    ),
+    "0.8.2.1": (
+        [1, 2, 11, 7, 8, 3, 12, 9, 4, 5, 0, 10, 6],
+        [21, 16, 1, 27, 11, 2, 7, 17, 8, 22, 23, 28, 12, 3, 29, 13, 9, 18, 24, 19, 4, 14, 5, 20, 0, 25, 26, 10, 15, 6],
+    ),
+    "4.2.2": (
+        [6, 12, 0, 2, 10, 5, 1, 3, 9, 4, 7, 8, 11],
+        [12, 25, 0, 13, 2, 10, 26, 1, 22, 9, 23, 7, 19, 8, 11, 24, 6, 17, 29, 5, 18, 3, 14, 15, 21, 4, 27, 16, 20, 28],
+    ),
+    "4.3.1": (
+        [6, 3, 12, 9, 4, 0, 10, 2, 7, 5, 8, 11, 1],
+        [12, 25, 0, 13, 26, 10, 2, 1, 22, 9, 23, 19, 7, 8, 11, 24, 6, 17, 29, 5, 18, 3, 15, 14, 21, 4, 27, 20, 16, 28],
+    ),
+}
+RECORDED["2.5.1"] = RECORDED["0.10.2.2"] = RECORDED["0.8.2.1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("", 0), ("a", 97), ("polygenelubricants", 0x80000000), ("Aa", 2112), ("BB", 2112), ("ä€😀", 0xFD57AB)],
+)
+def test_java_hash(text, value):
+    assert java_hash(text) == value
+
+
+@pytest.mark.parametrize("release", RECORDED)
+def test_files_come_in_the_recorded_order(release):
+    for recorded in RECORDED[release]:
+        files = {f"/srv/kafka-logs/orders-{n}/00000000000000000000.log": n for n in range(len(recorded))}
+        assert [files[path] for path in dialects.find(release).file_order(files)] == recorded
+
+
+@pytest.mark.parametrize("order", [hash_order.scala_2_9, hash_order.scala_2_12, hash_order.scala_2_13, hash_order.java])
+def test_every_key_comes_once(order):
+    assert order([], len) == []
+    assert sorted(order(["b", "a", "b", "c"], java_hash)) == ["a", "b", "c"]
+    assert sorted(order(map(str, range(200)), java_hash)) == sorted(map(str, range(200)))
+    assert sorted(order(["Aa", "BB"], java_hash)) == ["Aa", "BB"]
