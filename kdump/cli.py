@@ -12,7 +12,9 @@ import click
 from kdump import __version__
 from kdump.errors import KdumpError, UsageError
 
-COMMANDS: Final[dict[str, str]] = {}
+COMMANDS: Final[dict[str, str]] = {
+    "dump": "dump",
+}
 """Subcommand -> the module under kdump.commands that holds it."""
 
 EXAMPLES: Final = """\b

@@ -82,9 +82,13 @@ class Partition:
         """Topic and partition, or the folder where its name tells none."""
         return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
 
+    def path_beside(self, name: str) -> str:
+        """Return the path of a file of the log dir that holds the folder."""
+        return posixpath.join(_above(self.files, self.folder), name)
+
     def beside(self, name: str) -> bytes | None:
         """Return a file of the log dir that holds the folder, None when there is none. Raises UnreadableError."""
-        path = posixpath.join(_above(self.files, self.folder), name)
+        path = self.path_beside(name)
         if self.files.look(path) is None:
             return None
         with self.files.open(path) as source:

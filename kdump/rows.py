@@ -224,6 +224,20 @@ DAMAGE: Final = (
     Column("at", "long", "damage.at", "Where the field stands that is wrong."),
     Column("expected", "any", "damage.expected", "What should stand there.", optional=True),
     Column("found", "any", "damage.found", "What does.", optional=True),
+    Column(
+        "missingFrom",
+        "long",
+        "damage.missing_from",
+        "The first offset that may be missing: the one behind the last sound batch.",
+        optional=True,
+    ),
+    Column(
+        "missingUntil",
+        "long",
+        "damage.missing_until",
+        "The first offset of the next sound batch: those in between are missing.",
+        optional=True,
+    ),
 )
 """A stretch that cannot be read."""
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 BLOCK: Final = 1 << 20
-"""Bytes read at a time."""
+"""Bytes read at a time, at most."""
+FIRST_BLOCK: Final = 1 << 16
+"""Bytes read at first; each further block is twice as large, so that a short look reads little."""
 
 OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
@@ -76,13 +78,15 @@ class Window:
         self._source = source
         self._end = end
         self._start = 0
+        self._next = FIRST_BLOCK
         self._block = memoryview(b"")
 
     def view(self, position: int, size: int) -> memoryview:
         """Return the bytes from ``position`` on, ``size`` of them or fewer at the end."""
         at = position - self._start
         if at < 0 or at + size > len(self._block):
-            wanted = min(max(size, BLOCK), self._end - position)
+            wanted = min(max(size, self._next), self._end - position)
+            self._next = min(BLOCK, self._next * 2)
             self._block = memoryview(self._source.read(position, max(0, wanted)))
             self._start, at = position, 0
         return self._block[at : at + size]

@@ -14,6 +14,15 @@ from kdump.wire import Int16, Int32, Layout
 ABORT: Final = 0
 COMMIT: Final = 1
 MARKERS: Final = {ABORT: "ABORT", COMMIT: "COMMIT"}
+TYPES: Final = {
+    **MARKERS,
+    2: "LEADER_CHANGE",  # KIP-595
+    3: "SNAPSHOT_HEADER",  # KIP-630
+    4: "SNAPSHOT_FOOTER",
+    5: "KRAFT_VERSION",  # KIP-853
+    6: "KRAFT_VOTERS",
+}
+"""All types by Kafka's own names."""
 
 
 class ControlKey(NamedTuple):

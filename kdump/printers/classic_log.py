@@ -66,13 +66,9 @@ class LogPrinter:
 
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
         """Print a batch, and its records when ``deep``."""
-        value = self.fields(batch)
-        legacy = isinstance(batch, Message)
         try:
             if not deep or self.run.dialect.batches_beside_records:
-                for part in self.legacy_batch_line if legacy else self.batch_line:
-                    self.out.write(part.render(value).encode())
-                self.out.write(b"\n")
+                self.header(batch)
             if deep:
                 for entry in batch.messages() if isinstance(batch, Message) else batch.records():
                     self.record(batch, entry)
@@ -80,6 +76,13 @@ class LogPrinter:
             told = damage.at(batch.position)
             told.reason = f"{self.path}: batch at {batch.position}: {damage.reason}"
             raise told from damage
+
+    def header(self, batch: RecordBatch) -> None:
+        """Print the line of a batch."""
+        value = self.fields(batch)
+        for part in self.legacy_batch_line if isinstance(batch, Message) else self.batch_line:
+            self.out.write(part.render(value).encode())
+        self.out.write(b"\n")
 
     def record(self, batch: RecordBatch, entry: Record | Message) -> None:
         """Print one record."""
@@ -92,7 +95,7 @@ class LogPrinter:
         prefix = b"| "
         if not options.skip_record_metadata:
             value = self.record_fields(batch, entry)
-            for part in self.legacy_record_line if isinstance(entry, Message) else self.record_line:
+            for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
                 write(part.render(value).encode())
             prefix = b" "
             if batch.is_control:

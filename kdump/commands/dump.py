@@ -1,0 +1,265 @@
+"""``kdump dump``: the records, batches and damage of segments, filtered, in many formats."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
+
+import click
+
+from kdump import rows
+from kdump.commands import options as shared
+from kdump.commands import session, words
+from kdump.errors import UsageError
+from kdump.found import Found, Lost
+from kdump.inputs import Finder
+from kdump.printers.values import ENCODINGS, Encoding
+from kdump.select import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.inputs import Partition
+    from kdump.rows import Column
+    from kdump.select import Filter
+
+FORMATS: Final = ("text", "jsonl", "json", "csv", "table", "raw")
+TABLE_RECORD: Final = ("topic", "partition", "offset", "timestamp", "key", "value")
+TABLE_BATCH: Final = (
+    "topic",
+    "partition",
+    "baseOffset",
+    "lastOffset",
+    "count",
+    "maxTimestamp",
+    "codec",
+    "position",
+    "batchSize",
+    "producerId",
+)
+PAYLOAD: Final = ("value", "valueEncoding", "headers")
+
+
+class Printer(Protocol):
+    """An ending of the stream. ``shows_damage`` says whether damaged stretches stand in the output itself."""
+
+    shows_damage: bool
+
+    def found(self, item: Found) -> None: ...
+    def lost(self, item: Lost) -> None: ...
+    def end(self) -> None: ...
+
+
+@click.command()
+@shared.add(shared.INPUTS)
+@click.option("-o", "--output", type=click.Choice(FORMATS), default="text", show_default=True, help="The format.")
+@click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
+@click.option("--batches", is_flag=True, help="One line per batch, not per record.")
+@shared.add(shared.FILTERS)
+@click.option("--limit", type=click.IntRange(0), metavar="N", help="Stop after N records.")
+@click.option("--head", type=click.IntRange(0), metavar="N", help="The first N records of each partition.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="The last N records of each partition.")
+@click.option("--count", is_flag=True, help="Print only how many records there are.")
+@click.option(
+    "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
+)
+@click.option(
+    "--delimiter", default="\\n", show_default=True, metavar="TEXT", help="What follows each value of -o raw."
+)
+@click.option("--fields", multiple=True, metavar="A,B,...", help="These columns alone, in this order.")
+@click.option("--keys-only", is_flag=True, help="Leave out values and headers.")
+@click.option("--no-payload", is_flag=True, help="Leave out keys, values and headers.")
+@click.option("--redact", is_flag=True, help="Hash keys and values with the secret of KDUMP_REDACT_KEY.")
+@click.option("--redact-key", metavar="FILE", help="The secret for --redact, from a file.")
+@click.option(
+    "--on-error",
+    type=click.Choice(("stop", "skip", "resync")),
+    default="resync",
+    show_default=True,
+    help="After damage: give up the file, go where the bad length says, or find the next sound batch.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
+def command(paths: tuple[str, ...], **options: Any) -> int:
+    """Print the records of Kafka's log segments. Files are opened read-only.
+
+    \b
+    Examples:
+      kdump dump /var/kafka/orders-0
+      kdump dump /var/kafka --topic orders -o jsonl | jq .value
+      kdump dump /var/kafka/orders-0 --since 2026-11-21T09:00 --until 2026-11-21T09:05
+      kdump dump bundle.tar.gz --key customer-17 -o table
+      kdump dump *.log --offset 1000..1010 -o jsonl --batches
+      kdump dump orders-0 -f '%o %T %k %s\\n'
+
+    PATH is a segment of any name, a glob, a partition's folder, a log dir, a tar archive (also gzip or zstd), or -
+    for standard input. Segments are read in the order of their offsets.
+
+    Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met, 4 only an index is wrong.
+    """
+    run = session.Session(quiet=options.pop("quiet"))
+    dump = Dump(run, options)
+    finder = Finder(dump.wanted, note=run.note, fail=run.fail)
+    partitions: Iterable[Partition] = finder.find(paths)
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        partitions = list(partitions)
+        run.progress = session.progress(sum(segment.size for part in partitions for segment in part.segments))
+    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+        dump.run(partitions, out)
+    return run.status
+
+
+class Dump:
+    """One run: the options, checked, and what they make of a stream."""
+
+    def __init__(self, run: session.Session, options: dict[str, Any]) -> None:
+        self.session = run
+        self.wanted = shared.wanted(options)
+        self.filter: Filter = shared.filter_of(options)
+        self.options = options
+        self.batches: bool = options["batches"]
+        self.encoding: Encoding = options["encoding"]
+        if options["template"] is not None and (self.batches or options["output"] != "text"):
+            raise UsageError("--format has records in its own form: neither -o nor --batches go with it")
+        if self.batches and options["output"] == "raw":
+            raise UsageError("-o raw prints values, and batches have none")
+        if options["head"] is not None and options["tail"] is not None:
+            raise UsageError("--head and --tail exclude each other")
+        if options["fields"] and options["output"] in {"text", "raw"}:
+            raise UsageError("--fields chooses columns of jsonl, json, csv and table: say which with -o")
+        self.columns = self._columns()
+        self._redact = self._redactor()
+
+    def _columns(self) -> tuple[Column, ...]:
+        """Return the columns that the options choose. Raises UsageError."""
+        options = self.options
+        known = rows.BATCH if self.batches else rows.RECORD
+        if options["fields"]:
+            return tuple(words.one_of(options["fields"], known, lambda column: column.name, "column"))
+        names = {column.name for column in known}
+        if options["output"] == "table":
+            names = set(TABLE_BATCH if self.batches else TABLE_RECORD)
+        if options["keys_only"] or options["no_payload"]:
+            names -= set(PAYLOAD)
+        if options["no_payload"]:
+            names -= {"key", "keyEncoding"}
+        return tuple(column for column in known if column.name in names)
+
+    def _redactor(self) -> Any:
+        if not self.options["redact"]:
+            if self.options["redact_key"] is not None:
+                raise UsageError("--redact-key goes with --redact")
+            return None
+        from kdump.redact import Redactor, secret
+
+        return Redactor(secret(self.options["redact_key"]))
+
+    def reader(self) -> Reader:
+        """Return what reads the partitions."""
+        return Reader(
+            filter=self.filter,
+            batches=self.batches or (self.options["count"] and not self.filter.looks_into_records),
+            on_error=self.options["on_error"],
+            wrong_index=self.session.wrong_index,
+            fail=self.session.fail,
+            progress=self.session.progress or (lambda _: None),
+        )
+
+    def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
+        """Print what is asked for of all partitions."""
+        found = False
+        counted = 0
+        reader = self.reader()
+        printer = None if self.options["count"] else self.printer(out)
+        for item in self._limited(self._stream(reader, partition) for partition in partitions):
+            found = True
+            if isinstance(item, Lost):
+                self._lost(item, printer)
+            elif printer is None:
+                counted += self._count(item)
+            else:
+                printer.found(item if self._redact is None else self._redact(item))
+        if self.session.progress is not None:
+            self.session.progress.clear()
+        if printer is None:
+            out.write(b"%d\n" % counted)
+        else:
+            printer.end()
+        if not found and not self.session.met:
+            self.session.note("nothing was found that the options ask for")
+
+    def _stream(self, reader: Reader, partition: Partition) -> Iterator[Found | Lost]:
+        if self.options["tail"] is not None:
+            return reader.tail(partition, self.options["tail"])
+        return self._first(reader.read(partition), self.options["head"])
+
+    def _limited(self, streams: Iterable[Iterator[Found | Lost]]) -> Iterator[Found | Lost]:
+        return self._first((item for stream in streams for item in stream), self.options["limit"])
+
+    def _first(self, items: Iterator[Found | Lost], count: int | None) -> Iterator[Found | Lost]:
+        """Yield the first ``count`` records (batches where these are counted) and the damage among them."""
+        if count is None:
+            yield from items
+            return
+        if count == 0:
+            return
+        for item in items:
+            if isinstance(item, Found):
+                held = self._count(item)
+                if held >= count:
+                    yield item if held == count or self.batches else item._replace(records=item.records[:count])
+                    return
+                count -= held
+            yield item
+
+    def _count(self, item: Found) -> int:
+        if self.batches:
+            return 1
+        if self.options["count"] and not item.records and item.batch.count is not None:
+            return item.batch.count
+        return len(item.records)
+
+    def _lost(self, item: Lost, printer: Printer | None) -> None:
+        damage = item.damage
+        self.session.met.add(session.DAMAGED)
+        if printer is not None:
+            printer.lost(item)
+        if printer is None or not printer.shows_damage or not self.session.quiet:
+            self.session.damage(
+                f"{item.file.name}: byte {damage.position}: {damage.size} bytes cannot be read: {damage.reason}"
+            )
+
+    def printer(self, out: BinaryIO) -> Printer:
+        """Return the ending that the options choose."""
+        options, output = self.options, self.options["output"]
+        escape = sys.stdout.isatty()
+        if options["template"] is not None:
+            from kdump.printers.plain import Plain, formatted
+
+            return Plain(out, formatted(options["template"]), escape=escape)
+        if output == "raw":
+            from kdump.printers.plain import Plain, raw
+
+            return Plain(out, raw(options["delimiter"]), escape=escape)
+        if output in {"jsonl", "json"}:
+            from kdump.printers.jsonl import JsonArray, JsonLines
+
+            kind = JsonLines if output == "jsonl" else JsonArray
+            return kind(out, self.columns, batches=self.batches, encoding=self.encoding)
+        if output == "csv":
+            from kdump.printers.separated import Separated
+
+            return Separated(out, self.columns, batches=self.batches, encoding=self.encoding)
+        if output == "table":
+            from kdump.printers.table import Tables
+
+            return Tables(cast("IO[str]", sys.stdout), self.columns, batches=self.batches, encoding=self.encoding)
+        from kdump.printers.dump_text import DumpText
+
+        return DumpText(
+            out,
+            batches=self.batches,
+            keys=not options["no_payload"],
+            values=not (options["no_payload"] or options["keys_only"]),
+            encoding=self.encoding,
+            escape=escape,
+        )

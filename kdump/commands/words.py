@@ -1,0 +1,104 @@
+"""What the words of options mean: times, ranges of offsets, keys, lists."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
+
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(text: str, now: Callable[[], float] = time.time) -> int:
+    """Return a time in ms: ISO 8601 (UTC unless it names a zone), ms since 1970, or how long ago (``-2h30m``).
+
+    What is finer than a ms is rounded up, so that it is right as an inclusive start and as an exclusive end.
+    """
+    if _AGO.fullmatch(text):
+        ago = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))
+        return int(now() * 1000) - ago
+    if re.fullmatch(r"-?\d{9,}|0", text, re.ASCII):
+        return int(text)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is no time: 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m are"
+        ) from None
+    since = (when if when.tzinfo else when.replace(tzinfo=UTC)) - _EPOCH
+    return -((-since).days * 86_400_000 + (-since).seconds * 1000 + (-since).microseconds // 1000)
+
+
+def offsets(text: str) -> tuple[int | None, int | None]:
+    """Return both ends of ``A..B``, ``A..``, ``..B`` or ``A``; both belong to it."""
+    found = re.fullmatch(r"(\d*)\.\.(\d*)|(\d+)", text, re.ASCII)
+    if found is None or text == "..":
+        raise UsageError(f"{text!r} is no range of offsets: 5..9, 5.., ..9 and 5 are")
+    if found[3]:
+        return int(found[3]), int(found[3])
+    first, last = (int(part) if part else None for part in (found[1], found[2]))
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"the range of offsets {text} ends before it begins")
+    return first, last
+
+
+def payload(text: str) -> bytes:
+    """Return the bytes that a text stands for: its UTF-8, or what follows ``hex:`` or ``base64:``."""
+    name, colon, rest = text.partition(":")
+    try:
+        if colon and name == "hex":
+            return bytes.fromhex(rest)
+        if colon and name == "base64":
+            return base64.b64decode(rest, validate=True)
+    except (ValueError, binascii.Error):
+        raise UsageError(f"{text!r} is no {name}; write utf8:{text} when this very text is meant") from None
+    return (rest if colon and name == "utf8" else text).encode("utf-8", "surrogateescape")
+
+
+def header(text: str) -> tuple[bytes, bytes | None]:
+    """Return name and value of ``k=v``; a name alone takes any value."""
+    name, equals, value = text.partition("=")
+    return name.encode("utf-8", "surrogateescape"), payload(value) if equals else None
+
+
+def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
+    """Return the numbers of options like ``0,2-4``."""
+    found: set[int] = set()
+    for part in ",".join(texts).split(",") if texts else ():
+        ends = re.fullmatch(r"(-?\d+)(?:-(\d+))?", part.strip(), re.ASCII)
+        if ends is None:
+            raise UsageError(f"{part!r} is no {what}: 7, 0,2 and 0-3 are")
+        low = int(ends[1])
+        high = low if ends[2] is None else int(ends[2])
+        if high - low > 1_000_000:
+            raise UsageError(f"{part!r} holds more than a million numbers")
+        found.update(range(low, high + 1))
+    return frozenset(found)
+
+
+def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], what: str) -> list[T]:
+    """Return what lists like ``a,b`` name, in their order. Raises UsageError, with the nearest name, for any other."""
+    table = {name(item): item for item in known}
+    found = []
+    for part in ",".join(texts).split(","):
+        word = part.strip()
+        if word not in table:
+            from difflib import get_close_matches
+
+            near = get_close_matches(word, table, 1, 0.5) or [other for other in table if other.lower() == word.lower()]
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
+            raise UsageError(f"{word!r} is no {what}: {hint}")
+        found.append(table[word])
+    return found

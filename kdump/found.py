@@ -1,0 +1,157 @@
+"""What the stream of a partition yields, and the value of each column of it.
+
+A batch comes with what its bytes do not tell: which file, what became of its transaction, what the log dir's
+checkpoints say. :func:`value` gives the value of any column of :mod:`kdump.rows`, before it is written as text.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.formats import control
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.pieces import Damage, Record, RecordBatch
+    from kdump.rows import Column
+
+
+class File(NamedTuple):
+    """A segment as rows name it, and what its log dir's checkpoints say of its partition (offsets, None if nothing)."""
+
+    name: str
+    topic: str | None = None
+    partition: int | None = None
+    high_watermark: int | None = None
+    log_start: int | None = None
+
+
+class Found(NamedTuple):
+    """A batch, and the records of it that were asked for.
+
+    ``base_offset`` is known even of a wrapper of magic 0 or 1; ``transaction`` is a word of the column
+    transactionState.
+    """
+
+    file: File
+    batch: RecordBatch
+    base_offset: int
+    records: Sequence[Record]
+    transaction: str | None = "none"
+    crc_valid: bool = True
+
+
+class Lost(NamedTuple):
+    """A stretch of a file that cannot be read."""
+
+    file: File
+    damage: Damage
+
+
+def value(column: Column, found: Found | Lost, record: Record | None = None) -> object:
+    """Return the value of a column, None for null. Of a batch's columns those of scope ``record`` need ``record``."""
+    return source(column)(found, record)
+
+
+def is_constant(column: Column, found: Found) -> bool:
+    """Tell whether all records of the batch have the same value there."""
+    if column.source == "batch.crc_valid":
+        return found.batch.magic > 1
+    if column.source in _MARKS:
+        return not _crosses(column, found)
+    return column.scope in {"file", "batch"} or column.source in {"state.kind", "state.transaction"}
+
+
+@lru_cache
+def source(column: Column) -> Callable[[Found | Lost, Record | None], object]:
+    """Return what reads a column's value."""
+    special = SOURCES.get(column.source)
+    if special is not None:
+        return special
+    get = attrgetter(column.attribute)
+    if column.scope == "record":
+        return lambda _, record: get(record)
+    if column.scope == "batch":
+        return lambda found, _: get(found.batch)  # type: ignore[union-attr]  # only batches have such columns
+    if column.scope == "damage":
+        return lambda lost, _: get(lost.damage)  # type: ignore[union-attr]  # only damage has such columns
+    return lambda found, _: get(found.file)
+
+
+def _kind(found: Found | Lost, record: Record | None) -> str:
+    if not isinstance(found, Found):
+        return "damage"
+    return "batch" if record is None else "record"
+
+
+def _crc_valid(found: Found, record: Record | None) -> bool:
+    return found.crc_valid and (record is None or record.crc_valid is not False)
+
+
+def _above(found: Found, record: Record | None) -> bool | None:
+    mark = found.file.high_watermark
+    offset = found.batch.last_offset if record is None else record.offset
+    return True if mark is not None and offset >= mark else None
+
+
+def _below(found: Found, record: Record | None) -> bool | None:
+    mark = found.file.log_start
+    offset = found.batch.last_offset if record is None else record.offset
+    return True if mark is not None and offset < mark else None
+
+
+_MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
+
+
+def _crosses(column: Column, found: Found) -> bool:
+    """Tell whether some records of the batch may lie on either side of a mark."""
+    mark: int | None = getattr(found.file, _MARKS[column.source])
+    return mark is not None and found.base_offset < mark <= found.batch.last_offset
+
+
+def _control_type(found: Found, record: Record | None) -> str | None:
+    if not found.batch.is_control or record is None or record.key is None or len(record.key) < control.KEY.size:
+        return None
+    code = control.read_key(record.key).type
+    return control.TYPES.get(code, f"UNKNOWN({code})")
+
+
+def _coordinator_epoch(found: Found, record: Record | None) -> int | None:
+    if _control_type(found, record) not in control.MARKERS.values() or record is None or record.value is None:
+        return None
+    return control.read_marker(record.value).coordinator_epoch if len(record.value) >= control.MARKER.size else None
+
+
+SOURCES: Final[dict[str, Callable[..., object]]] = {
+    "state.kind": _kind,
+    "state.transaction": lambda found, _: found.transaction,
+    "state.above_high_watermark": _above,
+    "state.below_log_start": _below,
+    "state.control_type": _control_type,
+    "state.coordinator_epoch": _coordinator_epoch,
+    "batch.base_offset": lambda found, _: found.base_offset,
+    "batch.crc_valid": _crc_valid,
+}
+"""The sources that are more than an attribute."""
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_DAY: Final = 86_400_000
+_FIRST, _LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
+
+
+@lru_cache(maxsize=1024)
+def _second(seconds: int) -> str:
+    day, rest = divmod(seconds, 86_400)
+    return f"{date.fromordinal(_EPOCH + day).isoformat()}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}."
+
+
+def iso(timestamp: int) -> str | None:
+    """Return a timestamp in ms as ISO 8601 in UTC; None for -1, which is none, and outside the years 1 to 9999."""
+    if timestamp == -1 or not _FIRST <= timestamp < _LAST:
+        return None
+    seconds, rest = divmod(timestamp, 1000)
+    return f"{_second(seconds)}{rest:03}Z"

@@ -1,0 +1,52 @@
+"""Rows of text cells, for CSV and tables: every column of a record as one text, None for null."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump import codecs, found
+from kdump.pieces import TIMESTAMP_TYPES
+from kdump.printers import jsonl
+from kdump.printers.values import Encoding, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.found import Found
+    from kdump.pieces import Record
+    from kdump.rows import Column
+
+_PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
+
+
+def rows(item: Found, columns: Sequence[Column], encoding: Encoding, *, batches: bool) -> Iterator[list[str | None]]:
+    """Yield the cells of each record of a batch, or of the batch itself."""
+    records: Sequence[Record | None] = [None] if batches else item.records
+    for record in records:
+        yield [cell(column, item, record, encoding) for column in columns]
+
+
+def cell(column: Column, item: Found, record: Record | None, encoding: Encoding) -> str | None:
+    """Return one cell; headers are JSON."""
+    if column.source in _PAYLOAD_OF:
+        data: bytes | None = getattr(record, _PAYLOAD_OF[column.source])
+        return None if data is None else to_text(data, encoding).encoding
+    value = found.value(column, item, record)
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return to_text(value, encoding).text
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if column.type == "headers":
+        return jsonl.headers(value, encoding)  # type: ignore[arg-type]  # the column is of headers
+    if isinstance(value, int):
+        return _WORDS[column.type](value) if column.type in _WORDS else str(value)
+    return jsonl.path_text(str(value))
+
+
+_WORDS: Final[dict[str, Callable[[int], str | None]]] = {
+    "timestamp": found.iso,
+    "timestampType": lambda value: TIMESTAMP_TYPES[value],
+    "codec": lambda value: codecs.NAMES[value],
+}

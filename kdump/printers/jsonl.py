@@ -1,0 +1,200 @@
+"""JSON lines: one object per record, batch or damaged stretch, in the columns of :mod:`kdump.rows`.
+
+Lines are ASCII where it matters to a terminal, UTF-8 elsewhere, always one object to a line. The schema is
+``kdump/rows.schema.json``.
+"""
+
+from __future__ import annotations
+
+import re
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
+
+from kdump import codecs, found, rows
+from kdump.pieces import TIMESTAMP_TYPES
+from kdump.printers.values import Encoding, Text, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.found import Found, Lost
+    from kdump.pieces import Header, Record
+    from kdump.rows import Column
+
+    Part: TypeAlias = str | Callable[[Record], str]
+
+_AWKWARD: Final = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
+"""Columns that are written together with the key and the value."""
+_ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
+
+
+def quote(text: str) -> str:
+    """Return ``text`` as a JSON string on one line, with nothing in it that a terminal obeys."""
+    quoted = encode_basestring(text)
+    return quoted if quoted.isascii() and "\x7f" not in quoted else _AWKWARD.sub(_escape, quoted)
+
+
+def _escape(awkward: re.Match[str]) -> str:
+    return f"\\u{ord(awkward[0]):04x}"
+
+
+def path_text(path: str) -> str:
+    """Return a path as text: bytes of it that are not UTF-8 are escaped."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def payload(text: Text) -> str:
+    """Return a key or value as a JSON value; what is JSON itself stands as it is, on one line."""
+    if text.encoding == "json":  # newlines can stand between its tokens only
+        return _AWKWARD.sub(_escape, text.text.replace("\n", " ").replace("\r", " "))
+    return quote(text.text)
+
+
+def scalar(column: Column, value: object) -> str:
+    """Return a value that is neither payload nor headers."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if column.type == "timestamp":
+        text = found.iso(value)  # type: ignore[arg-type]  # such columns hold ms
+        return "null" if text is None else f'"{text}"'
+    if column.type == "timestampType":
+        return f'"{TIMESTAMP_TYPES[value]}"'  # type: ignore[index]  # such columns hold 0, 1 or None
+    if column.type == "codec":
+        return f'"{codecs.NAMES[value]}"'  # type: ignore[call-overload]  # such columns hold a codec's id
+    return str(value) if isinstance(value, int) else quote(path_text(str(value)))
+
+
+def headers(pairs: Sequence[Header], encoding: Encoding) -> str:
+    """Return headers as a JSON array of objects, in order."""
+    out = []
+    for pair in pairs:
+        key = to_text(pair.key, "auto")
+        marks = "" if key.encoding is None else f',"keyEncoding":"{key.encoding}"'
+        if pair.value is None:
+            content = "null"
+        else:
+            value = to_text(pair.value, encoding)
+            content = payload(value)
+            if value.encoding is not None:
+                marks += f',"encoding":"{value.encoding}"'
+        out.append(f'{{"key":{quote(key.text)},"value":{content}{marks}}}')
+    return f"[{','.join(out)}]"
+
+
+class Shape:
+    """The columns of one kind of line, ready to be filled in.
+
+    A batch's :meth:`parts` are made once: constants are text already, the rest are functions of the record.
+    """
+
+    def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:
+        self.columns = [column for column in columns if column.source not in _BY_PAYLOAD]
+        self.encoding = encoding
+
+    def parts(self, batch: Found) -> list[Part]:
+        """Return the line's fragments for the records of one batch."""
+        parts: list[Part] = []
+        for column in self.columns:
+            part = self._part(column, batch)
+            if isinstance(part, str) and parts and isinstance(parts[-1], str):
+                parts[-1] += part
+            else:
+                parts.append(part)
+        return parts
+
+    def _part(self, column: Column, batch: Found) -> Part:
+        prefix = f',"{column.name}":'
+        first = batch.records[0] if batch.records else None
+        if found.is_constant(column, batch):
+            value = found.value(column, batch, first)
+            return "" if column.optional and value is None else prefix + scalar(column, value)
+        get = found.source(column)
+        encoding = self.encoding
+        if column.type == "binary":
+            mark = f',"{_ENCODING_OF[column.name]}":"'
+
+            def write_payload(record: Record) -> str:
+                data: bytes | None = get(batch, record)  # type: ignore[assignment]  # the column is of bytes
+                if data is None:
+                    return prefix + "null"
+                text = to_text(data, encoding)
+                content = prefix + payload(text)
+                return content if text.encoding is None else f'{content}{mark}{text.encoding}"'
+
+            return write_payload
+        if column.type == "headers":
+            empty = prefix + "[]"
+            return lambda record: prefix + headers(record.headers, encoding) if record.headers else empty
+        if column.optional:
+            return lambda record: "" if (value := get(batch, record)) is None else prefix + scalar(column, value)
+        if column.type in {"long", "int"}:
+            return lambda record: f"{prefix}{'null' if (value := get(batch, record)) is None else value}"
+        return lambda record: prefix + scalar(column, get(batch, record))
+
+    def whole(self, item: Found | Lost) -> str:
+        """Return the line of a batch or of a damaged stretch."""
+        out = []
+        for column in self.columns:
+            value = found.value(column, item)
+            if value is not None or not column.optional:
+                out.append(f',"{column.name}":{scalar(column, value)}')
+        return f"{{{''.join(out)[1:]}}}\n"
+
+
+def render(parts: Sequence[Part], record: Record) -> str:
+    """Return the line of one record."""
+    line = "".join([part if isinstance(part, str) else part(record) for part in parts])
+    return f"{{{line[1:]}}}\n"
+
+
+class JsonLines:
+    """Prints JSON lines. ``columns`` are those of a record, ``batches`` prints batches in place of records."""
+
+    shows_damage = True
+
+    def __init__(
+        self,
+        out: BinaryIO,
+        columns: Sequence[Column] = rows.RECORD,
+        *,
+        batches: bool = False,
+        encoding: Encoding = "auto",
+    ) -> None:
+        self.out = out
+        self.batches = batches
+        self.shape = Shape(columns, encoding)
+        self.damage_shape = Shape(rows.DAMAGE)
+
+    def found(self, item: Found) -> None:
+        if self.batches:
+            self.line(self.shape.whole(item))
+        elif item.records:
+            parts = self.shape.parts(item)
+            for record in item.records:
+                self.line(render(parts, record))
+
+    def lost(self, item: Lost) -> None:
+        self.line(self.damage_shape.whole(item))
+
+    def line(self, text: str) -> None:
+        """Write one object."""
+        self.out.write(text.encode())
+
+    def end(self) -> None:
+        """Nothing stands behind the last line."""
+
+
+class JsonArray(JsonLines):
+    """Prints one JSON array of the same objects."""
+
+    _before = b"["
+
+    def line(self, text: str) -> None:
+        self.out.write(self._before + b"\n" + text[:-1].encode())
+        self._before = b","
+
+    def end(self) -> None:
+        self.out.write(b"[]\n" if self._before == b"[" else b"\n]\n")

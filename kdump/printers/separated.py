@@ -1,0 +1,49 @@
+"""Comma-separated values (RFC 4180): a line of names, then one line per record or batch.
+
+Null is an empty cell, the empty text ``""``. Lines end in a newline alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from kdump.printers.cells import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.found import Found, Lost
+    from kdump.printers.values import Encoding
+    from kdump.rows import Column
+
+_QUOTED: Final = re.compile('[",\r\n]|^$|^ | $')
+
+
+class Separated:
+    """Prints CSV. Damaged stretches have no place in it."""
+
+    shows_damage = False
+
+    def __init__(self, out: BinaryIO, columns: Sequence[Column], *, batches: bool, encoding: Encoding) -> None:
+        self.out, self.columns, self.batches, self.encoding = out, columns, batches, encoding
+        self._line([column.name for column in columns])
+
+    def found(self, item: Found) -> None:
+        for cells in rows(item, self.columns, self.encoding, batches=self.batches):
+            self._line(cells)
+
+    def lost(self, item: Lost) -> None:
+        """Print nothing: whoever calls says it elsewhere."""
+
+    def end(self) -> None:
+        """Nothing stands behind the last line."""
+
+    def _line(self, cells: Sequence[str | None]) -> None:
+        self.out.write((",".join(map(_quoted, cells)) + "\n").encode())
+
+
+def _quoted(text: str | None) -> str:
+    if text is None:
+        return ""
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text

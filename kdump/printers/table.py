@@ -1,0 +1,104 @@
+"""Tables for people: the only module that needs rich.
+
+Rows are drawn in groups, so that memory does not grow with the output; the first group settles the widths.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kdump.printers.cells import rows
+from kdump.printers.values import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.found import Found, Lost
+    from kdump.printers.values import Encoding
+    from kdump.rows import Column
+
+GROUP: Final = 200
+"""Rows drawn at a time."""
+NUMBERS: Final = {"int", "long"}
+LONGEST: Final = 200
+"""Characters of a cell that are shown."""
+
+
+class Tables:
+    """Prints records or batches as a table; damaged stretches stand in rows of their own."""
+
+    shows_damage = True
+
+    def __init__(self, out: IO[str], columns: Sequence[Column], *, batches: bool, encoding: Encoding) -> None:
+        self.console = Console(file=out, highlight=False, soft_wrap=False)
+        self.columns, self.batches, self.encoding = columns, batches, encoding
+        self._rows: list[list[Text] | Text] = []
+        self._widths: list[int] | None = None
+
+    def found(self, item: Found) -> None:
+        for cells in rows(item, self.columns, self.encoding, batches=self.batches):
+            self._rows.append([_cell(cell) for cell in cells])
+            if len(self._rows) >= GROUP:
+                self._draw()
+
+    def lost(self, item: Lost) -> None:
+        damage = item.damage
+        told = f"{item.file.name}: byte {damage.position}: {damage.size} bytes are damaged: {damage.reason}"
+        self._rows.append(Text(harmless(told), style="bold red"))
+
+    def end(self) -> None:
+        """Draw what is left."""
+        if self._rows or self._widths is None:
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._widths is None:
+            self._widths = self._settle()
+        start = not getattr(self, "_begun", False)
+        self._begun = True
+        table = self._table(header=start)
+        for row in self._rows:
+            if isinstance(row, Text):
+                if table.row_count or start:
+                    self.console.print(table)
+                self.console.print(row)
+                table, start = self._table(header=False), False
+            else:
+                table.add_row(*row)
+        if table.row_count or start:
+            self.console.print(table)
+        self._rows.clear()
+
+    def _table(self, *, header: bool) -> Table:
+        table = Table(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=not header, padding=(0, 1))
+        for column, width in zip(self.columns, self._widths or [], strict=True):
+            justify = "right" if column.type in NUMBERS else "left"
+            table.add_column(column.name, justify=justify, width=width, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]  # one of the two words
+        if not header:
+            table.pad_edge = True
+            table.box = box.SIMPLE_HEAD
+        return table
+
+    def _settle(self) -> list[int]:
+        """Return the widths of the columns: what the first rows need, the widest cut until they fit the console."""
+        widths = [len(column.name) for column in self.columns]
+        for row in self._rows:
+            if not isinstance(row, Text):
+                widths = [max(width, cell.cell_len) for width, cell in zip(widths, row, strict=True)]
+        room = max(self.console.width - 3 * len(widths) - 1, 3 * len(widths))
+        while sum(widths) > room:
+            widest = widths.index(max(widths))
+            widths[widest] -= 1
+        return widths
+
+
+def _cell(text: str | None) -> Text:
+    if text is None:
+        return Text("null", style="dim")
+    shown = harmless(text).replace("\n", "\\n").replace("\t", "\\t")
+    return Text(shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…")

@@ -1,0 +1,71 @@
+"""Bytes as text: keys, values and header values in the encodings that the user may ask for."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
+
+Encoding: TypeAlias = Literal["auto", "utf8", "hex", "base64", "json"]
+ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "utf8", "hex", "base64", "json")
+
+
+class Text(NamedTuple):
+    """Bytes as text, and the encoding they are in: None stands for utf8."""
+
+    text: str
+    encoding: str | None
+
+
+def to_text(data: bytes, encoding: Encoding) -> Text:
+    """Return ``data`` as text. Only ``utf8`` loses something: what is not UTF-8 becomes U+FFFD.
+
+    ``auto`` and ``json`` take base64 for what is not UTF-8. ``json`` marks what is one JSON value as such.
+    """
+    if encoding == "hex":
+        return Text(data.hex(), "hex")
+    if encoding == "base64":
+        return Text(b64encode(data).decode(), "base64")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        if encoding == "utf8":
+            return Text(data.decode(errors="replace"), None)
+        return Text(b64encode(data).decode(), "base64")
+    if encoding == "json" and is_json(text):
+        return Text(text, "json")
+    return Text(text, None)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+def is_json(text: str) -> bool:
+    """Tell whether a text is one value of JSON (RFC 8259): NaN and Infinity are none, nor are halves of characters."""
+    try:
+        json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return False
+    return not _LONE_ESCAPE.search(text)
+
+
+_LONE_ESCAPE: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
+)
+
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL_BYTES: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+
+
+def harmless(text: str) -> str:
+    """Return ``text`` with the characters escaped that make a terminal do something; tab and newline stay."""
+    return _CONTROL.sub(
+        lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
+    )
+
+
+def harmless_bytes(data: bytes) -> bytes:
+    """The same for bytes that are mostly UTF-8."""
+    return _CONTROL_BYTES.sub(lambda found: b"\\x%02x" % found[0][-1], data)

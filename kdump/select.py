@@ -1,0 +1,304 @@
+"""Filters over the stream of a partition, and how little of its files they need.
+
+Segments and batches that cannot hold what is asked for are passed over: by the offsets of their names, by indexes
+that can be shown to be right (:mod:`kdump.seek`), by their headers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from kdump import codecs, segment
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import checkpoints
+from kdump.found import File, Found, Lost
+from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
+from kdump.seek import Range, Seeker
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterator
+
+    from kdump.files import Files
+    from kdump.inputs import Partition, Segment
+    from kdump.pieces import Piece, Record
+    from kdump.segment import OnError, Source
+
+RecordType: TypeAlias = Literal["data", "control", "tombstone"]
+RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
+_CHECKPOINTS: Final = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """What to take. None and empty take all; times are ms, ``since`` included and ``until`` not."""
+
+    first_offset: int | None = None
+    last_offset: int | None = None
+    """Taken too."""
+    since: int | None = None
+    until: int | None = None
+    key: bytes | None = None
+    grep: re.Pattern[bytes] | None = None
+    """Looked for in key and value."""
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    """Each must be there; a value of None takes any."""
+    producer_ids: frozenset[int] = frozenset()
+    leader_epochs: frozenset[int] = frozenset()
+    types: frozenset[RecordType] = frozenset()
+    transactional: bool | None = None
+
+    @property
+    def looks_into_records(self) -> bool:
+        """Whether headers of batches are not enough to decide."""
+        ranges = (self.first_offset, self.last_offset, self.since, self.until)
+        return bool(
+            any(bound is not None for bound in ranges)
+            or self.key is not None
+            or self.grep
+            or self.headers
+            or self.types & {"data", "tombstone"}
+        )
+
+    def may_hold(self, batch: RecordBatch) -> bool:
+        """Tell whether the batch's header lets it hold what is asked for."""
+        return not (
+            (self.first_offset is not None and batch.last_offset < self.first_offset)
+            or (self.since is not None and batch.max_timestamp < self.since)
+            or (
+                self.until is not None and batch.timestamp_type == LOG_APPEND_TIME and batch.max_timestamp >= self.until
+            )
+            or (self.producer_ids and batch.producer_id not in self.producer_ids)
+            or (self.leader_epochs and batch.partition_leader_epoch not in self.leader_epochs)
+            or (self.transactional is not None and batch.is_transactional != self.transactional)
+            or (self.types and batch.is_control and "control" not in self.types)
+            or (self.types == {"control"} and not batch.is_control)
+        )
+
+    def takes(self, batch: RecordBatch, record: Record) -> bool:
+        """Tell whether a record of a batch that may hold it is taken."""
+        if self.first_offset is not None and record.offset < self.first_offset:
+            return False
+        if self.last_offset is not None and record.offset > self.last_offset:
+            return False
+        if self.since is not None and record.timestamp < self.since:
+            return False
+        if self.until is not None and record.timestamp >= self.until:
+            return False
+        if self.key is not None and record.key != self.key:
+            return False
+        if self.types and not batch.is_control and ("tombstone" if record.value is None else "data") not in self.types:
+            return False
+        if self.grep is not None and not any(self.grep.search(part) for part in (record.key, record.value) if part):
+            return False
+        return all(_has_header(record, name, value) for name, value in self.headers)
+
+
+def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
+    return any(header.key == name and (value is None or header.value == value) for header in record.headers)
+
+
+@dataclass
+class Reader:
+    """Reads partitions through a filter.
+
+    ``batches`` asks for batches without their records, unless the filter must look into them. ``wrong_index`` is told
+    what is wrong with a file beside the log, ``fail`` which file cannot be read (by default that raises), ``progress``
+    the bytes that are done with. Whether damage was met is remembered in ``damaged``.
+    """
+
+    filter: Filter = field(default_factory=Filter)
+    batches: bool = False
+    on_error: OnError = "resync"
+    unpack_limit: int = codecs.DEFAULT_LIMIT
+    """Bytes that one batch may unpack to."""
+    wrong_index: Callable[[str], None] = lambda _: None
+    fail: Callable[[UnreadableError], None] | None = None
+    progress: Callable[[int], None] = lambda _: None
+    damaged: bool = False
+    _marks: dict[tuple[Files, str], dict[tuple[str, int], int]] = field(default_factory=dict)
+
+    def read(self, partition: Partition) -> Iterator[Found | Lost]:
+        """Yield what the filter takes of a partition, in offset order, and every damaged stretch that was met."""
+        file = self.file(partition)
+        for where in self.segments(partition):
+            yield from self.segment(where, file._replace(name=where.name))
+
+    def tail(self, partition: Partition, count: int) -> Iterator[Found | Lost]:
+        """Yield the last ``count`` records that the filter takes (or batches), reading segments from the last one.
+
+        Damage met on the way comes in front of what its segment holds.
+        """
+        file = self.file(partition)
+        parts: list[list[Found | Lost]] = []
+        for where in reversed(list(self.segments(partition))):
+            lost: list[Found | Lost] = []
+            last: deque[Found] = deque()
+            held = 0
+            for item in self.segment(where, file._replace(name=where.name)):
+                if isinstance(item, Lost):
+                    lost.append(item)
+                    continue
+                last.append(item)
+                held += self._size(item)
+                while held - self._size(last[0]) >= count:
+                    held -= self._size(last.popleft())
+            if held > count:
+                last[0] = last[0]._replace(records=last[0].records[held - count :])
+            parts.append(lost + list(last))
+            count -= held
+            if count <= 0:
+                break
+        for part in reversed(parts):
+            yield from part
+
+    def _size(self, item: Found) -> int:
+        return 1 if self.batches else len(item.records)
+
+    def file(self, partition: Partition) -> File:
+        """Return what rows say of every file of the partition; its name is still open."""
+        return File(
+            "",
+            partition.topic,
+            partition.partition,
+            self._mark(partition, "replication-offset-checkpoint"),
+            self._mark(partition, "log-start-offset-checkpoint"),
+        )
+
+    def _mark(self, partition: Partition, name: str) -> int | None:
+        """Return the offset that a checkpoint of the log dir has for the partition, None when it has none."""
+        if partition.topic is None or partition.partition is None:
+            return None
+        path = partition.path_beside(name)
+        known = self._marks.get((partition.files, path))
+        if known is None:
+            if len(self._marks) > _CHECKPOINTS:
+                self._marks.clear()
+            known = self._marks[partition.files, path] = self._checkpoint(partition, name)
+        return known.get((partition.topic, partition.partition))
+
+    def _checkpoint(self, partition: Partition, name: str) -> dict[tuple[str, int], int]:
+        try:
+            data = partition.beside(name)
+            entries = checkpoints.read(data) if data is not None else ()
+        except DamageError as damage:
+            self.wrong_index(f"{partition.path_beside(name)} is not believed: {damage}")
+            return {}
+        except UnreadableError as error:
+            self._failed(error)
+            return {}
+        return {entry[:2]: entry.offset for entry in entries}
+
+    def _failed(self, error: UnreadableError) -> None:
+        if self.fail is None:
+            raise error
+        self.fail(error)
+
+    def segments(self, partition: Partition) -> Iterator[Segment]:
+        """Yield the segments whose names let them hold the offsets asked for."""
+        first, last = self.filter.first_offset, self.filter.last_offset
+        bases = [where.base_offset for where in partition.segments]
+        for where, base, behind in zip(partition.segments, bases, [*bases[1:], None], strict=True):
+            below = base is not None and behind is not None and first is not None and base < behind <= first
+            above = base is not None and last is not None and base > last
+            if below or above:
+                self.progress(where.size)
+            else:
+                yield where
+
+    def segment(self, where: Segment, file: File) -> Iterator[Found | Lost]:
+        """Yield what the filter takes of one segment."""
+        done = 0
+        try:
+            with where.open() as source:
+                span = self._range(where, source)
+                for piece in () if span is None else self._pieces(where, source, span):
+                    if isinstance(piece, RecordBatch):
+                        if self._is_behind(piece):
+                            break
+                        yield from self.batch(piece, file)
+                    elif not isinstance(piece, Padding):
+                        self.damaged = True
+                        yield Lost(file, _trailing(piece) if isinstance(piece, Trailing) else piece)
+                    self.progress(piece.position + piece.size - done)
+                    done = piece.position + piece.size
+        except UnreadableError as error:
+            self._failed(error)
+        self.progress(where.size - done)
+
+    def _range(self, where: Segment, source: Source) -> Range | None:
+        """Return what to read of a segment, as far as its indexes can tell; None for nothing."""
+        wanted = self.filter
+        seeker = Seeker(where, source, self.wrong_index)
+        span: Range | None = Range()
+        if wanted.first_offset is not None or wanted.last_offset is not None:
+            span = seeker.by_offset(wanted.first_offset, wanted.last_offset)
+        if wanted.since is not None and span is not None:
+            later = seeker.by_time(wanted.since)
+            span = None if later is None else Range(max(span.start, later.start), span.end)
+        return span
+
+    def _pieces(self, where: Segment, source: Source, span: Range) -> Iterator[Piece]:
+        """Yield the pieces of a range; where its end, which came from an index, is not that of a batch, go on."""
+        for piece in segment.read(
+            source,
+            span.start,
+            span.end,
+            on_error=self.on_error,
+            first_offset=where.base_offset if span.start == 0 else None,
+        ):
+            if span.end is not None and not isinstance(piece, RecordBatch):
+                span = Range(piece.position)
+                break
+            yield piece
+        else:
+            return
+        yield from segment.read(source, span.start, on_error=self.on_error)
+
+    def _is_behind(self, batch: RecordBatch) -> bool:
+        """Tell whether a batch lies behind the last offset that is asked for, and with it all that follow."""
+        last = self.filter.last_offset
+        if last is None or batch.last_offset <= last:
+            return False
+        return batch.base_offset > last if batch.magic > 1 else batch.codec == codecs.NONE
+
+    def batch(self, batch: RecordBatch, file: File) -> Iterator[Found | Lost]:
+        """Yield a batch with the records that the filter takes, and the damage met in it."""
+        if not self.filter.may_hold(batch):
+            return
+        look = not self.batches or self.filter.looks_into_records
+        records: list[Record] = []
+        first: int | None = batch.base_offset if batch.magic > 1 else None
+        damage: DamageError | None = None
+        empty = True
+        try:
+            for record in batch.records(self.unpack_limit) if look else ():
+                if empty and first is None:
+                    first = record.offset
+                empty = False
+                if self.filter.takes(batch, record):
+                    records.append(record)
+            if first is None:
+                first = batch.base_offset
+        except DamageError as error:
+            damage = error
+        if first is not None and (records or (empty and not self.filter.looks_into_records)):
+            yield Found(file, batch, first, records, crc_valid=batch.crc_valid)
+        if damage is not None:
+            self.damaged = True
+            yield Lost(file, _in_batch(damage, batch))
+
+
+def _trailing(piece: Trailing) -> Damage:
+    return Damage(
+        piece.position, piece.size, "trailing", "the file ends inside a batch", piece.position, found=piece.size
+    )
+
+
+def _in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
+    """Return the piece for damage among the records of a batch; positions in unpacked records are not the file's."""
+    if batch.codec != codecs.NONE:
+        damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
+    return segment.as_piece(damage, batch.position, batch.size)
