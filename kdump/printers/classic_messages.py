@@ -42,10 +42,16 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
             raise
 
 
-def walk(source: Source, dialect: Dialect, max_size: int) -> Iterator[Message | Trailing]:
-    """Yield the messages of a segment as the release finds them, then what is left. Raises DamageError."""
-    window = Window(source, source.size)
-    position, left = 0, source.size
+def walk(
+    source: Source, dialect: Dialect, max_size: int, start: int = 0, end: int | None = None
+) -> Iterator[Message | Trailing]:
+    """Yield the messages of a segment as the release finds them, then what is left. Raises DamageError.
+
+    ``start`` and ``end`` are positions in bytes, ``max_size`` is the size of a message above which some releases stop.
+    """
+    end = source.size if end is None else end
+    window = Window(source, end)
+    position, left = start, end - start
     while left > log.OVERHEAD.size:
         overhead = log.OVERHEAD.read(window.view(position, log.OVERHEAD.size))
         if overhead.size < log.SMALLEST and dialect.smallest_size_ends_file:
@@ -69,7 +75,7 @@ def walk(source: Source, dialect: Dialect, max_size: int) -> Iterator[Message | 
             raise damage.at(position) from damage
         position += size
         left -= size
-    if left:
+    if left > 0:
         yield Trailing(position, left)
 
 
@@ -88,12 +94,8 @@ class MessagePrinter:
         """Print an entry, or the messages inside it."""
         options, dialect = self.run.options, self.run.dialect
         deep = options.deep_iteration or (options.print_data_log and dialect.print_is_deep)
-        wrapper = deep and codec_of(entry, dialect) != codecs.NONE
-        message = None
-        for message in entry.messages() if wrapper else (entry,):
+        for message in unwrapped(entry, dialect) if deep else (entry,):
             self.message(message)
-        if message is None and dialect.empty_wrapper_ends_run:
-            raise DamageError("inner messages", "a compressed message set without messages", position=log.OVERHEAD.size)
 
     def message(self, message: Message) -> None:
         """Print one message."""
@@ -136,6 +138,18 @@ class MessagePrinter:
             yield dialect.null_payload.encode()
         else:
             raise DamageError("value", "this release cannot print a null value", found="null")
+
+
+def unwrapped(entry: Message, dialect: Dialect) -> Iterator[Message]:
+    """Yield the messages inside a wrapper, or the message itself. Raises DamageError."""
+    if codec_of(entry, dialect) == codecs.NONE:
+        yield entry
+        return
+    message = None
+    for message in entry.messages():
+        yield message
+    if message is None and dialect.empty_wrapper_ends_run:
+        raise DamageError("inner messages", "a compressed message set without messages", position=log.OVERHEAD.size)
 
 
 def codec_of(message: Message, dialect: Dialect) -> int:

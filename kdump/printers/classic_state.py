@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot, txn_index
+from kdump.formats.message import Message
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
 from kdump.lines import line
-from kdump.pieces import Damage, RecordBatch
+from kdump.pieces import Damage, Record, RecordBatch
+from kdump.printers import classic_messages
+from kdump.printers.classic_log import codec_name
 from kdump.printers.classic_names import by_file, offset_in_name, sibling
 from kdump.segment import LocalFile, walk
 
@@ -33,6 +36,8 @@ ABORTED_TXN: Final = (
     "lastStableOffset: {last_stable_offset}"
 )
 SANE: Final = "{path} passed sanity check."
+
+INT_MAX: Final = 0x7FFFFFFF
 
 MISMATCH: Final = "  Index offset: {0}, log offset: {1}"
 TIMESTAMP_MISMATCH: Final = ("Found timestamp mismatch in :{file}", "  Index timestamp: {0}, log timestamp: {1}")
@@ -106,7 +111,7 @@ def dump_offset_index(run: Classic, path: str) -> None:
             ends = slot > 0 and entry.offset == base
             if ends and state.stops_before_checks:
                 return
-            found = _offset_at(log, entry.position, state, options.max_message_size)
+            found = _offset_at(run, log, entry.position)
             if found != entry.offset:
                 _add(run.reports.mismatches, path, entry.offset, found)
             if ends:
@@ -150,12 +155,13 @@ def dump_time_index(run: Classic, path: str) -> None:
             start = offsets.lookup(entry.offset, among=offsets.count).position
             if start < 0 or (start > log.size and run.state.refuses_beyond_log):
                 _refuse(log, start)
-            batch = next((held for held in _batches(log, start, log.size) if held.last_offset >= entry.offset), None)
+            batches = _batches(run, log, start, log.size)
+            batch = next((held for held in batches if held.last_offset >= entry.offset), None)
             if batch is None or batch.last_offset != entry.offset:
                 found = -1 if batch is None else batch.last_offset
                 _add(run.reports.missing, path, entry.offset, found)
             else:
-                highest = max([NO_TIMESTAMP, *(record.timestamp for record in batch.records())])
+                highest = max([NO_TIMESTAMP, *(record.timestamp for record in _records(run, batch))])
                 if highest != entry.timestamp:
                     _add(run.reports.timestamps, path, entry.timestamp, highest)
                 if previous >= entry.timestamp:
@@ -244,20 +250,21 @@ def _sane(run: Classic, path: str, index: OffsetIndex | TimeIndex) -> None:
     run.print(SANE.format(path=path))
 
 
-def _offset_at(log: LocalFile, position: int, state: StateDialect, most: int) -> int:
+def _offset_at(run: Classic, log: LocalFile, position: int) -> int:
     """Return the first offset of the records at ``position``, or the last offset of the batch there.
 
-    Batches in ``most`` bytes are looked at. Raises DamageError when there is none.
+    Batches in --max-message-size bytes are looked at. Raises DamageError when there is none.
     """
+    state, most = run.state, run.options.max_message_size
     if position < 0 or position > log.size:
         _refuse(log, position)
     end = position + most
-    for batch in _batches(log, position, min(end, log.size) if state.slice_holds_batch else log.size):
+    for batch in _batches(run, log, position, min(end, log.size) if state.slice_holds_batch else log.size):
         if batch.position >= end:
             break
         if not state.names_first_offset:
             return batch.last_offset
-        for record in batch.records():
+        for record in _records(run, batch):
             return record.offset
     raise DamageError(
         "index position",
@@ -276,11 +283,21 @@ def _refuse(log: LocalFile, position: int) -> NoReturn:
     )
 
 
-def _batches(log: LocalFile, start: int, end: int) -> Iterator[RecordBatch]:
-    for piece in walk(log, start, end):
+def _batches(run: Classic, log: LocalFile, start: int, end: int) -> Iterator[RecordBatch]:
+    """Yield the batches of a log as the release finds them. Raises DamageError."""
+    old = run.dialect.message
+    for piece in classic_messages.walk(log, run.dialect, INT_MAX, start, end) if old else walk(log, start, end):
         if isinstance(piece, Damage):
             raise DamageError(
                 piece.kind, f"{log.name}: {piece.reason}", position=piece.at, expected=piece.expected, found=piece.found
             )
         if isinstance(piece, RecordBatch):
             yield piece
+
+
+def _records(run: Classic, batch: RecordBatch) -> Iterator[Record | Message]:
+    """Yield the records of a batch as the release reads them. Raises DamageError."""
+    if run.dialect.message and isinstance(batch, Message):
+        return classic_messages.unwrapped(batch, run.dialect)
+    codec_name(run.dialect, batch.codec)
+    return batch.records()
