@@ -1,0 +1,1 @@
+"""What can be wrong: pieces in, findings out."""

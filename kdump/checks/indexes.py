@@ -1,0 +1,229 @@
+"""All indexes of one segment against its log, and against each other, in one pass over the batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kdump.checks.offset_index import ADVICE, OffsetIndexCheck
+from kdump.checks.time_index import TimeIndexCheck
+from kdump.checks.txn_index import TxnIndexCheck
+from kdump.errors import DamageError
+from kdump.findings import Finding, Level
+from kdump.transactions import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.pieces import RecordBatch
+
+SUFFIXES: Final = ("index", "timeindex", "txnindex")
+LOG_ADVICE: Final = "The log itself is damaged: take this copy aside before a broker starts on it and cuts it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentFiles:
+    """One segment: the names of its files, and the whole content of those beside the log, None where one is absent.
+
+    ``log_size`` is in bytes, None where the log is absent. ``active`` says that no later segment is in the folder.
+    On a live folder the indexes must be read before the log's size is taken: a broker writes them after the log.
+    """
+
+    name: str
+    base_offset: int
+    log_size: int | None
+    index: bytes | None
+    timeindex: bytes | None
+    txnindex: bytes | None
+    active: bool
+
+    def beside(self, suffix: str) -> str:
+        """Return the name of another file of this segment; what follows the suffix (.deleted, ...) stays."""
+        stem, _, rest = self.name.rpartition(".log")
+        return f"{stem}.{suffix}{rest}"
+
+
+class PartitionState:
+    """What goes over from one segment of a partition to the next."""
+
+    def __init__(self) -> None:
+        self.replay = Replay()
+        self.compacted = False
+        """Whether offsets are missing, or batches have lost records."""
+        self.complete = False
+        """Whether the log was followed from offset 0."""
+
+    def copy(self) -> PartitionState:
+        """Return the same state, to try a segment with it."""
+        other = PartitionState()
+        other.replay = Replay(self.replay.open.values())
+        other.replay.end_offset = self.replay.end_offset
+        other.compacted, other.complete = self.compacted, self.complete
+        return other
+
+
+class IndexCheck:
+    """Judges the indexes of one segment while its batches pass by in order."""
+
+    def __init__(self, files: SegmentFiles, partition: PartitionState | None = None) -> None:
+        """``partition`` is what the segments before left behind, where they were read."""
+        self.files = files
+        self.partition = partition or PartitionState()
+        base = files.base_offset
+        index, times = files.index or b"", files.timeindex or b""
+        self.offsets = OffsetIndexCheck(files.beside("index"), index, base, files.log_size)
+        self.times = TimeIndexCheck(files.beside("timeindex"), times, base)
+        self.txns = TxnIndexCheck(files.beside("txnindex"), files.txnindex, base)
+        self.batches = 0
+        self.valid_end = 0
+        self._next_offset = base
+        self._misnamed: Finding | None = None
+        self._markers: list[Finding] = []
+        self._cover: tuple[int, int, int, int] | None = None
+        self._covers = bool(files.index) and bool(files.timeindex)
+
+    def batch(self, batch: RecordBatch) -> None:
+        """Take the next batch. Raises DamageError when its header makes no sense."""
+        last = batch.last_offset
+        if not self.batches:
+            self._first(last)
+        self.batches += 1
+        self.valid_end = batch.end
+        met = self.offsets.batch(batch)
+        if met and self._cover is not None:
+            self.times.covers(*self._cover)
+        self.times.batch(batch)
+        if met and self._covers:
+            slot = self.offsets.met_slot
+            self._cover = (slot, batch.position, last, self.times.highest)
+        if batch.magic >= 2:
+            self._transactions(batch, last)
+        self._next_offset = last + 1
+
+    def _first(self, last: int) -> None:
+        state, base = self.partition, self.files.base_offset
+        if state.replay.end_offset is None:
+            state.complete = base == 0
+        elif state.replay.end_offset != base:  # a segment between may not have been read: nothing is known any more
+            state.replay, state.complete = Replay(), False
+        if last < base:
+            self._misnamed = Finding(
+                level=Level.LOG,
+                file=self.files.name,
+                kind="base offset",
+                text=f"the first batch ends at offset {last}, below the base offset in the file's name",
+                position=0,
+                expected=f"{base} or more",
+                found=last,
+                advice="The files carry another segment's name: find out who renamed or copied them.",
+            )
+
+    def _transactions(self, batch: RecordBatch, last: int) -> None:
+        state = self.partition
+        base, count = batch.base_offset, batch.count
+        if base != self._next_offset or count != last - base + 1:
+            state.compacted = True
+        if batch.producer_id is None or batch.producer_id < 0:
+            state.replay.end_offset = last + 1
+            return
+        try:
+            ended = state.replay.add(batch)
+        except DamageError as damage:
+            self._markers.append(log_finding(self.files.name, batch.position, damage))
+            return
+        if ended is not None:
+            self.txns.ended(ended)
+
+    def finish(self, *, readable: bool = True) -> Iterator[Finding]:
+        """Yield findings and remarks, file by file.
+
+        ``readable`` is False where the log is damaged: what points behind :attr:`valid_end` cannot be judged then.
+        """
+        files = self.files
+        if files.log_size is None:
+            yield Finding(
+                level=Level.DERIVED,
+                file=files.beside(next(suffix for suffix in SUFFIXES if getattr(files, suffix) is not None)),
+                kind="no log",
+                text=f"there is no {files.beside('log')}",
+                advice="The log was lost, moved or renamed; a broker removes indexes without one when it starts.",
+            )
+            readable = False
+        yield from self._markers
+        if self.offsets.first_fault_of_log is not None:
+            yield log_finding(files.name, *self.offsets.first_fault_of_log)
+        if self._misnamed is not None:
+            yield self._misnamed
+            return
+        if self._cover is not None:
+            self.times.covers(*self._cover)
+        closed = self.closed
+        if files.index is not None:
+            yield from self.offsets.finish(self.valid_end, closed=closed, readable=readable)
+        elif files.log_size is not None:
+            yield self._absent("index")
+        if files.timeindex is not None:
+            good = files.index is not None and not self.offsets.faults
+            yield from self.times.finish(closed=closed, offsets_good=good, readable=readable)
+        elif files.log_size is not None and self.times.highest >= 0:
+            yield self._absent("timeindex")
+        state = self.partition
+        yield from self.txns.finish(complete=state.complete, compacted=state.compacted, readable=readable)
+        yield from self._preallocation()
+
+    @property
+    def lacks_transactions(self) -> bool:
+        """Whether the log has aborted transactions that ``.txnindex`` does not have."""
+        return self.txns.lacks
+
+    @property
+    def closed(self) -> bool:
+        """Whether the segment is written no more: a later one is there, or its indexes are trimmed."""
+        return not self.files.active or not self.times.index.zero_tail or not self.offsets.index.zero_tail
+
+    def _absent(self, suffix: str) -> Finding:
+        text = "the file is absent: a broker makes it anew" if suffix == "index" else "the file is absent"
+        return Finding(level=Level.REMARK, file=self.files.beside(suffix), kind="absent", text=text)
+
+    def _preallocation(self) -> Iterator[Finding]:
+        """Tell of sizes that no broker leaves: both files of a pair are preallocated together and trimmed together."""
+        offsets, times = self.offsets.index, self.times.index
+        if self.files.index is None or self.files.timeindex is None:
+            return
+        if (offsets.zero_tail or times.zero_tail) and not _is_pair(len(offsets.data), len(times.data)):
+            yield Finding(
+                level=Level.REMARK,
+                file=self.files.beside("index"),
+                kind="preallocation",
+                text=(
+                    f"zeros follow the entries, but {len(offsets.data)} bytes here and {len(times.data)} bytes of "
+                    "time index are no pair that a broker preallocates: a last entry may have been zeroed"
+                ),
+            )
+        if not offsets.filled and times.filled > 1:
+            yield Finding(
+                level=Level.REMARK,
+                file=self.files.beside("index"),
+                kind="coverage",
+                text=f"the index is empty, though {times.filled} time entries were written with it",
+                advice=ADVICE,
+            )
+
+
+def _is_pair(index_size: int, time_size: int) -> bool:
+    """Tell whether both sizes come of one ``segment.index.bytes``, each rounded down to whole entries."""
+    return index_size > 0 and any((index_size + more) // 12 * 12 == time_size for more in range(8))
+
+
+def log_finding(file: str, position: int, damage: DamageError) -> Finding:
+    """Return the finding of damage in the log; the damage's position counts from ``position``."""
+    return Finding(
+        level=Level.LOG,
+        file=file,
+        kind=damage.kind,
+        text=f"the batch at byte {position} cannot be read: {damage.reason}",
+        position=position + damage.position,
+        expected=None if damage.expected is None else str(damage.expected),
+        found=None if damage.found is None else str(damage.found),
+        advice=LOG_ADVICE,
+    )

@@ -1,0 +1,296 @@
+"""``.index`` against its log.
+
+An entry is right when a batch starts at its position and its offset is the batch's last, the batch's first (brokers
+before 2.0), or the end of the append that starts there (2.0 to 3.8: the last offset of a later batch before the next
+entry). Entries are held in order against the last good one, so that one bad entry makes one finding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.findings import Finding, Level
+from kdump.formats.offset_index import OffsetIndex, OffsetPosition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.pieces import RecordBatch
+
+ADVICE: Final = (
+    "Indexes can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
+    ".txnindex, all three (a broker makes them anew only where the .index is missing), or use kdump rebuild-index."
+)
+NOWHERE: Final = 1 << 63
+
+UNKNOWN, EITHER, FIRST, LAST, APPEND = range(5)
+CONVENTIONS: Final = {
+    FIRST: "first offset of the batch (brokers before 2.0)",
+    LAST: "last offset of the batch (brokers since 2.0)",
+    APPEND: "last offset of a whole append (brokers 2.0 to 3.8)",
+}
+
+
+class Fault(NamedTuple):
+    """What is wrong with an entry."""
+
+    kind: str
+    text: str
+    expected: str
+    found: int
+
+
+class OffsetIndexCheck:
+    """Judges the entries of one ``.index`` while the batches of its log pass by in order."""
+
+    def __init__(self, file: str, data: bytes, base_offset: int, log_size: int | None) -> None:
+        """``log_size`` is that of the log in bytes, None where there is no log: then only the entries are judged."""
+        self.file = file
+        self.index = OffsetIndex(data, base_offset)
+        self.faults: dict[int, Fault] = {}
+        self.first_fault_of_log: tuple[int, DamageError] | None = None
+        self._log_size = log_size
+        self._verdicts = bytearray(self.index.filled)
+        self._slots = self._in_order()
+        self._at = 0
+        self._pending: int | None = None
+        self._previous_last = base_offset - 1
+        self._gaps = Gaps()
+        self.next_position = self._next()
+        self.met_slot = -1
+        """The slot of the entry that points at the batch of the last call."""
+
+    def _in_order(self) -> Sequence[int]:
+        """Judge what needs no log; return the slots of the other entries by rising position."""
+        held: list[tuple[int, int]] = []
+        previous, rising = 0, True
+        for slot, entry in enumerate(self.index):
+            if entry.offset < self.index.base_offset:
+                fault = Fault("offset", "is below the base offset", f"{self.index.base_offset} or more", entry.offset)
+            elif entry.position <= 0:
+                fault = Fault("position", "has no position: the first batch has no entry", "above 0", entry.position)
+            elif self._log_size is not None and entry.position >= self._log_size:
+                fault = Fault("position", "points beyond the log", f"below {self._log_size}", entry.position)
+            else:
+                rising = rising and entry.position >= previous
+                previous = entry.position
+                held.append((entry.position, slot))
+                continue
+            self.faults[slot] = fault
+        if rising and not self.faults:
+            return range(len(held))
+        return [slot for _, slot in sorted(held)]
+
+    def _next(self) -> int:
+        return self.index[self._slots[self._at]].position if self._at < len(self._slots) else NOWHERE
+
+    def batch(self, batch: RecordBatch) -> bool:
+        """Take the next batch; return whether an entry points at its start."""
+        met = False
+        position, last = batch.position, batch.last_offset
+        if self.next_position < batch.end:
+            self._give_up()
+            while self.next_position < batch.end:
+                slot = self._slots[self._at]
+                if self.next_position == position:
+                    met = True
+                    self.met_slot = slot
+                    self._judge(slot, batch, last)
+                else:
+                    text = f"points into the batch at byte {position}"
+                    fault = Fault("position", text, f"{position} or {batch.end}", self.next_position)
+                    self.faults[slot] = fault
+                self._at += 1
+                self.next_position = self._next()
+        elif self._pending is not None:
+            self._append_ends(self._pending, last)
+        self._gaps.batch(batch, met)
+        self._previous_last = last
+        return met
+
+    def _judge(self, slot: int, batch: RecordBatch, last: int) -> None:
+        offset = self.index[slot].offset
+        first = self._first_offset(batch)
+        if offset == last:
+            self._verdicts[slot] = EITHER if first in (last, None) else LAST
+        elif first is None:
+            self._verdicts[slot] = EITHER
+        elif offset == first:
+            self._verdicts[slot] = FIRST
+        elif offset > last:
+            self._give_up()
+            self._pending = slot
+        else:
+            if offset <= self._previous_last:
+                text = "names an offset of an earlier batch than the one at its position"
+            elif offset < first:
+                text = "names an offset in a gap before the batch at its position"
+            else:
+                text = "names an offset inside the batch at its position"
+            expected = f"{last} (the batch at byte {batch.position} holds {first} to {last})"
+            self.faults[slot] = Fault("offset", text, expected, offset)
+
+    def _first_offset(self, batch: RecordBatch) -> int | None:
+        """Return the first offset of a batch, None where a wrapper cannot be unpacked: the log is damaged there."""
+        try:
+            return batch.base_offset
+        except DamageError as damage:
+            self.first_fault_of_log = self.first_fault_of_log or (batch.position, damage)
+            return None
+
+    def _append_ends(self, slot: int, last: int) -> None:
+        offset = self.index[slot].offset
+        if last >= offset:
+            self._pending = None
+        if last == offset:
+            self._verdicts[slot] = APPEND
+        elif last > offset:
+            self._no_end(slot, "names an offset at which no batch ends before the next entry")
+
+    def _give_up(self) -> None:
+        """The next entry, or the end, is reached before the pending entry's offset."""
+        if self._pending is not None:
+            self._no_end(self._pending, "names an offset at which no batch ends before the next entry")
+            self._pending = None
+
+    def _no_end(self, slot: int, text: str) -> None:
+        entry = self.index[slot]
+        self.faults[slot] = Fault(
+            "offset", text, f"the last offset of the batch at byte {entry.position}", entry.offset
+        )
+
+    def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
+        """Yield the findings; ``valid_end`` is the position behind the last batch that was seen.
+
+        ``closed`` says that the segment is written no more. Where the log is not ``readable`` to its end, entries that
+        point behind ``valid_end`` cannot be judged.
+        """
+        if self._pending is not None:
+            if readable:
+                self._no_end(
+                    self._pending, f"names an offset beyond the log, which ends at offset {self._previous_last}"
+                )
+            self._pending = None
+        unread = self._slots[self._at :]
+        if readable and self._log_size is not None:
+            for slot in unread:
+                text = "points behind the last whole batch"
+                self.faults[slot] = Fault("position", text, f"below {valid_end}", self.index[slot].position)
+        yield from self._whole()
+        yield from self._entries()
+        yield from self._remarks(closed=closed)
+
+    def _whole(self) -> Iterator[Finding]:
+        if self.index.ragged:
+            yield Finding(
+                level=Level.DERIVED,
+                file=self.file,
+                kind="size",
+                text=f"the size is no multiple of 8: {self.index.ragged} bytes stand behind the last entry",
+                position=self.index.count * 8,
+                expected="a multiple of 8",
+                found=len(self.index.data),
+                advice=ADVICE,
+            )
+
+    def _entries(self) -> Iterator[Finding]:
+        good = OffsetPosition(self.index.base_offset - 1, 0)
+        names_last = False
+        for slot, entry in enumerate(self.index):
+            fault = self.faults.get(slot)
+            verdict = self._verdicts[slot]
+            if fault is None and (entry.offset <= good.offset or entry.position <= good.position):
+                of_offset = entry.offset <= good.offset
+                was, found = (good.offset, entry.offset) if of_offset else (good.position, entry.position)
+                what = "offset" if of_offset else "position"
+                fault = Fault(
+                    "order", f"has a {what} that is not above that of the entry before", f"above {was}", found
+                )
+            if fault is None and verdict == FIRST and names_last:
+                fault = Fault(
+                    "offset",
+                    "names the first offset of its batch behind entries that name last ones",
+                    "the batch's last offset",
+                    entry.offset,
+                )
+            if fault is None:
+                good = entry
+                names_last = names_last or verdict in (LAST, APPEND)
+                continue
+            self.faults[slot] = fault
+            yield Finding(
+                level=Level.DERIVED,
+                file=self.file,
+                kind=fault.kind,
+                text=f"entry {slot} (offset {entry.offset}, position {entry.position}) {fault.text}",
+                entry=slot,
+                position=slot * 8,
+                expected=fault.expected,
+                found=fault.found,
+                advice=ADVICE,
+            )
+
+    @property
+    def conventions(self) -> dict[int, int]:
+        """How many entries name which offset, where that can be told."""
+        return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
+
+    def _remarks(self, *, closed: bool) -> Iterator[Finding]:
+        for verdict, count in self.conventions.items():
+            told = f"{count} entries name the {CONVENTIONS[verdict]}"
+            yield Finding(level=Level.REMARK, file=self.file, kind="convention", text=told, found=count)
+        if self.index.zero_tail and self.index.filled:
+            text = f"{self.index.zero_tail} bytes of zeros follow the entries"
+            yield Finding(
+                level=Level.REMARK, file=self.file, kind="zero tail", text=text, position=self.index.filled * 8
+            )
+        if not self.index.filled:
+            yield Finding(level=Level.REMARK, file=self.file, kind="empty", text="the index has no entries")
+        hole = None if self.faults else self._gaps.hole(closed=closed)
+        if hole is not None:
+            yield Finding(
+                level=Level.REMARK,
+                file=self.file,
+                kind="coverage",
+                text=f"{hole.gap} bytes of log up to byte {hole.position} have no entry, though {hole.indexed} had one",
+                expected=f"an entry every {hole.indexed} bytes or less",
+                found=hole.gap,
+            )
+
+
+class Hole(NamedTuple):
+    """A stretch of log in bytes without an entry, and the smallest stretch that has one."""
+
+    gap: int
+    position: int
+    indexed: int
+
+
+class Gaps:
+    """Distances between entries: the interval of a topic stands in no file, but it can be bracketed."""
+
+    def __init__(self) -> None:
+        self._previous = 0
+        self._smallest_indexed = NOWHERE
+        self._open = (0, 0)
+        self._widest = (0, 0)
+        self._legacy = False
+
+    def batch(self, batch: RecordBatch, indexed: bool) -> None:
+        """Take the next batch. In magic 0 and 1 one decision was made for several, so nothing follows there."""
+        self._legacy = self._legacy or batch.magic < 2
+        gap = batch.position - self._previous
+        if indexed:
+            self._smallest_indexed = min(self._smallest_indexed, gap)
+            self._widest = max(self._widest, self._open)
+            self._previous, self._open = batch.position, (0, 0)
+        elif gap > self._open[0]:
+            self._open = (gap, batch.position)
+
+    def hole(self, *, closed: bool) -> Hole | None:
+        """Return the widest stretch without an entry where a smaller one has one."""
+        gap, position = max(self._widest, self._open) if closed else self._widest
+        if self._legacy or gap < self._smallest_indexed:
+            return None
+        return Hole(gap, position, self._smallest_indexed)

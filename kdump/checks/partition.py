@@ -1,0 +1,157 @@
+"""The indexes of a whole partition, segment after segment, so that transactions are followed from one to the next."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kdump.checks.indexes import LOG_ADVICE, SUFFIXES, IndexCheck, PartitionState, SegmentFiles, log_finding
+from kdump.errors import DamageError, UnreadableError
+from kdump.findings import Finding, Level
+from kdump.inputs import SEGMENT_NAME, Finder, Wanted
+from kdump.pieces import RecordBatch, Trailing
+from kdump.segment import walk, zero_tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.files import OpenSource
+    from kdump.inputs import Partition, Segment
+    from kdump.pieces import Damage, Padding
+
+INDEX_NAME: Final = re.compile(
+    r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.(?P<suffix>index|timeindex|txnindex)", re.ASCII
+)
+TRIES: Final = 3
+"""How often the youngest segment is looked at again while a broker writes to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in one segment; ``size`` is what was read of its log, in bytes."""
+
+    name: str
+    size: int
+    batches: int
+    findings: tuple[Finding, ...]
+
+
+def check(partition: Partition, read: Callable[[int], None] = lambda _: None) -> Iterator[Checked]:
+    """Check the indexes of a partition's segments in order, then those without a log.
+
+    ``read`` is told how many more bytes of log were read. Raises UnreadableError.
+    """
+    segments, orphans = _with_logs(partition)
+    newest = _newest(partition, segments)
+    state = PartitionState()
+    for segment in segments:
+        active = segment.base_offset is None or segment.base_offset >= newest
+        checked, state = _segment(segment, state, read, active=active)
+        yield checked
+    for stem, contents in orphans.items():
+        files = SegmentFiles(
+            name=partition.files.shown(posixpath.join(partition.folder, f"{stem}.log")),
+            base_offset=int(stem.split("-")[0]),
+            log_size=None,
+            index=contents.get("index"),
+            timeindex=contents.get("timeindex"),
+            txnindex=contents.get("txnindex"),
+            active=False,
+        )
+        yield Checked(files.name, 0, 0, tuple(IndexCheck(files).finish()))
+
+
+def _with_logs(partition: Partition) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
+    """Return the segments, also those of index files that were named alone, and the index files without a log."""
+    named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
+    logs = {posixpath.basename(segment.path) for segment in partition.segments}
+    missing: list[str] = []
+    orphans: dict[str, dict[str, bytes]] = {}
+    for found in named:
+        log = f"{found['stem']}.log"
+        path = posixpath.join(partition.folder, log)
+        if log in logs:
+            continue
+        if partition.files.look(path) is not None:
+            logs.add(log)
+            missing.append(path)
+            continue
+        with partition.files.open(posixpath.join(partition.folder, found[0])) as source:
+            orphans.setdefault(found["stem"], {})[found["suffix"]] = source.read(0, source.size)
+    more = [
+        segment for held in Finder(Wanted(leftovers=True)).find(missing, partition.files) for segment in held.segments
+    ]
+    segments = sorted([*partition.segments, *more], key=lambda segment: (segment.base_offset or 0, segment.path))
+    return segments, orphans
+
+
+def _newest(partition: Partition, segments: list[Segment]) -> int:
+    """Return the base offset of the folder's youngest segment: the only one that a broker writes to."""
+    found = [segment.base_offset or 0 for segment in segments]
+    try:
+        names = [SEGMENT_NAME.fullmatch(entry.name) for entry in partition.files.entries(partition.folder)]
+    except UnreadableError:  # a folder may be closed to us and its files open: the youngest that was named counts
+        names = []
+    return max([*found, *(int(name["offset"]) for name in names if name and name["state"] is None)], default=0)
+
+
+def _segment(
+    segment: Segment, state: PartitionState, read: Callable[[int], None], *, active: bool
+) -> tuple[Checked, PartitionState]:
+    """Check one segment. While a broker appends, a marker may be in the log before its entry is in ``.txnindex``."""
+    for _ in range(TRIES if active else 1):
+        after = state.copy()
+        contents = {suffix: segment.sibling(suffix) for suffix in SUFFIXES}
+        with segment.open() as source:
+            files = SegmentFiles(
+                name=segment.name,
+                base_offset=segment.base_offset or 0,
+                log_size=source.size,
+                active=active,
+                **contents,
+            )
+            checker = IndexCheck(files, after)
+            ends = _walk(checker, source, read)
+        if not checker.lacks_transactions or segment.sibling("txnindex") == contents["txnindex"]:
+            break
+    readable = not any(finding.level is Level.LOG for finding in ends)
+    findings = (*ends, *checker.finish(readable=readable))
+    return Checked(segment.name, source.size, checker.batches, findings), after
+
+
+def _walk(checker: IndexCheck, source: OpenSource, read: Callable[[int], None]) -> list[Finding]:
+    """Feed the batches; return what is to be said of where they end."""
+    told = 0
+    for piece in walk(source):
+        if not isinstance(piece, RecordBatch):
+            return _end(checker, source, piece)
+        try:
+            checker.batch(piece)
+        except DamageError as damage:
+            return [log_finding(checker.files.name, piece.position, damage)]
+        if piece.end - told >= 1 << 20:
+            read(piece.end - told)
+            told = piece.end
+    read(source.size - told)
+    return []
+
+
+def _end(checker: IndexCheck, source: OpenSource, piece: Damage | Padding | Trailing) -> list[Finding]:
+    """Say what follows the last batch: zeros, a batch that is still being written, or damage."""
+    files = checker.files
+    if zero_tail(source, piece.position, source.size) == piece.position:
+        text = f"{piece.size} bytes of zeros follow the last batch: a preallocated file that was not trimmed"
+        level, advice = Level.REMARK, ""
+    elif isinstance(piece, Trailing) and files.active:
+        text = f"the last {piece.size} bytes are the beginning of a batch: copied while it was written, or torn"
+        level, advice = Level.REMARK, "A broker that starts on this copy cuts them off."
+    elif isinstance(piece, Trailing):
+        text = f"the last {piece.size} bytes are no whole batch"
+        level, advice = Level.LOG, LOG_ADVICE
+    else:
+        reason = getattr(piece, "reason", "it is damaged")
+        text = f"the log cannot be read from byte {piece.position} on: {reason}"
+        level, advice = Level.LOG, LOG_ADVICE
+    return [Finding(level=level, file=files.name, kind="end of log", text=text, position=piece.position, advice=advice)]

@@ -1,0 +1,225 @@
+"""``.timeindex`` against its log.
+
+An entry is right when its timestamp is the largest of the batch that holds its offset, larger than that of every batch
+before, and its offset the batch's last (brokers 0.11 to 3.8 also wrote that of the record with this timestamp). A
+closed segment's last entry holds the largest timestamp of all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.checks.offset_index import ADVICE, NOWHERE, Fault
+from kdump.errors import DamageError
+from kdump.findings import Finding, Level
+from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.pieces import RecordBatch
+
+
+class Uncovered(NamedTuple):
+    """An entry of ``.index`` at which no time entry stood for what the log held."""
+
+    slot: int
+    position: int
+    highest: int
+    newest: int
+
+
+class TimeIndexCheck:
+    """Judges the entries of one ``.timeindex`` while the batches of its log pass by in order.
+
+    ``highest`` is the largest timestamp of the batches so far, ``newest`` that of the good entries passed so far.
+    """
+
+    def __init__(self, file: str, data: bytes, base_offset: int) -> None:
+        self.file = file
+        self.index = TimeIndex(data, base_offset)
+        self.faults: dict[int, Fault] = {}
+        self.highest = NO_TIMESTAMP
+        self.newest = NO_TIMESTAMP
+        self.uncovered: Uncovered | None = None
+        self._previous_last = base_offset - 1
+        self._slots = self._in_order()
+        self._at = 0
+        self.next_offset = self._next()
+
+    def _in_order(self) -> Sequence[int]:
+        """Judge what needs no log; return the slots of the other entries by rising offset."""
+        held: list[tuple[int, int]] = []
+        for slot, entry in enumerate(self.index):
+            if entry.offset < self.index.base_offset:
+                expected = f"{self.index.base_offset} or more"
+                self.faults[slot] = Fault("offset", "is below the base offset", expected, entry.offset)
+            elif entry.timestamp < 0:
+                self.faults[slot] = Fault("timestamp", "has no timestamp", "0 or more", entry.timestamp)
+            else:
+                held.append((entry.offset, slot))
+        return [slot for _, slot in sorted(held)]
+
+    def _next(self) -> int:
+        return self.index[self._slots[self._at]].offset if self._at < len(self._slots) else NOWHERE
+
+    def batch(self, batch: RecordBatch) -> None:
+        """Take the next batch."""
+        last, highest = batch.last_offset, batch.max_timestamp
+        while self.next_offset <= last:
+            slot = self._slots[self._at]
+            fault = self._judge(self.index[slot], batch, last)
+            if fault is None:
+                self.newest = max(self.newest, self.index[slot].timestamp)
+            else:
+                self.faults[slot] = fault
+            self._at += 1
+            self.next_offset = self._next()
+        self.highest = max(self.highest, highest)
+        self._previous_last = max(self._previous_last, last)
+
+    def _judge(self, entry: TimestampOffset, batch: RecordBatch, last: int) -> Fault | None:
+        at = f"the batch at byte {batch.position}"
+        if entry.offset <= self._previous_last or (batch.magic >= 2 and entry.offset < batch.base_offset):
+            return Fault("offset", "names an offset that no batch holds", "an offset in the log", entry.offset)
+        if entry.offset != last and not _has(batch, entry.timestamp, entry.offset):
+            text = f"names an offset inside {at} that does not have its timestamp"
+            return Fault("offset", text, str(last), entry.offset)
+        if entry.timestamp != batch.max_timestamp and not _is_highest(batch, entry.timestamp):
+            text = f"has a timestamp that is not the largest of {at}"
+            return Fault("timestamp", text, str(batch.max_timestamp), entry.timestamp)
+        if entry.timestamp <= self.highest:
+            text = f"has a timestamp that a batch before {at} already has or exceeds"
+            return Fault("timestamp", text, f"above {self.highest}", entry.timestamp)
+        return None
+
+    def covers(self, slot: int, position: int, last: int, highest: int) -> None:
+        """Hold the entries passed so far against an entry of ``.index``: ``slot``, and its batch.
+
+        When an entry is written to ``.index``, the largest timestamp so far is written here, if it is new.
+        """
+        if not self.index.filled or self.uncovered is not None:
+            return
+        if highest > 0 and last >= self.index[0].offset and self.newest < highest:
+            self.uncovered = Uncovered(slot, position, highest, self.newest)
+
+    def finish(self, *, closed: bool, offsets_good: bool, readable: bool = True) -> Iterator[Finding]:
+        """Yield the findings. ``offsets_good`` says that all entries of ``.index`` are right."""
+        if readable:
+            for slot in self._slots[self._at :]:
+                text = f"names an offset beyond the log, which ends at offset {self._previous_last}"
+                expected = f"at most {self._previous_last}"
+                self.faults[slot] = Fault("offset", text, expected, self.index[slot].offset)
+        yield from self._whole()
+        yield from self.entries()
+        yield from self._remarks()
+        if readable:
+            yield from self._coverage(closed=closed, offsets_good=offsets_good)
+
+    def _whole(self) -> Iterator[Finding]:
+        if self.index.ragged:
+            yield self._finding(
+                "size",
+                f"the size is no multiple of 12: {self.index.ragged} bytes stand behind the last entry",
+                position=self.index.count * 12,
+                expected="a multiple of 12",
+                found=len(self.index.data),
+            )
+
+    def entries(self) -> Iterator[Finding]:
+        """Yield what is wrong with the entries, each held against the last good one."""
+        good = TimestampOffset(NO_TIMESTAMP, self.index.base_offset - 1)
+        for slot, entry in enumerate(self.index):
+            fault = self.faults.get(slot)
+            if fault is None and (entry.timestamp <= good.timestamp or entry.offset <= good.offset):
+                of_time = entry.timestamp <= good.timestamp
+                was, found = (good.timestamp, entry.timestamp) if of_time else (good.offset, entry.offset)
+                what = "a timestamp" if of_time else "an offset"
+                fault = Fault("order", f"has {what} that is not above that of the entry before", f"above {was}", found)
+            if fault is None:
+                good = entry
+                continue
+            self.faults[slot] = fault
+            yield self._finding(
+                fault.kind,
+                f"entry {slot} (timestamp {entry.timestamp}, offset {entry.offset}) {fault.text}",
+                entry=slot,
+                position=slot * 12,
+                expected=fault.expected,
+                found=fault.found,
+            )
+
+    def _remarks(self) -> Iterator[Finding]:
+        if not self.index.filled:
+            told = f", though the log has timestamps up to {self.highest}" if self.highest > 0 else ""
+            yield self._finding("empty", f"the index has no entries{told}", level=Level.REMARK)
+        elif self.index.zero_tail:
+            text = f"{self.index.zero_tail} bytes of zeros follow the entries"
+            yield self._finding("zero tail", text, level=Level.REMARK, position=self.index.filled * 12)
+
+    def _coverage(self, *, closed: bool, offsets_good: bool) -> Iterator[Finding]:
+        if not self.index.filled or self.faults or self.index.ragged:  # what is missing has a cause that was told
+            return
+        slot = self.index.filled - 1
+        last = self.index[slot]
+        if last.timestamp < self.highest:
+            text = f"entry {slot}, the last, is below the largest timestamp of the log"
+            if closed:
+                text += ": retention by time deletes the segment too early, and look-ups pass it over"
+            yield self._finding(
+                "coverage",
+                text,
+                level=Level.DERIVED if closed else Level.REMARK,
+                entry=slot,
+                position=slot * 12,
+                expected=self.highest,
+                found=last.timestamp,
+            )
+        elif self.uncovered is not None and offsets_good:
+            at = self.uncovered
+            yield self._finding(
+                "coverage",
+                f"an entry is missing: at entry {at.slot} of the .index (byte {at.position} of the log) the largest "
+                f"timestamp was {at.highest}, and the newest entry here has {at.newest}",
+                expected=at.highest,
+                found=at.newest,
+            )
+
+    def _finding(
+        self,
+        kind: str,
+        text: str,
+        *,
+        level: Level = Level.DERIVED,
+        entry: int | None = None,
+        position: int | None = None,
+        expected: str | int | None = None,
+        found: str | int | None = None,
+    ) -> Finding:
+        return Finding(
+            level=level,
+            file=self.file,
+            kind=kind,
+            text=text,
+            entry=entry,
+            position=position,
+            expected=expected,
+            found=found,
+            advice="" if level is Level.REMARK else ADVICE,
+        )
+
+
+def _has(batch: RecordBatch, timestamp: int, offset: int) -> bool:
+    """Tell whether the record at ``offset`` has this timestamp, or cannot be read: then the log is what is damaged."""
+    try:
+        return any(record.offset == offset and record.timestamp == timestamp for record in batch.records())
+    except DamageError:
+        return True
+
+
+def _is_highest(batch: RecordBatch, timestamp: int) -> bool:
+    """Tell whether this is the largest timestamp of the batch's records, or they cannot be read."""
+    try:
+        return timestamp == max((record.timestamp for record in batch.records()), default=NO_TIMESTAMP)
+    except DamageError:
+        return True

@@ -1,0 +1,197 @@
+"""``.txnindex`` against the control markers of its log.
+
+A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. A consumer
+with read_committed trusts this file alone: without an entry it gets the aborted records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.checks.offset_index import NOWHERE, Fault
+from kdump.findings import Finding, Level
+from kdump.formats import txn_index
+from kdump.formats.txn_index import ABORTED_TXN, AbortedTxn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.transactions import EndedTransaction
+
+ADVICE: Final = (
+    "The file can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
+    ".txnindex, all three (a broker makes no .txnindex anew while the .index is there), or use kdump rebuild-index."
+)
+
+
+class TxnIndexCheck:
+    """Judges one ``.txnindex`` while the transactions of its log end one after the other."""
+
+    def __init__(self, file: str, data: bytes | None, base_offset: int) -> None:
+        """``data`` is None where the file does not exist, which is right when nothing was aborted."""
+        self.file = file
+        self.exists = data is not None
+        self.data = data or b""
+        self.base_offset = base_offset
+        self.entries = tuple(txn_index.entries(self.data))
+        self.faults: dict[int, Fault] = {}
+        self._low: dict[int, tuple[Fault, bool]] = {}
+        self._missing: list[EndedTransaction] = []
+        self._empty = 0
+        for slot, entry in enumerate(self.entries):
+            fault = self._alone(entry)
+            if fault is not None:
+                self.faults[slot] = fault
+        sound = [(entry.last_offset, slot) for slot, entry in enumerate(self.entries) if slot not in self.faults]
+        self._slots = [slot for _, slot in sorted(sound)]
+        self._at = 0
+
+    def _alone(self, entry: AbortedTxn) -> Fault | None:
+        if entry.version != txn_index.CURRENT_VERSION:
+            return Fault("version", "has an unknown version", str(txn_index.CURRENT_VERSION), entry.version)
+        if entry.producer_id < 0:
+            return Fault("producer id", "has no producer id", "0 or more", entry.producer_id)
+        if not 0 <= entry.first_offset <= entry.last_offset:
+            expected = f"0 to {entry.last_offset}"
+            return Fault("first offset", "does not begin before it ends", expected, entry.first_offset)
+        if not 0 <= entry.last_stable_offset <= entry.last_offset + 1:
+            expected = f"0 to {entry.last_offset + 1}"
+            return Fault(
+                "last stable offset", "has an impossible last stable offset", expected, entry.last_stable_offset
+            )
+        if entry.last_offset < self.base_offset:
+            return Fault("last offset", "ends before the segment", f"{self.base_offset} or more", entry.last_offset)
+        return None
+
+    def ended(self, transaction: EndedTransaction) -> None:
+        """Take the next transaction that ends in this segment."""
+        offset = transaction.last_offset
+        found = False
+        while self._next() <= offset:
+            slot = self._slots[self._at]
+            entry = self.entries[slot]
+            self._at += 1
+            if entry.last_offset < offset or not transaction.aborted:
+                self._no_marker(slot, entry)
+            else:
+                found = True
+                self._judge(slot, entry, transaction)
+        if transaction.aborted and not found:
+            if transaction.first_offset is not None:
+                self._missing.append(transaction)
+            else:
+                self._empty += 1
+
+    @property
+    def lacks(self) -> bool:
+        """Whether an entry is missing so far."""
+        return bool(self._missing)
+
+    def _next(self) -> int:
+        return self.entries[self._slots[self._at]].last_offset if self._at < len(self._slots) else NOWHERE
+
+    def _no_marker(self, slot: int, entry: AbortedTxn) -> None:
+        text = "ends at an offset at which no ABORT marker stands"
+        self.faults[slot] = Fault("last offset", text, "the offset of an ABORT marker", entry.last_offset)
+
+    def _judge(self, slot: int, entry: AbortedTxn, transaction: EndedTransaction) -> None:
+        first, stable = transaction.first_offset, transaction.last_stable_offset
+        if entry.producer_id != transaction.producer_id:
+            text = "names another producer than the marker at its last offset"
+            self.faults[slot] = Fault("producer id", text, str(transaction.producer_id), entry.producer_id)
+        elif first is None and entry.first_offset != entry.last_offset:
+            text = "begins at an offset at which no batch of its producer stands"
+            self._below(slot, "first offset", text, "no data before the marker", entry.first_offset)
+        elif first is not None and entry.first_offset > first:
+            text = "begins behind the first batch of the transaction"
+            self.faults[slot] = Fault("first offset", text, str(first), entry.first_offset)
+        elif first is not None and entry.first_offset < first:
+            self._below(slot, "first offset", "begins before the transaction does", str(first), entry.first_offset)
+        elif entry.last_stable_offset > stable:
+            text = "has a last stable offset behind the oldest open transaction"
+            self.faults[slot] = Fault("last stable offset", text, str(stable), entry.last_stable_offset)
+        elif entry.last_stable_offset < stable:
+            text = "has a last stable offset at which no transaction was open"
+            self._below(slot, "last stable offset", text, str(stable), entry.last_stable_offset)
+
+    def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
+        """Remember what is wrong unless compaction, or a part of the log that was not read, explains it."""
+        self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
+
+    def finish(self, *, complete: bool, compacted: bool, readable: bool = True) -> Iterator[Finding]:
+        """Yield the findings.
+
+        ``complete`` says that the partition was replayed from its first offset, ``compacted`` that batches or records
+        are missing from the log: then an entry may tell of data that is gone. ``readable`` as elsewhere.
+        """
+        if readable:
+            for slot in self._slots[self._at :]:
+                self._no_marker(slot, self.entries[slot])
+        for slot, (fault, before_segment) in self._low.items():
+            if not compacted and (complete or not before_segment):
+                self.faults.setdefault(slot, fault)
+        yield from self._whole()
+        yield from self._entries()
+        yield from self._absent()
+
+    def _whole(self) -> Iterator[Finding]:
+        left = len(self.data) % ABORTED_TXN.size
+        if left:
+            yield Finding(
+                level=Level.DERIVED,
+                file=self.file,
+                kind="size",
+                text=f"the size is no multiple of 34: {left} bytes stand behind the last entry",
+                position=len(self.data) - left,
+                expected="a multiple of 34",
+                found=len(self.data),
+                advice=ADVICE,
+            )
+
+    def _entries(self) -> Iterator[Finding]:
+        last, stable = -1, -1
+        for slot, entry in enumerate(self.entries):
+            fault = self.faults.get(slot)
+            if fault is None and entry.last_offset <= last:
+                text = "does not end behind the entry before"
+                fault = Fault("order", text, f"above {last}", entry.last_offset)
+            if fault is None and entry.last_stable_offset < stable:
+                text = "has a last stable offset below that of the entry before"
+                fault = Fault("order", text, f"{stable} or more", entry.last_stable_offset)
+            if fault is None:
+                last, stable = entry.last_offset, entry.last_stable_offset
+                continue
+            self.faults[slot] = fault
+            yield Finding(
+                level=Level.DERIVED,
+                file=self.file,
+                kind=fault.kind,
+                text=(
+                    f"entry {slot} (producer {entry.producer_id}, offsets {entry.first_offset} to {entry.last_offset}) "
+                    f"{fault.text}"
+                ),
+                entry=slot,
+                position=slot * ABORTED_TXN.size,
+                expected=fault.expected,
+                found=fault.found,
+                advice=ADVICE,
+            )
+
+    def _absent(self) -> Iterator[Finding]:
+        for transaction in self._missing:
+            told = "is missing" if self.exists else "is missing, as is the whole file"
+            first, last = transaction.first_offset, transaction.last_offset
+            yield Finding(
+                level=Level.DERIVED,
+                file=self.file,
+                kind="missing",
+                text=(
+                    f"the entry {told} for the aborted transaction of producer {transaction.producer_id} at offsets "
+                    f"{first} to {last}: consumers with read_committed get its records"
+                ),
+                expected=f"an entry for offsets {first} to {last}",
+                advice=ADVICE,
+            )
+        if self._empty:
+            text = f"{self._empty} ABORT markers have no data in the log and no entry"
+            yield Finding(level=Level.REMARK, file=self.file, kind="empty abort", text=text, found=self._empty)

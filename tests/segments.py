@@ -1,0 +1,58 @@
+"""Little segments for the tests of checks: batches that a broker could have written, and their indexes."""
+
+from __future__ import annotations
+
+import struct
+
+from kdump.formats import log
+from kdump.pieces import RecordBatch
+from kdump.segment import walk
+from tests import forge
+
+CONTROL, TRANSACTIONAL = 0x20, 0x10
+ABORT, COMMIT = 0, 1
+
+
+class Memory:
+    """Bytes as a source."""
+
+    def __init__(self, data: bytes, name: str = "00000000000000000000.log") -> None:
+        self.data, self.name, self.size = data, name, len(data)
+
+    def read(self, position: int, size: int) -> bytes:
+        return self.data[position : position + size]
+
+
+def data(first: int, count: int = 1, *, timestamp: int = 1000, producer: int = -1, size: int = 20, **rest) -> bytes:
+    """A batch of ``count`` records from offset ``first`` on; transactional when it has a producer."""
+    records = [forge.record(None, b"v" * size, offset=n) for n in range(count)]
+    attributes = TRANSACTIONAL if producer >= 0 else 0
+    fields = {"base_offset": first, "base_timestamp": timestamp, "producer_id": producer, "attributes": attributes}
+    return forge.batch(records, **{**fields, "producer_epoch": 0 if producer >= 0 else -1, **rest})
+
+
+def marker(offset: int, producer: int, kind: int, *, timestamp: int = 1000, epoch: int = 3) -> bytes:
+    """A control batch that ends a transaction."""
+    record = forge.record(struct.pack(">hh", 0, kind), struct.pack(">hi", 0, epoch))
+    return forge.batch(
+        [record],
+        base_offset=offset,
+        base_timestamp=timestamp,
+        producer_id=producer,
+        producer_epoch=0,
+        attributes=TRANSACTIONAL | CONTROL,
+    )
+
+
+def batches(segment: bytes) -> list[RecordBatch]:
+    """The batches of a segment."""
+    return [piece for piece in walk(Memory(segment)) if isinstance(piece, RecordBatch)]
+
+
+def starts(segment: bytes) -> list[int]:
+    """The positions of the batches of a segment."""
+    found, position = [], 0
+    while position < len(segment):
+        found.append(position)
+        position += log.OVERHEAD.size + log.OVERHEAD.read(segment, position).size
+    return found
