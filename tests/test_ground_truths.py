@@ -14,8 +14,11 @@ def test_magic_0(tmp_path):
     assert len(first + second) == 65
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(first)
-    assert message.HEADER0.read(first, 12).crc == 592888119
-    assert dump("--files", path).endswith(b" crc: 592888119 isvalid: true\n")
+    out = dump("--compat", "0.8.2.1", "--files", path)
+    assert out.endswith(
+        b"\noffset: 0 position: 0 isvalid: true payloadsize: 5 magic: 0 compresscodec: NoCompressionCodec "
+        b"crc: 592888119 keysize: 3\n"
+    )
 
 
 def test_ten_small_messages():
@@ -44,6 +47,19 @@ def test_magic_2(tmp_path):
     assert last.startswith(b"baseOffset: 2 lastOffset: 11 ")
     assert last.endswith(
         b" position: 149 CreateTime: 1524712213771 isvalid: true size: 191 magic: 2 compresscodec: NONE crc: 820363253"
+    )
+
+
+def test_offsets_from_291173(tmp_path):
+    path = tmp_path / "00000000000000291173.log"
+    keys = [b"1", b"3", b"5", b"7", b"9", b"11"]
+    path.write_bytes(
+        b"".join(message.write_entry(291173 + i, forge.message(0, k, b"Message_" + k)) for i, k in enumerate(keys))
+    )
+    out = dump("--compat", "0.8.2.1", "--files", path, "--print-data-log")
+    assert out.endswith(
+        b"\noffset: 291178 position: 180 isvalid: true payloadsize: 10 magic: 0 compresscodec: NoCompressionCodec "
+        b"crc: 576249152 keysize: 2 key: 11 payload: Message_11\n"
     )
 
 
