@@ -68,7 +68,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The segments of one folder in offset order. ``others`` are the folder's other files, where it was listed."""
+    """The segments of one folder in offset order. ``others`` are the folder's other files, where it was listed.
+
+    ``whole`` says whether all segments of the folder that follow the first one are among them.
+    """
 
     files: Files
     folder: str
@@ -76,6 +79,7 @@ class Partition:
     partition: int | None
     segments: tuple[Segment, ...]
     others: tuple[Entry, ...] = ()
+    whole: bool = True
 
     @property
     def name(self) -> str:
@@ -246,7 +250,9 @@ class Finder:
             except UnreadableError as error:
                 self.fail(error)
         if segments or others:
-            yield Partition(files, folder, *name, tuple(sorted(segments, key=_order)), tuple(others))
+            segments.sort(key=_order)
+            whole = next(_following(beside, segments), None) is None
+            yield Partition(files, folder, *name, tuple(segments), tuple(others), whole)
 
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
         """Yield the partitions in a folder that the user named; to hold none is an error."""
@@ -350,6 +356,22 @@ def _segment(files: Files, entry: Entry, beside: dict[str, str]) -> Segment:
     names = {suffix: f"{stem}.{suffix}{state}" for suffix in SIBLINGS}
     siblings = {suffix: beside[name] for suffix, name in names.items() if name in beside}
     return Segment(files, entry.path, entry.size, int(found["offset"]), siblings)
+
+
+def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:
+    """Yield the segments of the log that lie behind the first of ``segments``, and are none of them."""
+    named = {posixpath.basename(segment.path) for segment in segments}
+    first = segments[0].base_offset if segments else None
+    for name in beside:
+        found = SEGMENT_NAME.fullmatch(name)
+        if (
+            found
+            and found["state"] is None
+            and name not in named
+            and first is not None
+            and int(found["offset"]) > first
+        ):
+            yield name
 
 
 def _first_offset(files: Files, entry: Entry) -> int | None:

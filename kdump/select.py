@@ -14,6 +14,7 @@ from kdump import codecs, segment
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import checkpoints
 from kdump.found import File, Found, Lost
+from kdump.outcomes import Outcomes
 from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
 from kdump.seek import Range, Seeker
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from kdump.files import Files
     from kdump.inputs import Partition, Segment
+    from kdump.outcomes import Outcome
     from kdump.pieces import Piece, Record
     from kdump.segment import OnError, Source
 
@@ -49,6 +51,8 @@ class Filter:
     leader_epochs: frozenset[int] = frozenset()
     types: frozenset[RecordType] = frozenset()
     transactional: bool | None = None
+    committed: bool = False
+    """Only what a read_committed consumer is given: no markers, no aborted data, nothing from the stable offset on."""
 
     @property
     def looks_into_records(self) -> bool:
@@ -73,6 +77,7 @@ class Filter:
             or (self.producer_ids and batch.producer_id not in self.producer_ids)
             or (self.leader_epochs and batch.partition_leader_epoch not in self.leader_epochs)
             or (self.transactional is not None and batch.is_transactional != self.transactional)
+            or (self.committed and batch.is_control)
             or (self.types and batch.is_control and "control" not in self.types)
             or (self.types == {"control"} and not batch.is_control)
         )
@@ -111,18 +116,23 @@ class Reader:
 
     filter: Filter = field(default_factory=Filter)
     batches: bool = False
+    outcomes: bool = True
+    """Whether to tell what became of transactions, which may take a second look at the headers of a partition."""
     on_error: OnError = "resync"
     unpack_limit: int = codecs.DEFAULT_LIMIT
     """Bytes that one batch may unpack to."""
     wrong_index: Callable[[str], None] = lambda _: None
     fail: Callable[[UnreadableError], None] | None = None
+    note: Callable[[str], None] = lambda _: None
     progress: Callable[[int], None] = lambda _: None
     damaged: bool = False
     _marks: dict[tuple[Files, str], dict[tuple[str, int], int]] = field(default_factory=dict)
+    _outcomes: tuple[Partition, Outcomes] | None = None
+    _stable: int | None = None
 
     def read(self, partition: Partition) -> Iterator[Found | Lost]:
         """Yield what the filter takes of a partition, in offset order, and every damaged stretch that was met."""
-        file = self.file(partition)
+        file = self._begin(partition)
         for where in self.segments(partition):
             yield from self.segment(where, file._replace(name=where.name))
 
@@ -131,7 +141,7 @@ class Reader:
 
         Damage met on the way comes in front of what its segment holds.
         """
-        file = self.file(partition)
+        file = self._begin(partition)
         parts: list[list[Found | Lost]] = []
         for where in reversed(list(self.segments(partition))):
             lost: list[Found | Lost] = []
@@ -156,6 +166,18 @@ class Reader:
 
     def _size(self, item: Found) -> int:
         return 1 if self.batches else len(item.records)
+
+    def _begin(self, partition: Partition) -> File:
+        """Turn to a partition; return what rows say of its files."""
+        if self._outcomes is None or self._outcomes[0] is not partition:
+            self._outcomes = (partition, Outcomes(partition, self.wrong_index, self._failed))
+        if self.filter.committed:
+            outcomes = self._outcomes[1]
+            self._stable = outcomes.last_stable_offset
+            if outcomes.unended:
+                ends = f"read_committed ends at the last stable offset, {self._stable}"
+                self.note(f"{partition.name}: {outcomes.unended} transactions have not ended; {ends}")
+        return self.file(partition)
 
     def file(self, partition: Partition) -> File:
         """Return what rows say of every file of the partition; its name is still open."""
@@ -268,6 +290,9 @@ class Reader:
         """Yield a batch with the records that the filter takes, and the damage met in it."""
         if not self.filter.may_hold(batch):
             return
+        outcome = self._outcome(batch)
+        if self.filter.committed and (outcome == "aborted" or self._is_unstable(batch)):
+            return
         look = not self.batches or self.filter.looks_into_records
         records: list[Record] = []
         first: int | None = batch.base_offset if batch.magic > 1 else None
@@ -285,10 +310,20 @@ class Reader:
         except DamageError as error:
             damage = error
         if first is not None and (records or (empty and not self.filter.looks_into_records)):
-            yield Found(file, batch, first, records, crc_valid=batch.crc_valid)
+            yield Found(file, batch, first, records, outcome, batch.crc_valid)
         if damage is not None:
             self.damaged = True
             yield Lost(file, _in_batch(damage, batch))
+
+    def _outcome(self, batch: RecordBatch) -> Outcome | None:
+        if not batch.is_transactional:
+            return "none"
+        if self._outcomes is None or not (self.outcomes or self.filter.committed):
+            return None
+        return self._outcomes[1].of(batch)
+
+    def _is_unstable(self, batch: RecordBatch) -> bool:
+        return self._stable is not None and batch.last_offset >= self._stable
 
 
 def _trailing(piece: Trailing) -> Damage:

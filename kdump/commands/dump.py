@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kdump.select import Filter
 
 FORMATS: Final = ("text", "jsonl", "json", "csv", "table", "raw")
+TYPED: Final = {"jsonl", "json", "csv", "table"}
 TABLE_RECORD: Final = ("topic", "partition", "offset", "timestamp", "key", "value")
 TABLE_BATCH: Final = (
     "topic",
@@ -158,7 +159,10 @@ class Dump:
         return Reader(
             filter=self.filter,
             batches=self.batches or (self.options["count"] and not self.filter.looks_into_records),
+            outcomes=self.options["output"] in TYPED
+            and any(column.name == "transactionState" for column in self.columns),
             on_error=self.options["on_error"],
+            note=self.session.note,
             wrong_index=self.session.wrong_index,
             fail=self.session.fail,
             progress=self.session.progress or (lambda _: None),

@@ -36,6 +36,13 @@ FILTERS: Final[list[Decorator]] = [
         "--type", "types", multiple=True, metavar="TYPES", help=f"Records of these types: {', '.join(RECORD_TYPES)}."
     ),
     click.option("--transactional/--not-transactional", default=None, help="Batches in transactions, or outside."),
+    click.option(
+        "--isolation",
+        type=click.Choice(("read_uncommitted", "read_committed")),
+        default="read_uncommitted",
+        show_default=True,
+        help="read_committed gives what such a consumer is given.",
+    ),
 ]
 
 
@@ -83,6 +90,7 @@ def filter_of(options: dict[str, Any]) -> Filter:
         leader_epochs=words.numbers(given["epochs"], "leader epoch"),
         types=frozenset(types),
         transactional=given["transactional"],
+        committed=given["isolation"] == "read_committed",
     )
 
 
@@ -97,4 +105,5 @@ _NAMES: Final = (
     "epochs",
     "types",
     "transactional",
+    "isolation",
 )
