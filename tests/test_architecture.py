@@ -18,6 +18,7 @@ LAYERS = {
     4: [
         "checks",
         "transactions",
+        "outcomes",
         "select",
         "recovery",
         "rows",
