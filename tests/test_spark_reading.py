@@ -1,5 +1,6 @@
 """Splits to Arrow batches, without a Spark session: every record of every golden segment, however it is cut."""
 
+from contextlib import suppress
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -21,7 +22,7 @@ DAMAGED = sorted({path.parent for path in (GOLDEN / "damaged").rglob("*.log")})
 
 def plan(path, **given):
     options = words.parse({"path": str(path), **{name: str(value) for name, value in given.items()}})
-    return planning.plan(options), options
+    return [split for planned in planning.plan(options) for split in planned.splits], options
 
 
 def read(path, **given):
@@ -30,16 +31,14 @@ def read(path, **given):
 
 
 def straight(path):
-    """Every record of a folder's segments as kdump's own stream tells it, whole batches only."""
+    """Every record of a folder's segments as kdump's own stream tells it."""
     for file in sorted(path.glob("[0-9]*.log")):
         with log.LocalFile(file) as source:
             for batch in log.read(source, on_error="resync"):
                 if isinstance(batch, RecordBatch):
-                    try:
-                        records = list(batch.records())
-                    except DamageError:
-                        continue
-                    yield from ((batch, record, str(file)) for record in records)
+                    with suppress(DamageError):
+                        for record in batch.records():
+                            yield batch, record, str(file)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -84,7 +83,8 @@ def large(folder, *, batches=60, index=True):
     position, data, entries = 0, b"", b""
     for number in range(batches):
         records = [forge.record(b"k%d" % n, b"v" * 50, offset=n, timestamp=n) for n in range(10)]
-        made = forge.batch(records, base_offset=number * 10, base_timestamp=1_700_000_000_000 + number * 1000)
+        time = 1_700_000_000_000 + number * 1000
+        made = forge.batch(records, base_offset=number * 10, base_timestamp=time, max_timestamp=time + 9)
         if number % 4 == 3:
             entries += (number * 10 + 9).to_bytes(4, "big") + position.to_bytes(4, "big")
         data += made
@@ -148,8 +148,10 @@ def test_segments_outside_the_range_are_not_opened(tmp_path):
     splits, _ = plan(folder, startingOffset=bases[2], endingOffset=bases[3])
     assert [split.name[-24:-4] for split in splits] == [f"{bases[2]:020}"]
     latest = max(row["timestampMs"] for row in read(folder, includeControl=True))
-    splits, _ = plan(folder, startingTimestamp=latest + 1)
+    splits, _ = plan(folder, startingTimestamp=latest + 1, columns="offset")
     assert len(splits) == 1, "the active segment's time index does not tell the end"
+    splits, _ = plan(folder, startingTimestamp=latest + 1)
+    assert splits == [], "its headers do"
 
 
 def test_failfast_names_file_and_position(tmp_path):
@@ -211,3 +213,93 @@ def test_a_huge_damaged_stretch_is_several_rows(tmp_path, monkeypatch):
     rows = read(tmp_path, output="damaged")
     assert [(row["position"], row["length"]) for row in rows] == [(0, 1000), (1000, 1000), (2000, 500)]
     assert len({key for key, _ in groupby(rows, lambda row: row["reason"])}) == 1
+
+
+def replica(folder, *epochs):
+    """A partition folder whose batches of ten offsets were written under these leader epochs; None is a hole."""
+    (folder / "t-0").mkdir(parents=True)
+    data = b""
+    for number, epoch in enumerate(epochs):
+        if epoch is not None:
+            records = [forge.record(None, b"%s:%d" % (folder.name.encode(), epoch), offset=n) for n in range(10)]
+            data += forge.batch(records, base_offset=number * 10, leader_epoch=epoch)
+    (folder / "t-0" / "00000000000000000000.log").write_bytes(data)
+    return folder
+
+
+def test_of_replicas_the_highest_leader_epoch_wins_offset_by_offset(tmp_path):
+    replica(tmp_path / "a", 0, 0, 2, None, 2)
+    replica(tmp_path / "b", 0, 1, 1, 1, 1, 1)
+    replica(tmp_path / "c", 0)
+    rows = read(tmp_path, dedupe="true")
+    assert sorted(row["offset"] for row in rows) == list(range(60))
+    won = {row["offset"] // 10: row["value"].decode() for row in rows}
+    assert won == {0: "a:0", 1: "b:1", 2: "a:2", 3: "b:1", 4: "a:2", 5: "b:1"}
+    assert len(read(tmp_path)) == 110
+
+
+def test_a_damaged_batch_is_taken_from_another_replica(tmp_path):
+    replica(tmp_path / "a", 3, 3, 3)
+    replica(tmp_path / "b", 3, 3, 3)
+    path = tmp_path / "a" / "t-0" / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    rows = read(tmp_path, dedupe="true")
+    assert sorted(row["offset"] for row in rows) == list(range(30))
+    assert {row["offset"] for row in rows if row["value"] == b"b:3"} == set(range(10, 20))
+    assert len(read(tmp_path, dedupe="true", output="damaged")) == 1
+
+
+def transactions(folder, *batches, roll=()):
+    """A partition of batches ("data"|"commit"|"abort", producer id), one offset each; a new segment at ``roll``."""
+    folder.mkdir(parents=True)
+    for start, end in pairwise([0, *roll, len(batches)]):
+        data = b""
+        for offset, (what, producer) in enumerate(batches[start:end], start):
+            control = what in ("commit", "abort")
+            key = b"\0\0\0" + bytes([what == "commit"]) if control else b"k"
+            value = b"\0\0\0\0\0\7" if control else b"v"
+            data += forge.batch(
+                [forge.record(key, value)],
+                base_offset=offset,
+                attributes=(0x10 if producer >= 0 else 0) | (0x20 if control else 0),
+                producer_id=producer,
+                producer_epoch=0 if producer >= 0 else -1,
+            )
+        (folder / f"{start:020}.log").write_bytes(data)
+
+
+def test_the_state_of_a_transaction_is_known_wherever_its_marker_stands(tmp_path):
+    batches = [("data", 1), ("data", 2), ("data", -1), ("abort", 1), ("data", 1), ("commit", 2), ("data", 3)]
+    transactions(tmp_path / "t-0", *batches, ("commit", 1), ("data", -1), roll=(2, 4, 6))
+    states = {row["offset"]: row["transactionState"] for row in read(tmp_path, splitBytes=80, includeControl=True)}
+    assert list(states.values()) == [
+        *("aborted", "committed", "none", "aborted", "committed", "committed", "open", "committed", "none"),
+    ]
+    committed = [row["offset"] for row in read(tmp_path, isolation="read_committed", splitBytes=80)]
+    assert committed == [1, 2, 4], "nothing from the last stable offset, 6, on"
+    assert [row["offset"] for row in read(tmp_path, splitBytes=80)] == [0, 1, 2, 4, 6, 8]
+
+
+def test_outcomes_are_those_of_the_whole_partition_however_it_is_pruned(tmp_path):
+    transactions(tmp_path / "t-0", ("data", 1), ("data", 1), ("data", -1), ("abort", 1), ("data", -1), roll=(1, 2, 3))
+    rows = read(tmp_path, startingOffset=1, endingOffset=2)
+    assert [(row["offset"], row["transactionState"]) for row in rows] == [(1, "aborted")]
+
+
+def test_a_plan_can_go_through_a_file(tmp_path):
+    splits, _ = plan(GOLDEN / "brokers" / "4.2.2" / "txn-0")
+    planning.save(splits, str(tmp_path / "plan"))
+    assert [split.name for split in planning.load(str(tmp_path / "plan"))] == [split.name for split in splits]
+
+
+def test_the_survey_tells_the_rows_that_are_read():
+    for folder in FOLDERS:
+        splits, options = plan(folder)
+        for split in splits:
+            told = split.stretch
+            rows = sum(batch.num_rows for batch in reading.read(split, options))
+            assert told.told
+            assert rows == told.records - told.control_records, split.name
+            assert told.batch_bytes + told.padding_bytes + told.trailing_bytes + told.damaged_bytes == split.size

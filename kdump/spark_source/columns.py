@@ -6,11 +6,10 @@ whole. Columns that nobody asked for are never made.
 
 from __future__ import annotations
 
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump import codecs
-from kdump.formats import control
+from kdump import codecs, found
 from kdump.pieces import Record
 from kdump.rows import RECORD
 from kdump.spark_source import schema
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kdump.pieces import RecordBatch
-    from kdump.spark_source.planning import Split
+    from kdump.found import File, Found
 
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
@@ -33,34 +31,36 @@ _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 
 class Rows:
-    """Rows of one split on their way to Arrow. ``names`` are the columns, in the order wanted."""
+    """Rows of one file on their way to Arrow. ``names`` are the columns, in the order wanted."""
 
-    def __init__(self, split: Split, names: Sequence[str]) -> None:
-        self._split = split
+    def __init__(self, file: File, names: Sequence[str]) -> None:
+        self._file = file
         self._schema = schema.arrow(field for name in names for field in schema.RECORDS if field.name == name)
-        self._batch_columns = [name for name in names if _COLUMNS[name].scope == "batch" and name != "crcValid"]
+        self._batch_columns = [
+            name
+            for name in names
+            if name == "transactionState" or (_COLUMNS[name].scope == "batch" and name != "crcValid")
+        ]
         self._clear()
 
     def _clear(self) -> None:
         self._records: list[Record] = []
         self._ends: list[int] = []
         self._facts: dict[str, list[Any]] = {name: [] for name in self._batch_columns}
-        self._states: list[str | None] = []
-        self._controls: list[bool] = []
+        self._batches: list[Found] = []
         self.size = 0
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def add(self, batch: RecordBatch, records: list[Record], base_offset: int, state: str | None) -> None:
-        """Add ``records`` of ``batch``; ``state`` is that of its transaction."""
-        self._records += records
+    def add(self, item: Found) -> None:
+        """Add the records of a batch."""
+        self._records += item.records
         self._ends.append(len(self._records))
-        self._states.append(state)
-        self._controls.append(batch.is_control)
+        self._batches.append(item)
         for name, facts in self._facts.items():
-            facts.append(_fact(batch, name, base_offset))
-        self.size += sum(record.size for record in records)
+            facts.append(_fact(item, name))
+        self.size += sum(record.size for record in item.records)
 
     def take(self) -> pa.RecordBatch:
         """Return the rows so far as a record batch, and begin anew."""
@@ -78,8 +78,7 @@ class Rows:
 
         column = _COLUMNS[name]
         if column.scope == "file":
-            value = {"topic": self._split.topic, "partition": self._split.partition, "file": self._split.name}[name]
-            return pa.repeat(pa.scalar(value, kind), len(self))
+            return pa.repeat(pa.scalar(getattr(self._file, column.attribute), kind), len(self))
         if name in self._facts:
             return self._spread(self._facts[name], kind)
         if column.scope == "state":
@@ -92,28 +91,20 @@ class Rows:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if name == "transactionState":
-            return self._spread(self._states, kind)
         if name in ("controlType", "coordinatorEpoch"):
             return self._control(name, kind)
         offsets = pa.array(turned[_FIELD["offset"]], pa.int64())
         if name == "aboveHighWatermark":
-            return _compared(pc.greater_equal, offsets, self._split.high_watermark, kind)
-        return _compared(pc.less, offsets, self._split.log_start, kind)
+            return _compared(pc.greater_equal, offsets, self._file.high_watermark, kind)
+        return _compared(pc.less, offsets, self._file.log_start, kind)
 
     def _control(self, name: str, kind: pa.DataType) -> pa.Array:
         import pyarrow as pa
 
-        if not any(self._controls):
+        if not any(item.batch.is_control for item in self._batches):
             return pa.nulls(len(self), kind)
-        values: list[Any] = []
-        for start, end, is_control in zip(chain([0], self._ends), self._ends, self._controls, strict=False):
-            if is_control:
-                read = _control_type if name == "controlType" else _coordinator_epoch
-                values += map(read, self._records[start:end])
-            else:
-                values += repeat(None, end - start)
-        return pa.array(values, kind)
+        read = found.source(_COLUMNS[name])
+        return pa.array([read(item, record) for item in self._batches for record in item.records], kind)
 
     def _spread(self, values: list[Any], kind: pa.DataType) -> pa.Array:
         """Return an array that repeats each batch's value for each of its rows."""
@@ -126,13 +117,10 @@ class Rows:
         return pc.run_end_decode(runs)
 
 
-def _fact(batch: RecordBatch, name: str, base_offset: int) -> Any:
-    """Return what ``batch`` says for a column; the base offset of a wrapper is told by its records."""
-    if name == "baseOffset":
-        return base_offset
-    if name == "codec":
-        return codecs.NAMES[batch.codec]
-    return getattr(batch, _COLUMNS[name].attribute)
+def _fact(item: Found, name: str) -> Any:
+    """Return what a batch says for a column."""
+    value: Any = found.source(_COLUMNS[name])(item, None)
+    return codecs.NAMES[value] if name == "codec" else value
 
 
 def _timestamps(values: Sequence[int], kind: pa.DataType) -> pa.Array:
@@ -176,13 +164,3 @@ def _compared(compare: Callable[..., Any], offsets: pa.Array, mark: int | None, 
     import pyarrow as pa
 
     return pa.nulls(len(offsets), kind) if mark is None else compare(offsets, mark)
-
-
-def _control_type(record: Record) -> str:
-    kind = control.read_key(record.key).type
-    return control.MARKERS.get(kind, str(kind))
-
-
-def _coordinator_epoch(record: Record) -> int | None:
-    marker = control.read_key(record.key).type in control.MARKERS
-    return control.read_marker(record.value).coordinator_epoch if marker else None

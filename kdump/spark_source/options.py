@@ -51,6 +51,8 @@ class Options:
     leftovers: bool = False
     pushdown: bool = False
     plan: str | None = None
+    surveyed: bool = False
+    """Whether the headers must be walked whatever else is asked for."""
 
     @property
     def committed(self) -> bool:

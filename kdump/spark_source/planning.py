@@ -1,20 +1,30 @@
-"""What is to be read, cut into splits: worked out on the driver, before any record is read."""
+"""What is to be read, cut into splits: worked out on the driver, before any record is read.
+
+Where only offsets and times are asked for, names and indexes are enough. What became of transactions, and which of
+several replicas holds an offset, only the headers of all batches tell (:mod:`kdump.spark_source.survey`).
+"""
 
 from __future__ import annotations
 
+import pickle
 import posixpath
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, replace
+from itertools import pairwise, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump import segment as log
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import checkpoints
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
+from kdump.found import File
 from kdump.inputs import Finder, Wanted
 from kdump.pieces import RecordBatch
+from kdump.spark_source import options as words
+from kdump.spark_source import replicas
 from kdump.spark_source.remote import places
+from kdump.spark_source.survey import is_sound, outcomes, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +32,8 @@ if TYPE_CHECKING:
     from kdump.files import Files
     from kdump.inputs import Partition, Segment
     from kdump.spark_source.options import Options
+    from kdump.spark_source.replicas import Ranges
+    from kdump.spark_source.survey import Outcomes, Stretch, Survey
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
@@ -31,7 +43,10 @@ LOG_STARTS: Final = "log-start-offset-checkpoint"
 class Split:
     """A part of one file for one task: the bytes from ``start`` to ``end``, whole batches.
 
-    ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition.
+    ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition. ``outcomes`` are those
+    of its transactions, None where nobody asked; ``stable`` is the offset from which on nothing is read, and
+    ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
+    tell, where they were looked at.
     """
 
     files: Files
@@ -42,6 +57,10 @@ class Split:
     end: int
     high_watermark: int | None = None
     log_start: int | None = None
+    outcomes: Outcomes | None = None
+    stable: int | None = None
+    offsets: Ranges | None = None
+    stretch: Stretch | None = None
 
     @property
     def name(self) -> str:
@@ -53,6 +72,21 @@ class Split:
         """Bytes to be read."""
         return self.end - self.start
 
+    @property
+    def file(self) -> File:
+        """The file as rows name it."""
+        return File(self.name, self.topic, self.partition, self.high_watermark, self.log_start)
+
+
+class Planned(NamedTuple):
+    """A segment that was found, and the splits in which it is read: none where it holds nothing that is wanted."""
+
+    name: str
+    topic: str | None
+    partition: int | None
+    size: int
+    splits: tuple[Split, ...]
+
 
 class Marks(NamedTuple):
     """What a log dir's checkpoints say of a partition; None where they do not."""
@@ -61,17 +95,62 @@ class Marks(NamedTuple):
     log_start: int | None = None
 
 
-def plan(options: Options, note: Callable[[str], None] = lambda _: None) -> list[Split]:
-    """Return the splits of all that ``options`` names, in order.
+Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
+"""Surveys segments, in order: here, or on many machines."""
 
-    Raises UsageError and UnreadableError. ``note`` is told what is left out.
+
+def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
+    """Survey segments one after the other."""
+    return [survey(segment, split_bytes, checked=checked) for segment in segments]
+
+
+def plan(
+    options: Options, note: Callable[[str], None] = lambda _: None, surveyor: Surveyor = survey_here
+) -> list[Planned]:
+    """Return all segments that ``options`` names, in order, with the splits to be read.
+
+    The headers are walked only where something wanted needs it. Raises UsageError and UnreadableError. ``note`` is
+    told what is left out.
     """
     marks = _MarksOf()
+    partitions = list(find(options, note))
+    if not needs_survey(options):
+        return [planned for partition in partitions for planned in _by_index(partition, marks.of(partition), options)]
+    segments = [segment for partition in partitions for segment in partition.segments]
+    told = iter(surveyor(segments, options.split_bytes, options.dedupe))
+    surveyed = [(partition, [next(told) for _ in partition.segments]) for partition in partitions]
+    offsets = replicas.choose([_replica(*pair) for pair in surveyed]) if options.dedupe else repeat(None)
     return [
-        split
-        for partition in find(options, note)
-        for split in _splits(partition, prune(partition.segments, options), marks.of(partition), options)
+        planned
+        for (partition, surveys), chosen in zip(surveyed, offsets, strict=False)
+        for planned in _by_survey(partition, surveys, marks.of(partition), options, chosen)
     ]
+
+
+def save(splits: Iterable[Split], path: str) -> None:
+    """Write splits to a file, for another process of this kdump to :func:`load`."""
+    Path(path).write_bytes(pickle.dumps(list(splits)))
+
+
+def load(path: str) -> list[Split]:
+    """Return the splits that :func:`save` wrote."""
+    splits: list[Split] = pickle.loads(Path(path).read_bytes())  # noqa: S301  kdump's own, between its processes
+    return splits
+
+
+def needs_survey(options: Options) -> bool:
+    """Tell whether the headers of all batches must be looked at: only they tell what became of transactions."""
+    return (
+        options.dedupe
+        or options.committed
+        or options.surveyed
+        or (options.output == words.RECORDS and (not options.columns or "transactionState" in options.columns))
+    )
+
+
+def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
+    held = [run for told in surveys for run in told.runs]
+    return replicas.Replica(partition.topic, partition.partition, partition.name, held)
 
 
 def find(options: Options, note: Callable[[str], None]) -> Iterator[Partition]:
@@ -119,21 +198,66 @@ def _latest(segment: Segment, base: int, following: int) -> int | None:
     return last.timestamp if rising and base <= last.offset < following else None
 
 
-def _splits(partition: Partition, segments: list[Segment], marks: Marks, options: Options) -> Iterator[Split]:
-    for segment in segments:
-        bounds = [0, *_cuts(segment, options.split_bytes), segment.size]
-        for start, end in pairwise(bounds):
-            if start < end:
-                yield Split(
-                    files=segment.files,
-                    path=segment.path,
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    start=start,
-                    end=end,
-                    high_watermark=marks.high_watermark,
-                    log_start=marks.log_start,
+def _by_index(partition: Partition, marks: Marks, options: Options) -> Iterator[Planned]:
+    """Yield a partition's segments, cut where their offset indexes tell."""
+    kept = {segment.path for segment in prune(partition.segments, options)}
+    for segment in partition.segments:
+        bounds = [0, *_cuts(segment, options.split_bytes), segment.size] if segment.path in kept else [0]
+        splits = [_split(partition, segment, start, end, marks) for start, end in pairwise(bounds) if start < end]
+        yield _planned(partition, segment, splits)
+
+
+def _by_survey(
+    partition: Partition,
+    surveys: list[Survey],
+    marks: Marks,
+    options: Options,
+    offsets: Ranges | None,
+) -> Iterator[Planned]:
+    """Yield a partition's segments, cut and pruned as their headers tell."""
+    kept = {segment.path for segment in prune(partition.segments, options)}
+    fates = outcomes(surveys)
+    stable = fates.last_stable_offset if options.committed else None
+    for segment, told in zip(partition.segments, surveys, strict=True):
+        splits = []
+        for stretch in told.stretches if segment.path in kept else ():
+            if stretch.start < stretch.end and _may_hold(stretch, options, stable, offsets):
+                split = _split(partition, segment, stretch.start, stretch.end, marks)
+                splits.append(
+                    replace(split, outcomes=fates.among(stretch), stable=stable, offsets=offsets, stretch=stretch)
                 )
+        yield _planned(partition, segment, splits)
+
+
+def _split(partition: Partition, segment: Segment, start: int, end: int, marks: Marks) -> Split:
+    return Split(
+        files=segment.files,
+        path=segment.path,
+        topic=partition.topic,
+        partition=partition.partition,
+        start=start,
+        end=end,
+        high_watermark=marks.high_watermark,
+        log_start=marks.log_start,
+    )
+
+
+def _planned(partition: Partition, segment: Segment, splits: list[Split]) -> Planned:
+    return Planned(segment.name, partition.topic, partition.partition, segment.size, tuple(splits))
+
+
+def _may_hold(stretch: Stretch, options: Options, stable: int | None, offsets: Ranges | None) -> bool:
+    """Tell whether a stretch may hold what is wanted. What was found damaged is always looked at."""
+    first, last = stretch.first_offset, stretch.last_offset
+    if not stretch.told or stretch.damaged_ranges or stretch.trailing_bytes or first is None or last is None:
+        return True
+    end = min((limit for limit in (options.ending_offset, stable) if limit is not None), default=None)
+    return not (
+        (options.starting_offset is not None and last < options.starting_offset)
+        or (end is not None and first >= end)
+        or (options.starting_timestamp is not None and stretch.max_timestamp < options.starting_timestamp)
+        or (offsets is not None and not any(start <= last for start, _ in offsets))
+    )
 
 
 def _cuts(segment: Segment, split_bytes: int) -> list[int]:
@@ -181,13 +305,7 @@ def _spaced(positions: Iterable[int], split_bytes: int, size: int) -> list[int]:
 def sound(source: log.Source, position: int) -> bool:
     """Tell whether a batch begins at ``position`` whose checksum is right."""
     piece = next(log.walk(source, position), None)
-    if not isinstance(piece, RecordBatch):
-        return False
-    try:
-        log.check(piece)
-    except DamageError:
-        return False
-    return True
+    return isinstance(piece, RecordBatch) and is_sound(piece)
 
 
 class _MarksOf:

@@ -2,73 +2,112 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump import segment as log
 from kdump.errors import DamageError, UnreadableError
-from kdump.formats.batch import MAGIC
-from kdump.pieces import Damage, Padding, RecordBatch, Trailing
+from kdump.formats import control
+from kdump.found import Found, Lost
+from kdump.pieces import Damage, Padding, RecordBatch
+from kdump.select import Filter, Reader
 from kdump.spark_source import options as words
 from kdump.spark_source import schema
 from kdump.spark_source.columns import Rows
+from kdump.transactions import AbortedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from kdump.pieces import Record
+    from kdump.pieces import Trailing
+    from kdump.select import RecordType
     from kdump.spark_source.options import Options
     from kdump.spark_source.planning import Split
+    from kdump.spark_source.replicas import Ranges
+    from kdump.spark_source.survey import Outcomes
 
 ROWS: Final = 1 << 14
 """Rows of a record batch at most, unless one batch of the log holds more."""
 BYTES: Final = 8 << 20
 """Bytes of records after which a record batch ends."""
+TRAILING: Final = "trailing"
+"""The kind of damage that the end of a file is when it cuts a batch."""
 DAMAGED_BYTES: Final = 8 << 20
 """Bytes of one row of the output damaged at most: a longer stretch is several rows."""
 
 
-class Readable(NamedTuple):
-    """A sound batch and all its records."""
+class Batch(NamedTuple):
+    """A batch that can be read, and what is wanted of it: its records, and what is damaged among them."""
 
     batch: RecordBatch
-    records: list[Record]
+    items: list[Found | Lost]
 
 
-Content: TypeAlias = Readable | Damage | Padding | Trailing
+Content: TypeAlias = Batch | Lost | Padding
 
 
-def contents(split: Split, source: log.Source, failfast: bool = False) -> Iterator[Content]:
-    """Yield what the bytes of ``split`` are. A batch is whole or damaged: a bad record makes all of it damaged.
-
-    Raises UnreadableError at the first damage when ``failfast``.
-    """
+def contents(split: Split, source: log.Source, options: Options) -> Iterator[Content]:
+    """Yield what the bytes of ``split`` are. Raises UnreadableError at the first damage in the mode FAILFAST."""
     inside = split.end < source.size
+    reader = Reader(wanted(options))
+    states = States(split.outcomes)
     for piece in log.read(source, split.start, split.end, on_error="resync"):
-        content: Content
         if isinstance(piece, RecordBatch):
-            try:
-                content = Readable(piece, list(piece.records()))
-            except DamageError as damage:
-                content = log.as_piece(damage, piece.position, piece.size)
-        elif inside and isinstance(piece, Padding | Trailing):  # at the end of a file it is, not at that of a split
-            content = Damage(piece.position, piece.size, "record size", "no batch can be read here", piece.position)
-        else:
-            content = piece
-        if failfast and isinstance(content, Damage | Trailing):
-            raise UnreadableError(split.name, told(content), "mode FAILFAST ends here; PERMISSIVE goes on")
+            items = list(reader.batch(piece, split.file))
+            content: Content = Batch(piece, [kept for item in items if (kept := _kept(item, split, options, states))])
+            lost = [item for item in items if isinstance(item, Lost)]
+        elif isinstance(piece, Padding) and not inside:
+            content, lost = piece, []
+        else:  # what is no more than an end of the log at the end of a file is damage at the end of a split
+            content = Lost(split.file, piece if isinstance(piece, Damage) else _cut(piece, inside))
+            lost = [content]
+        if lost and options.mode == words.FAILFAST:
+            raise UnreadableError(split.name, told(lost[0].damage), "mode FAILFAST ends here; PERMISSIVE goes on")
         yield content
 
 
-def told(lost: Damage | Trailing) -> str:
+def wanted(options: Options) -> Filter:
+    """Return the filter of records that ``options`` means; what became of transactions it leaves to :class:`States`."""
+    types: frozenset[RecordType] = frozenset() if options.include_control else frozenset({"data", "tombstone"})
+    return Filter(
+        first_offset=options.starting_offset,
+        last_offset=None if options.ending_offset is None else options.ending_offset - 1,
+        since=options.starting_timestamp,
+        until=options.ending_timestamp,
+        types=types,
+    )
+
+
+def _kept(item: Found | Lost, split: Split, options: Options, states: States) -> Found | Lost | None:
+    """Return what is left of a batch's records when its transaction and other replicas have had their say."""
+    if isinstance(item, Lost):
+        return item
+    state = states.of(item.batch)
+    if options.committed and state in {"aborted", "open", None} and not item.batch.is_control:
+        return None
+    records = item.records
+    if split.stable is not None:
+        records = [record for record in records if record.offset < split.stable]
+    if split.offsets is not None:
+        records = [record for record in records if _inside(split.offsets, record.offset)]
+    return item._replace(records=records, transaction=state) if records else None
+
+
+def _cut(piece: Padding | Trailing, inside: bool) -> Damage:
+    kind, reason = (
+        ("record size", "no batch can be read here") if inside else (TRAILING, "the file ends inside a batch")
+    )
+    return Damage(piece.position, piece.size, kind, reason, piece.position, found=piece.size)
+
+
+def told(damage: Damage) -> str:
     """Return what is wrong, and where, as a line for people."""
-    if isinstance(lost, Trailing):
-        return f"byte {lost.position}: the file ends inside a batch, after {lost.size} of its bytes"
-    text = f"byte {lost.at}: {lost.reason}"
-    if lost.expected is not None or lost.found is not None:
-        text += f" (expected {lost.expected}, found {lost.found})"
-    return f"{text}; {lost.size} bytes from byte {lost.position} on are lost"
+    text = f"byte {damage.at}: {damage.reason}"
+    if damage.expected is not None or damage.found is not None:
+        text += f" (expected {damage.expected}, found {damage.found})"
+    return f"{text}; {damage.size} bytes from byte {damage.position} on are lost"
 
 
 def read(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
@@ -78,92 +117,103 @@ def read(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
 
 
 def _records(split: Split, source: log.Source, options: Options) -> Iterator[pa.RecordBatch]:
-    rows = Rows(split, options.columns or schema.RECORD_NAMES)
-    for content in contents(split, source, options.mode == words.FAILFAST):
-        if isinstance(content, Readable):
-            wanted = select(content, options)
-            if wanted:
-                rows.add(
-                    content.batch, wanted, base_offset(content), None if content.batch.is_transactional else "none"
-                )
-                if len(rows) >= ROWS or rows.size >= BYTES:
-                    yield rows.take()
+    rows = Rows(split.file, options.columns or schema.RECORD_NAMES)
+    for content in contents(split, source, options):
+        for item in content.items if isinstance(content, Batch) else ():
+            if isinstance(item, Found):
+                rows.add(item)
+        if len(rows) >= ROWS or rows.size >= BYTES:
+            yield rows.take()
     if len(rows):
         yield rows.take()
 
 
-def base_offset(content: Readable) -> int:
-    """Return the first offset of a batch; of a wrapper of magic 0 or 1 that of its first message."""
-    return content.batch.base_offset if content.batch.magic >= MAGIC else content.records[0].offset
+class States:
+    """What became of the transaction that a batch belongs to."""
+
+    def __init__(self, outcomes: Outcomes | None) -> None:
+        self._told = outcomes is not None
+        self._aborted = AbortedRanges(outcomes.aborted if outcomes else ())
+        self._open = {one.producer_id: one.first_offset for one in outcomes.open} if outcomes else {}
+
+    def of(self, batch: RecordBatch) -> str | None:
+        """Return committed, aborted or open; none outside transactions, None where nothing tells."""
+        if not batch.is_transactional:
+            return "none"
+        if not self._told:
+            return None
+        if batch.is_control:
+            return _of_marker(batch)
+        if self._aborted.hold(batch):
+            return "aborted"
+        began = self._open.get(-1 if batch.producer_id is None else batch.producer_id)
+        return "committed" if began is None or batch.base_offset < began else "open"
 
 
-def select(content: Readable, options: Options) -> list[Record]:
-    """Return the records that ``options`` asks for."""
-    batch, records = content
-    if batch.is_control and not options.include_control:
-        return []
-    first, end = options.starting_offset, options.ending_offset
-    if first is not None or end is not None:
-        records = [
-            record
-            for record in records
-            if (first is None or record.offset >= first) and (end is None or record.offset < end)
-        ]
-    since, until = options.starting_timestamp, options.ending_timestamp
-    if since is not None or until is not None:
-        records = [
-            record
-            for record in records
-            if (since is None or record.timestamp >= since) and (until is None or record.timestamp < until)
-        ]
-    return records
+def _of_marker(batch: RecordBatch) -> str | None:
+    try:
+        for record in batch.records():
+            return _MARKED.get(control.read_key(record.key).type, "none")
+    except DamageError:
+        pass
+    return None
+
+
+_MARKED: Final = {control.COMMIT: "committed", control.ABORT: "aborted"}
+
+
+def _inside(ranges: Ranges, offset: int) -> bool:
+    at = bisect_right(ranges, (offset, 1 << 63)) - 1
+    return at >= 0 and offset < ranges[at][1]
+
+
+def _lost(content: Content) -> list[Damage]:
+    if isinstance(content, Batch):
+        return [item.damage for item in content.items if isinstance(item, Lost)]
+    return [content.damage] if isinstance(content, Lost) else []
 
 
 def _damaged(split: Split, source: log.Source, options: Options) -> Iterator[pa.RecordBatch]:
-    for content in contents(split, source, options.mode == words.FAILFAST):
-        if isinstance(content, Damage | Trailing) and options.mode != words.DROPMALFORMED:
-            yield from _stretch(split, source, content)
+    for content in contents(split, source, options):
+        for damage in _lost(content):
+            if options.mode != words.DROPMALFORMED:
+                yield from _stretch(split, source, damage)
 
 
-def _stretch(split: Split, source: log.Source, lost: Damage | Trailing) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    if isinstance(lost, Trailing):
-        lost = Damage(lost.position, lost.size, "trailing", "the file ends inside a batch", lost.position)
+def _stretch(split: Split, source: log.Source, lost: Damage) -> Iterator[pa.RecordBatch]:
     facts = (lost.kind, lost.reason, lost.at, lost.missing_from, lost.missing_until)
-    for start in range(lost.position, lost.position + lost.size, DAMAGED_BYTES):
-        data = source.read(start, min(DAMAGED_BYTES, lost.position + lost.size - start))
-        row = (split.topic, split.partition, split.name, start, len(data), *facts, data)
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([value], field.type) for value, field in zip(row, schema.arrow(schema.DAMAGED), strict=True)],
-            schema=schema.arrow(schema.DAMAGED),
-        )
+    for start in range(lost.position, lost.end, DAMAGED_BYTES):
+        data = source.read(start, min(DAMAGED_BYTES, lost.end - start))
+        yield _row(schema.DAMAGED, split.topic, split.partition, split.name, start, len(data), *facts, data)
 
 
 def _account(split: Split, source: log.Source, options: Options) -> Iterator[pa.RecordBatch]:
+    batches = rows = batch_bytes = ranges = damaged = padding = trailing = 0
+    for content in contents(split, source, options):
+        lost = _lost(content)
+        if isinstance(content, Batch):
+            rows += sum(len(item.records) for item in content.items if isinstance(item, Found))
+            if not lost:
+                batches += 1
+                batch_bytes += content.batch.size
+        elif isinstance(content, Padding):
+            padding += content.size
+        for damage in lost:
+            if damage.kind == TRAILING:
+                trailing += damage.size
+            else:
+                ranges += 1
+                damaged += damage.size
+    where = (split.topic, split.partition, split.name, split.start, split.end)
+    yield _row(schema.ACCOUNT, *where, batches, rows, batch_bytes, ranges, damaged, padding, trailing)
+
+
+def _row(fields: tuple[schema.Field, ...], *values: object) -> pa.RecordBatch:
     import pyarrow as pa
 
-    batches = records = rows = batch_bytes = ranges = damaged = padding = trailing = 0
-    for content in contents(split, source, options.mode == words.FAILFAST):
-        match content:
-            case Readable():
-                batches += 1
-                records += len(content.records)
-                rows += len(select(content, options))
-                batch_bytes += content.batch.size
-            case Damage():
-                ranges += 1
-                damaged += content.size
-            case Padding():
-                padding += content.size
-            case Trailing():
-                trailing += content.size
-    counts = (batches, records, rows, batch_bytes, ranges, damaged, padding, trailing)
-    row = (split.topic, split.partition, split.name, split.start, split.end, *counts)
-    yield pa.RecordBatch.from_arrays(
-        [pa.array([value], field.type) for value, field in zip(row, schema.arrow(schema.ACCOUNT), strict=True)],
-        schema=schema.arrow(schema.ACCOUNT),
-    )
+    shape = schema.arrow(fields)
+    columns = [pa.array([value], field.type) for value, field in zip(values, shape, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=shape)
 
 
 _OUTPUTS: Final = {words.RECORDS: _records, words.DAMAGED: _damaged, words.ACCOUNT: _account}

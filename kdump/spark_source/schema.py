@@ -63,7 +63,6 @@ ACCOUNT: Final = (
     Field("start", "bigint"),
     Field("end", "bigint"),
     Field("batches", "bigint"),
-    Field("records", "bigint"),
     Field("rows", "bigint"),
     Field("batchBytes", "bigint"),
     Field("damagedRanges", "bigint"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -58,6 +59,10 @@ def _chosen(options: Options) -> list[schema.Field]:
 _FIELDS: Final = {words.RECORDS: None, words.DAMAGED: schema.DAMAGED, words.ACCOUNT: schema.ACCOUNT}
 
 
+def _say(text: str) -> None:
+    sys.stderr.write(f"kdump: {text}\n")
+
+
 class SplitPartition(InputPartition):
     """A split on its way to a task."""
 
@@ -72,7 +77,11 @@ class KdumpReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        return [SplitPartition(split) for split in planning.plan(self._options)]
+        if self._options.plan is not None:
+            splits = planning.load(self._options.plan)
+        else:
+            splits = [split for planned in planning.plan(self._options, _say) for split in planned.splits]
+        return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is not None:  # Spark reads one partition without a value where there is nothing to read
