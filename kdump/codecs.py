@@ -36,6 +36,8 @@ _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest co
 LZ4_FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 _ZSTD_GREATEST_RATIO: Final = 1 << 15  # a block of 4 bytes may stand for 128 KiB
+_ZSTD_SOURCE: Final = 131075
+"""Bytes that zstd-jni reads at a time. It forgives a cut-off frame when a whole one ends in the same read."""
 _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 
 _local = threading.local()
@@ -123,7 +125,7 @@ def _snappy(data: Bytes, limit: int) -> bytes:
             magic, version, _ = _SNAPPY_JAVA_HEADER.unpack(header)
             if magic != SNAPPY_JAVA_MAGIC:
                 break
-            if version < 1:
+            if version < 1 and position:  # snappy-java looks at the version of later headers only
                 _broken(SNAPPY, f"version {version} of the chunked stream is unknown", position)
             position += _SNAPPY_JAVA_HEADER.size
             continue
@@ -231,13 +233,15 @@ def _zstd(data: Bytes, limit: int) -> bytes:
     if decompressor is None:
         decompressor = _local.zstd = zstandard.ZstdDecompressor()
     step = max(64, limit // _ZSTD_GREATEST_RATIO)  # what one step can unpack to stays near the limit
-    parts = []
+    parts: list[bytes] = []
     left = limit
-    position = 0
+    position = whole = 0
     while position < len(data):
         frame = decompressor.decompressobj()
         while not frame.eof:
             if position >= len(data):
+                if whole > (len(data) - 1) // _ZSTD_SOURCE * _ZSTD_SOURCE:
+                    return b"".join(parts)
                 _broken(ZSTD, "it ends in the middle")
             piece = data[position : position + step]
             try:
@@ -249,7 +253,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
                 _over(ZSTD, limit)
             parts.append(part)
             position += len(piece)
-        position -= len(frame.unused_data)
+        whole = position = position - len(frame.unused_data)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

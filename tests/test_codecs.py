@@ -72,6 +72,22 @@ def test_snappy_without_the_header_of_snappy_java():
     assert codecs.decompress(codecs.SNAPPY, snappy.compress(b"raw" * 99)) == b"raw" * 99
 
 
+def test_snappy_java_looks_at_the_version_of_later_headers_only():
+    chunk = codecs.compress(codecs.SNAPPY, b"one")[16:]
+    header = codecs.SNAPPY_JAVA_MAGIC + b"\0\0\0\0\0\0\0\1"
+    assert codecs.decompress(codecs.SNAPPY, header + chunk) == b"one"
+    assert outcome(codecs.SNAPPY, header + chunk + header + chunk) == "compression"
+
+
+def test_a_zstd_frame_that_is_cut_off_is_forgiven_behind_a_whole_one_of_the_same_read():
+    frame = codecs.compress(codecs.ZSTD, b"one")
+    assert codecs.decompress(codecs.ZSTD, frame + frame[:5]) == b"one"
+    assert outcome(codecs.ZSTD, frame[:5]) == "compression"
+    large = codecs.compress(codecs.ZSTD, random.Random(1).randbytes(140_000))  # more than a read of 131,075 bytes
+    assert len(outcome(codecs.ZSTD, large + frame[:5])) == 140_000
+    assert outcome(codecs.ZSTD, frame + large[:-1]) == "compression"
+
+
 def test_the_wrong_header_checksum_of_old_lz4_frames():
     old = codecs.compress(codecs.LZ4, b"x" * 99, magic=0)
     assert old[6] != codecs.compress(codecs.LZ4, b"x" * 99, magic=1)[6]

@@ -101,12 +101,11 @@ class LogPrinter:
             if batch.is_control:
                 write(control_text(self.run.dialect, entry).encode())
         if options.print_data_log and not batch.is_control:
-            for text in self.content(entry, prefix):
-                write(text)
+            write(b"".join(self.content(entry, prefix)))
         write(b"\n")
 
     def content(self, entry: Record | Message, prefix: bytes) -> Iterator[bytes]:
-        """Yield the texts of key and value."""
+        """Yield the texts of key and value. They are printed together: a value that cannot be read hides its key."""
         options, dialect = self.run.options, self.run.dialect
         if dialect.key_needs_value and entry.value_size < 0:
             return

@@ -182,7 +182,8 @@ def dump_txn_index(run: Classic, path: str) -> None:
         if isinstance(error.__cause__, FileNotFoundError):
             return
         raise
-    for number, entry in enumerate(txn_index.entries(data)):
+    aborted = list(txn_index.entries(data))  # the original too reads all of them before it prints the first
+    for number, entry in enumerate(aborted):
         if entry.shown_version > txn_index.CURRENT_VERSION:
             raise DamageError(
                 "version",
@@ -191,6 +192,7 @@ def dump_txn_index(run: Classic, path: str) -> None:
                 expected=txn_index.CURRENT_VERSION,
                 found=entry.shown_version,
             )
+    for entry in aborted:
         run.print(ABORTED_TXN.format(**{**entry._asdict(), "version": entry.shown_version}))
 
 

@@ -1,0 +1,73 @@
+"""Ways to break any file."""
+
+from random import Random
+
+
+def flip_bits(random: Random, data: bytes) -> bytes:
+    """Flip one to four bits anywhere."""
+    out = bytearray(data)
+    for _ in range(random.randint(1, 4)):
+        out[random.randrange(len(out))] ^= 1 << random.randrange(8)
+    return bytes(out)
+
+
+def set_bytes(random: Random, data: bytes) -> bytes:
+    """Overwrite one to eight neighbouring bytes with one value."""
+    at = random.randrange(len(data))
+    size = random.randint(1, 8)
+    return (
+        data[:at] + bytes([random.choice((0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)))]) * size + data[at + size :]
+    )
+
+
+def cut(random: Random, data: bytes) -> bytes:
+    """Cut the end off."""
+    return data[: random.randrange(len(data))]
+
+
+def insert(random: Random, data: bytes) -> bytes:
+    """Insert some random bytes."""
+    at = random.randrange(len(data) + 1)
+    return data[:at] + random.randbytes(random.randint(1, 64)) + data[at:]
+
+
+def delete(random: Random, data: bytes) -> bytes:
+    """Take some bytes out."""
+    at = random.randrange(len(data))
+    return data[:at] + data[at + random.randint(1, 64) :]
+
+
+def zero_page(random: Random, data: bytes) -> bytes:
+    """Zero a stretch, as a lost page of the disk leaves it."""
+    size = random.choice((16, 64, 256, 512, 4096))
+    at = random.randrange(0, len(data), 16)
+    return data[:at] + bytes(min(size, len(data) - at)) + data[at + size :]
+
+
+def stale_page(random: Random, data: bytes) -> bytes:
+    """Overwrite a stretch with another one of the same file."""
+    size = random.choice((16, 64, 256, 512))
+    source, at = random.randrange(len(data)), random.randrange(len(data))
+    page = data[source : source + size]
+    return data[:at] + page + data[at + len(page) :]
+
+
+def append_zeros(random: Random, data: bytes) -> bytes:
+    """Pad with zeros, as a preallocated file is."""
+    return data + bytes(random.choice((1, 11, 12, 16, 17, 18, 26, 27, 61, 100, 4096)))
+
+
+def append_garbage(random: Random, data: bytes) -> bytes:
+    """Put random bytes behind the end."""
+    return data + random.randbytes(random.randint(1, 100))
+
+
+def lie(random: Random, value: int, bits: int) -> int:
+    """Return another number in the place of ``value``, one that readers trip over more often than by chance."""
+    top = 1 << bits - 1
+    candidates = (0, 1, -1, 2, -2, -top, top - 1, value + 1, value - 1, value * 2, -value, value + 100, top // 2)
+    chosen = random.choice((*candidates, random.randrange(-top, top)))
+    return (chosen + top) % (top * 2) - top
+
+
+KINDS = (flip_bits, set_bytes, cut, insert, delete, zero_page, stale_page, append_zeros, append_garbage)
