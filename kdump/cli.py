@@ -14,6 +14,8 @@ from kdump.errors import KdumpError, UsageError
 
 COMMANDS: Final[dict[str, str]] = {
     "dump": "dump",
+    "verify-index": "verify_index",
+    "rebuild-index": "rebuild_index",
 }
 """Subcommand -> the module under kdump.commands that holds it."""
 

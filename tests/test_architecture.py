@@ -14,7 +14,7 @@ LAYERS = {
     0: ["errors"],
     1: ["wire", "crc", "codecs", "pieces", "text", "lines", "findings", "hash_order"],
     2: ["formats", "kernel"],
-    3: ["files", "archives", "inputs", "segment", "salvage"],
+    3: ["files", "archives", "inputs", "segment", "salvage", "outputs"],
     4: [
         "checks",
         "transactions",
@@ -36,7 +36,7 @@ LAYERS = {
 LAYER = {room: layer for layer, rooms in LAYERS.items() for room in rooms}
 OWNERS = {
     "click": {"cli", "commands"},
-    "rich": {"printers.table"},
+    "rich": {"printers.table", "printers.findings_table"},
     "pyspark": {"spark_source", "spark_export"},
     "zstandard": {"codecs", "archives"},
     "lz4": {"codecs"},

@@ -203,10 +203,8 @@ class OffsetIndexCheck:
             if fault is None and (entry.offset <= good.offset or entry.position <= good.position):
                 of_offset = entry.offset <= good.offset
                 was, found = (good.offset, entry.offset) if of_offset else (good.position, entry.position)
-                what = "offset" if of_offset else "position"
-                fault = Fault(
-                    "order", f"has a {what} that is not above that of the entry before", f"above {was}", found
-                )
+                what = "an offset" if of_offset else "a position"
+                fault = Fault("order", f"has {what} that is not above that of the entry before", f"above {was}", found)
             if fault is None and verdict == FIRST and names_last:
                 fault = Fault(
                     "offset",

@@ -1,0 +1,85 @@
+"""Files that kdump writes: they appear whole or not at all, and nothing is overwritten unasked."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdump.errors import UnreadableError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def write(folder: str | os.PathLike[str], contents: Mapping[str, bytes], *, force: bool = False) -> list[Path]:
+    """Write files into ``folder``, which is made where it is missing; return their paths.
+
+    Each is written under another name, flushed to the disk and then renamed, so that a reader or a crash sees all of
+    it or nothing. Raises UsageError where a file is there already and ``force`` is not given, before anything is
+    written, and UnreadableError where the disk refuses; then none of the files is left behind.
+    """
+    target = Path(folder)
+    paths = {target / name: data for name, data in contents.items()}
+    if not force:
+        for path in paths:
+            if os.path.lexists(path):
+                raise UsageError(f"{path} is there already (--force overwrites it)")
+    with _errors_of(target):
+        target.mkdir(parents=True, exist_ok=True)
+        pending: dict[Path, Path] = {}
+        placed: list[Path] = []
+        try:
+            for path, data in paths.items():
+                pending[path] = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+                _write_through(pending[path], data)
+            for path, temporary in pending.items():
+                _place(temporary, path, force=force)
+                placed.append(path)
+            _flush_folder(target)
+        except BaseException:
+            for path in [*pending.values(), *([] if force else placed)]:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+            raise
+    return list(paths)
+
+
+@contextmanager
+def _errors_of(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as reason:
+        raise UnreadableError(reason.filename or folder, f"cannot be written: {reason.strerror or reason}") from reason
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _place(temporary: Path, path: Path, *, force: bool) -> None:
+    """Give a finished file its name. Without ``force`` a link refuses a name that was taken in the meantime."""
+    if force:
+        temporary.replace(path)
+        return
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already (--force overwrites it)") from None
+    except OSError:  # a file system without links: the check before was all that can be had
+        temporary.replace(path)
+        return
+    temporary.unlink()
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new names durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
