@@ -13,6 +13,7 @@ from kdump import __version__
 from kdump.errors import KdumpError, UsageError
 
 COMMANDS: Final[dict[str, str]] = {
+    "compat": "compat",
     "dump": "dump",
     "verify-index": "verify_index",
     "rebuild-index": "rebuild_index",

@@ -183,7 +183,7 @@ V0_10_2: Final = replace(
 
 V0_11: Final = replace(
     V0_10_2,
-    since=(0, 11, 0),
+    since=(0, 11, 0, 0),
     why="magic 2 (KIP-98): one line per batch or per record; the decoder of __transaction_state",
     options=V0_10_2.options | {"transaction-log-decoder"},
     message="",

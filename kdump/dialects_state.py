@@ -145,12 +145,14 @@ V1_0_2: Final = replace(
 
 V2_0: Final = replace(V1_0_2, since=(2, 0, 0), why="an index may hold its base offset", sanity_above_base=False)
 
-V2_1: Final = replace(V2_0, since=(2, 1, 0), why="slices of a log are checked", refuses_beyond_log=True)
+V2_1: Final = replace(
+    V2_0, since=(2, 1, 0), why="an index position behind the end of the log ends the run", refuses_beyond_log=True
+)
 
 V2_1_1: Final = replace(
     V2_1,
     since=(2, 1, 1),
-    why="sequence numbers wrap to 0",
+    why="a producer's first sequence number wraps to 0",
     snapshot=(V2_1.snapshot[0], V2_1.snapshot[1].replace("{unwrapped_first_sequence}", "{first_sequence}")),
 )
 
@@ -176,7 +178,7 @@ V3_1: Final = replace(
 V3_3: Final = replace(
     V3_1,
     since=(3, 3, 0),
-    why="snapshots of the metadata log (KIP-630)",
+    why=".checkpoint files",
     suffixes=V3_1.suffixes | {"checkpoint"},
 )
 

@@ -26,6 +26,7 @@ LAYERS = {
         "seek",
         "dialects",
         "dialects_state",
+        "releases",
         "rebuild",
     ],
     5: ["redact", "printers", "api", "spark_source"],

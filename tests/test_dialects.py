@@ -9,7 +9,7 @@ from kdump.errors import UsageError
 from tests.support import ROOT
 
 PACKAGE = ROOT / "kdump"
-HOMES = {"dialects.py", "dialects_state.py"}
+HOMES = {"dialects.py", "dialects_state.py", "releases.py"}
 TABLES = [dialects.DIALECTS, dialects_state.DIALECTS]
 
 
@@ -36,7 +36,7 @@ def test_a_dialect_says_something_else_than_the_one_before(table):
         ("0.9", (0, 9, 0, 1)),
         ("0.9.0.0", (0, 8, 2)),
         ("0.11", (0, 11, 0, 2)),
-        ("0.11.0.1", (0, 11, 0)),
+        ("0.11.0.1", (0, 11, 0, 0)),
         ("1", (1, 1, 0)),
         ("2.0.0", (2, 0, 0)),
         ("2.0", (2, 0, 1)),
@@ -66,7 +66,7 @@ def test_nothing_outside_the_dialects_knows_a_release():
                 assert not (owner in {"dialects", "dialects_state"} and re.match(r"V\d", node.attr)), (
                     f"{path}:{node.lineno}"
                 )
-            if isinstance(node, ast.Compare):
+            if isinstance(node, ast.Compare) and not isinstance(node.ops[0], ast.Is | ast.IsNot):
                 words = {last_word(each) for each in ast.walk(node)}
                 assert not words & {"release", "compat", "NEWEST", "DIALECTS"}, f"{path}:{node.lineno}"
 

@@ -1,0 +1,30 @@
+"""``kdump compat``: the releases of Kafka whose output kdump prints, and what changed in each."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import click
+
+from kdump import releases
+
+if TYPE_CHECKING:
+    from kdump.releases import Change
+
+
+@click.command()
+@click.argument("release", required=False)
+def command(release: str | None) -> None:
+    """List the outputs that --compat chooses from: the first release of each, and what changed there.
+
+    With RELEASE (such as 3.6.1), show only the one that holds it.
+    """
+    for change in releases.CHANGES if release is None else [releases.find(release)]:
+        click.echo(line(change))
+
+
+def line(change: Change) -> str:
+    """Return what is told of a change: the release, and behind it what is new."""
+    text = "; ".join(change.why)
+    return fill(text, 100, initial_indent=f"{change.release:<10}", subsequent_indent=" " * 10, break_on_hyphens=False)
