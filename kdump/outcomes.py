@@ -8,7 +8,7 @@ batch stands in the marker's place.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump import segment
 from kdump.errors import DamageError, UnreadableError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kdump.formats.txn_index import AbortedTxn
     from kdump.inputs import Partition, Segment
 
+_FIRST: Final = 1 << 20
 Outcome: TypeAlias = Literal["none", "committed", "aborted", "open"]
 
 
@@ -60,6 +61,10 @@ class Outcomes:
     def unended(self) -> int:
         """The number of transactions whose end was not found."""
         return len(self._replay.open)
+
+    def follow(self) -> None:
+        """Make the pass over the partition now, if it has not been made."""
+        self._pass  # noqa: B018  it is cached
 
     @property
     def _aborted(self) -> AbortedRanges:
@@ -114,6 +119,19 @@ class Outcomes:
         except DamageError as damage:
             self._wrong_index(f"{where.siblings['txnindex']}: {damage}")
             return []
+
+
+def is_transactional(partition: Partition) -> bool:
+    """Tell, by the first batch of each segment, whether transactions are likely in a partition."""
+    for where in partition.segments:
+        try:
+            with where.open() as source:
+                first = next(segment.read(source, end=_FIRST), None)
+        except UnreadableError:  # whoever reads the segment says so
+            continue
+        if isinstance(first, RecordBatch) and first.is_transactional:
+            return True
+    return False
 
 
 def _of_marker(batch: RecordBatch) -> Outcome | None:

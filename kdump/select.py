@@ -20,7 +20,7 @@ from kdump.seek import Range, Seeker
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.files import Files
     from kdump.inputs import Partition, Segment
@@ -130,10 +130,15 @@ class Reader:
     _outcomes: tuple[Partition, Outcomes] | None = None
     _stable: int | None = None
 
-    def read(self, partition: Partition) -> Iterator[Found | Lost]:
-        """Yield what the filter takes of a partition, in offset order, and every damaged stretch that was met."""
+    def read(self, partition: Partition, only: Sequence[Segment] | None = None) -> Iterator[Found | Lost]:
+        """Yield what the filter takes of a partition, in offset order, and every damaged stretch that was met.
+
+        ``only`` names those of its segments that are read.
+        """
         file = self._begin(partition)
         for where in self.segments(partition):
+            if only is not None and where not in only:
+                continue
             yield from self.segment(where, file._replace(name=where.name))
 
     def tail(self, partition: Partition, count: int) -> Iterator[Found | Lost]:
@@ -169,15 +174,19 @@ class Reader:
 
     def _begin(self, partition: Partition) -> File:
         """Turn to a partition; return what rows say of its files."""
-        if self._outcomes is None or self._outcomes[0] is not partition:
-            self._outcomes = (partition, Outcomes(partition, self.wrong_index, self._failed))
+        outcomes = self.outcomes_of(partition)
         if self.filter.committed:
-            outcomes = self._outcomes[1]
             self._stable = outcomes.last_stable_offset
             if outcomes.unended:
                 ends = f"read_committed ends at the last stable offset, {self._stable}"
                 self.note(f"{partition.name}: {outcomes.unended} transactions have not ended; {ends}")
         return self.file(partition)
+
+    def outcomes_of(self, partition: Partition) -> Outcomes:
+        """Return what became of a partition's transactions; that of the last partition is kept."""
+        if self._outcomes is None or self._outcomes[0] is not partition:
+            self._outcomes = (partition, Outcomes(partition, self.wrong_index, self._failed))
+        return self._outcomes[1]
 
     def file(self, partition: Partition) -> File:
         """Return what rows say of every file of the partition; its name is still open."""

@@ -29,7 +29,7 @@ LAYERS = {
         "releases",
         "rebuild",
     ],
-    5: ["redact", "printers", "api", "spark_source"],
+    5: ["redact", "follow", "printers", "api", "spark_source"],
     6: ["spark_export"],
     7: ["commands"],
     8: ["cli", "__main__"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 import click
@@ -13,6 +14,7 @@ from kdump.commands import session, words
 from kdump.errors import UsageError
 from kdump.found import Found, Lost
 from kdump.inputs import Finder
+from kdump.outcomes import is_transactional
 from kdump.printers.values import ENCODINGS, Encoding
 from kdump.select import Reader
 
@@ -41,11 +43,20 @@ TABLE_BATCH: Final = (
 PAYLOAD: Final = ("value", "valueEncoding", "headers")
 
 
+POLL: Final = 0.2
+"""Seconds between two looks at a live log."""
+SHARED: Final = 64 << 20
+"""Bytes of a partition above which processes share what is known of its transactions."""
+_BITS: Final = {session.UNREADABLE: 1, session.DAMAGED: 2, session.DERIVED: 4}
+_SOME: Final = 8
+
+
 class Printer(Protocol):
     """An ending of the stream. ``shows_damage`` says whether damaged stretches stand in the output itself."""
 
     shows_damage: bool
 
+    def begin(self) -> None: ...
     def found(self, item: Found) -> None: ...
     def lost(self, item: Lost) -> None: ...
     def end(self) -> None: ...
@@ -79,6 +90,8 @@ class Printer(Protocol):
     show_default=True,
     help="After damage: give up the file, go where the bad length says, or find the next sound batch.",
 )
+@click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Read with N processes; output in order.")
+@click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
 def command(paths: tuple[str, ...], **options: Any) -> int:
     """Print the records of Kafka's log segments. Files are opened read-only.
@@ -98,14 +111,20 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met, 4 only an index is wrong.
     """
     run = session.Session(quiet=options.pop("quiet"))
+    jobs, follow = options.pop("jobs"), options.pop("follow")
     dump = Dump(run, options)
     finder = Finder(dump.wanted, note=run.note, fail=run.fail)
     partitions: Iterable[Partition] = finder.find(paths)
-    if sys.stderr.isatty() and not sys.stdout.isatty():
+    if sys.stderr.isatty() and not sys.stdout.isatty() and not follow:
         partitions = list(partitions)
         run.progress = session.progress(sum(segment.size for part in partitions for segment in part.segments))
     with open(1, "wb", buffering=1 << 16, closefd=False) as out:
-        dump.run(partitions, out)
+        if follow:
+            dump.follow(list(partitions), out)
+        elif jobs > 1 and not dump.stops_early:
+            dump.parallel(partitions, jobs, out)
+        else:
+            dump.run(partitions, out)
     return run.status
 
 
@@ -156,9 +175,10 @@ class Dump:
 
     def reader(self) -> Reader:
         """Return what reads the partitions."""
+        headers_do = self.options["count"] and not self.filter.looks_into_records and not self.stops_early
         return Reader(
             filter=self.filter,
-            batches=self.batches or (self.options["count"] and not self.filter.looks_into_records),
+            batches=self.batches or headers_do,
             outcomes=self.options["output"] in TYPED
             and any(column.name == "transactionState" for column in self.columns),
             on_error=self.options["on_error"],
@@ -168,13 +188,26 @@ class Dump:
             progress=self.session.progress or (lambda _: None),
         )
 
+    @property
+    def stops_early(self) -> bool:
+        """Whether a number of records ends the work."""
+        return any(self.options[name] is not None for name in ("limit", "head", "tail"))
+
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
         """Print what is asked for of all partitions."""
-        found = False
-        counted = 0
         reader = self.reader()
         printer = None if self.options["count"] else self.printer(out)
-        for item in self._limited(self._stream(reader, partition) for partition in partitions):
+        if printer is not None:
+            printer.begin()
+        found, counted = self._print(self._limited(self._stream(reader, part) for part in partitions), printer)
+        if printer is not None:
+            printer.end()
+        self._finish(out, counted, found=found)
+
+    def _print(self, items: Iterable[Found | Lost], printer: Printer | None) -> tuple[bool, int]:
+        """Print items, or count records where there is no printer; return whether there were any, and how many."""
+        found, counted = False, 0
+        for item in items:
             found = True
             if isinstance(item, Lost):
                 self._lost(item, printer)
@@ -182,14 +215,109 @@ class Dump:
                 counted += self._count(item)
             else:
                 printer.found(item if self._redact is None else self._redact(item))
+        return found, counted
+
+    def _finish(self, out: BinaryIO, counted: int, *, found: bool) -> None:
         if self.session.progress is not None:
             self.session.progress.clear()
-        if printer is None:
+        if self.options["count"]:
             out.write(b"%d\n" % counted)
-        else:
-            printer.end()
         if not found and not self.session.met:
             self.session.note("nothing was found that the options ask for")
+
+    def parallel(self, partitions: Iterable[Partition], jobs: int, out: BinaryIO) -> None:
+        """Do the same in several processes."""
+        from kdump.commands import parallel
+
+        if self.options["output"] in {"json", "table"}:
+            raise UsageError(f"--jobs does not go with -o {self.options['output']}, which is one thing: try -o jsonl")
+        counting = self.options["count"]
+        progress, self.session.progress = self.session.progress, None
+        reader = self.reader()
+        counted, found = 0, False
+
+        def work(parts: list[parallel.Part], file: BinaryIO) -> int:
+            self.session.met.clear()
+            printer = None if counting else self.printer(file)
+            some, count = self._print((item for part in parts for item in reader.read(*part)), printer)
+            if counting:
+                file.write(b"%d" % count)
+            return sum(_BITS[status] for status in self.session.met) + _SOME * some
+
+        def take(file: IO[bytes], result: int, task: parallel.Task) -> None:
+            nonlocal counted, found
+            self.session.met |= {status for status, bit in _BITS.items() if result & bit}
+            found |= bool(result & _SOME)
+            if counting:
+                counted += int(file.read())
+            else:
+                parallel.copy(file, out)
+            if progress is not None:
+                progress(task.size)
+
+        def prepared() -> Iterator[parallel.Task]:
+            for task in parallel.tasks(partitions):
+                if reader.outcomes or self.filter.committed:
+                    self._share_outcomes(reader, task.parts[0][0])
+                yield task
+
+        if not counting:
+            self.printer(out).begin()
+            out.flush()
+        parallel.run(prepared(), jobs, work, take)
+        self.session.progress = progress
+        self._finish(out, counted, found=found)
+
+    @staticmethod
+    def _share_outcomes(reader: Reader, partition: Partition) -> None:
+        """Follow the transactions of a partition once, where each of many processes would do it again."""
+        if sum(where.size for where in partition.segments) > SHARED and is_transactional(partition):
+            reader.outcomes_of(partition).follow()
+
+    def follow(self, partitions: list[Partition], out: BinaryIO) -> None:
+        """Print what there is and what is appended, until it is interrupted or the limit is reached."""
+        from kdump.files import LOCAL
+        from kdump.follow import Follower, end_offset
+
+        if self.filter.committed or self.options["count"] or self.options["output"] in {"json", "table"}:
+            raise UsageError(
+                "--follow prints what has no end: no --count, -o json, -o table or --isolation read_committed"
+            )
+        if any(partition.files is not LOCAL for partition in partitions):
+            raise UsageError("--follow goes with files and folders: archives and standard input do not grow")
+        reader = self.reader()
+        reader.outcomes = False
+        printer = self.printer(out)
+        printer.begin()
+
+        def items() -> Iterator[Found | Lost | None]:
+            followers = []
+            for partition in partitions:
+                tail = self.options["tail"]
+                after = None if tail is None else end_offset(partition)
+                if tail:
+                    for item in reader.tail(partition, tail):
+                        after = max(after or -1, item.batch.last_offset) if isinstance(item, Found) else after
+                        yield item
+                followers.append(Follower(reader, partition, after))
+            while followers:
+                for follower in followers:
+                    yield from follower.poll()
+                yield None
+
+        left: int | None = self.options["limit"]
+        for item in items():
+            if item is None:
+                out.flush()
+                time.sleep(POLL)
+            elif left is None or isinstance(item, Lost):
+                self._print([item], printer)
+            else:
+                held = self._count(item)
+                self._print(self._first(iter([item]), left), printer)
+                left -= held
+                if left <= 0:
+                    break
 
     def _stream(self, reader: Reader, partition: Partition) -> Iterator[Found | Lost]:
         if self.options["tail"] is not None:
@@ -252,7 +380,7 @@ class Dump:
         if output == "csv":
             from kdump.printers.separated import Separated
 
-            return Separated(out, self.columns, batches=self.batches, encoding=self.encoding)
+            return Separated(out, self.columns, batches=self.batches, encoding=self.encoding, escape=escape)
         if output == "table":
             from kdump.printers.table import Tables
 

@@ -47,6 +47,9 @@ class DumpText:
         self._decoders = Decoders(decode, decode)
         self._printer: _Printer | None = None
 
+    def begin(self) -> None:
+        """Nothing stands before the first line."""
+
     def found(self, item: Found) -> None:
         printer = self._of(item)
         printer.header(item.batch)

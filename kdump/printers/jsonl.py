@@ -168,6 +168,9 @@ class JsonLines:
         self.shape = Shape(columns, encoding)
         self.damage_shape = Shape(rows.DAMAGE)
 
+    def begin(self) -> None:
+        """Nothing stands before the first line."""
+
     def found(self, item: Found) -> None:
         if self.batches:
             self.line(self.shape.whole(item))

@@ -23,6 +23,9 @@ class Plain:
     def __init__(self, out: BinaryIO, write: Callable[[Found, Record], bytes], *, escape: bool = False) -> None:
         self.out, self.write, self.escape = out, write, escape
 
+    def begin(self) -> None:
+        """Nothing stands before the first line."""
+
     def found(self, item: Found) -> None:
         for record in item.records:
             data = self.write(item, record)

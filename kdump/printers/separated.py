@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from kdump.printers.cells import rows
+from kdump.printers.values import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +22,24 @@ _QUOTED: Final = re.compile('[",\r\n]|^$|^ | $')
 
 
 class Separated:
-    """Prints CSV. Damaged stretches have no place in it."""
+    """Prints CSV. Damaged stretches have no place in it. ``escape`` keeps control characters from a terminal."""
 
     shows_damage = False
 
-    def __init__(self, out: BinaryIO, columns: Sequence[Column], *, batches: bool, encoding: Encoding) -> None:
-        self.out, self.columns, self.batches, self.encoding = out, columns, batches, encoding
-        self._line([column.name for column in columns])
+    def __init__(
+        self,
+        out: BinaryIO,
+        columns: Sequence[Column],
+        *,
+        batches: bool = False,
+        encoding: Encoding = "auto",
+        escape: bool = False,
+    ) -> None:
+        self.out, self.columns, self.batches, self.encoding, self.escape = out, columns, batches, encoding, escape
+
+    def begin(self) -> None:
+        """Print the names of the columns."""
+        self._line([column.name for column in self.columns])
 
     def found(self, item: Found) -> None:
         for cells in rows(item, self.columns, self.encoding, batches=self.batches):
@@ -40,7 +52,8 @@ class Separated:
         """Nothing stands behind the last line."""
 
     def _line(self, cells: Sequence[str | None]) -> None:
-        self.out.write((",".join(map(_quoted, cells)) + "\n").encode())
+        line = ",".join(map(_quoted, cells))
+        self.out.write((harmless(line) if self.escape else line).encode() + b"\n")
 
 
 def _quoted(text: str | None) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 GROUP: Final = 200
 """Rows drawn at a time."""
 NUMBERS: Final = {"int", "long"}
+WIDEST: Final = 4096
+"""Characters of a line where no terminal sets a width."""
 LONGEST: Final = 200
 """Characters of a cell that are shown."""
 
@@ -35,10 +37,13 @@ class Tables:
     shows_damage = True
 
     def __init__(self, out: IO[str], columns: Sequence[Column], *, batches: bool, encoding: Encoding) -> None:
-        self.console = Console(file=out, highlight=False, soft_wrap=False)
+        self.console = Console(file=out, highlight=False, width=None if out.isatty() else WIDEST)
         self.columns, self.batches, self.encoding = columns, batches, encoding
         self._rows: list[list[Text] | Text] = []
         self._widths: list[int] | None = None
+
+    def begin(self) -> None:
+        """Nothing stands before the first line."""
 
     def found(self, item: Found) -> None:
         for cells in rows(item, self.columns, self.encoding, batches=self.batches):
