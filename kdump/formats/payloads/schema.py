@@ -1,0 +1,339 @@
+"""The notation of the messages that Kafka writes inside records, and what a release knows of them.
+
+A text holds messages; a message is a header and its fields, in the order in which Kafka declares them::
+
+    OffsetCommitValue; type 1, 0 before 4.1; versions 0-1 before 2.1, 0-3 before 3.4.1, 0-4; flexible 4+
+        offset           int64
+        leaderEpoch      int32   3+  = -1
+        metadata         string
+        commitTimestamp  int64
+        expireTimestamp  int64   1   = -1
+        topicId          uuid    4+  tag 0  from 4.1
+
+Header: the name of Kafka's class; ``type``, the numbers by which a record names it; the ``versions`` that can be read;
+the ``flexible`` versions (KIP-482: compact lengths, tagged fields). Each is a list whose items may be bound to
+releases: ``from 3.0``, ``before 4.1``. A message without ``versions`` in a release is unknown to it.
+
+Field: name; type; the versions that have it (all, when left out); ``null`` and the versions in which it may be null;
+``tag`` and its number; ``=`` and the default, when it is not zero, empty or false; the releases that declare it, when
+not all do. Types: int8 int16 int32 int64 uint16 uint32 float64 bool uuid string bytes records; a capitalised name is a
+struct, whose fields stand below it, deeper, or stood below the last one of that name; ``[]`` is an array.
+
+Source: the JSON definitions in ``src/main/resources/common/message`` of Kafka's modules, as its generator
+(``org.apache.kafka.message``) reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from textwrap import dedent
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Release: TypeAlias = tuple[int, ...]
+Value: TypeAlias = "None | bool | int | float | str | bytes | list[Value] | dict[str, Value]"
+Values: TypeAlias = "dict[str, Value]"
+
+NEWEST: Final[Release] = (1 << 16,)
+"""Stands for the newest release there is."""
+
+SCALARS: Final[dict[str, Value]] = {
+    "int8": 0,
+    "int16": 0,
+    "int32": 0,
+    "int64": 0,
+    "uint16": 0,
+    "uint32": 0,
+    "float64": 0.0,
+    "bool": False,
+    "uuid": bytes(16),
+    "string": "",
+    "bytes": b"",
+    "records": b"",
+}
+"""Type -> the default of a field that names none."""
+
+T = TypeVar("T")
+
+
+class Versions(NamedTuple):
+    """A closed range of versions."""
+
+    lowest: int
+    highest: int
+
+    def has(self, version: int) -> bool:
+        """Whether ``version`` lies in it."""
+        return self.lowest <= version <= self.highest
+
+    def nearest(self, version: int) -> int:
+        """Return the version in it that is nearest to ``version``."""
+        return max(self.lowest, min(self.highest, version))
+
+
+class Era(NamedTuple):
+    """The releases from ``since`` on, up to but without ``before``."""
+
+    since: Release = ()
+    before: Release = (*NEWEST, 0)
+
+    def has(self, release: Release) -> bool:
+        """Whether ``release`` lies in it."""
+        return self.since <= release < self.before
+
+
+ALL: Final = Versions(0, 0x7FFF)
+NONE: Final = Versions(0, -1)
+ALWAYS: Final = Era()
+
+
+class Dated(Generic[T]):
+    """What holds in which releases."""
+
+    def __init__(self, items: tuple[tuple[T, Era], ...]) -> None:
+        self.items = items
+
+    def at(self, release: Release) -> list[T]:
+        """Return what holds in ``release``."""
+        return [item for item, era in self.items if era.has(release)]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field as declared."""
+
+    name: str
+    type: str
+    """One of SCALARS, or the name of a struct."""
+    array: bool
+    versions: Versions
+    nullable: Versions
+    tag: int | None
+    default: str
+    era: Era
+    fields: tuple[Field, ...]
+    """The fields of a struct."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A field in one version of a message."""
+
+    name: str
+    type: str
+    array: bool
+    compact: bool
+    """Whether lengths are unsigned varints, one more than the length."""
+    nullable: bool
+    tag: int | None
+    default: Callable[[], Value]
+    struct: Struct | None
+
+
+@dataclass(frozen=True)
+class Struct:
+    """The fields of one version of a message, in order of declaration."""
+
+    name: str
+    slots: tuple[Slot, ...]
+    flexible: bool
+    refused: int | None
+    """A version above the highest known one: Kafka reads the outermost struct as the highest, and refuses the others."""
+    plain: tuple[Slot, ...]
+    """The fields without a tag, in the order of their bytes."""
+    tagged: dict[int, Slot]
+
+
+class Message:
+    """A message as declared."""
+
+    def __init__(
+        self, name: str, types: Dated[int], versions: Dated[Versions], flexible: Dated[Versions], fields: list[Field]
+    ) -> None:
+        self.name = name
+        self.types = types
+        self.declared_versions = versions
+        self.flexible = flexible
+        self.fields = tuple(fields)
+        self._made: dict[tuple[int, Release], Struct] = {}
+
+    def versions(self, release: Release = NEWEST) -> Versions | None:
+        """Return the versions that ``release`` can read, or None when it does not know the message."""
+        return next(iter(self.declared_versions.at(release)), None)
+
+    def struct(self, version: int, release: Release = NEWEST) -> Struct:
+        """Return the fields of ``version`` as ``release`` reads them: a version it does not know like its nearest.
+
+        Raises KeyError when the release does not know the message.
+        """
+        made = self._made.get((version, release))
+        if made is None:
+            versions = self.versions(release)
+            if versions is None:
+                raise KeyError(self.name)
+            nearest = versions.nearest(version)
+            flexible = any(some.has(nearest) for some in self.flexible.at(release))
+            refused = version if version > versions.highest else None
+            made = _struct(self.name, self.fields, nearest, release, flexible=flexible, refused=refused)
+            self._made[version, release] = made
+        return made
+
+    def releases(self) -> list[Release]:
+        """Return a release of each era between changes of the message, newest first."""
+        eras = [era for dated in (self.types, self.declared_versions, self.flexible) for _, era in dated.items]
+        bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}
+        return sorted({(), *bounds} - {ALWAYS.before}, reverse=True)
+
+
+def _eras(fields: tuple[Field, ...]) -> list[Era]:
+    return [era for field in fields for era in (field.era, *_eras(field.fields))]
+
+
+def _struct(
+    name: str, fields: tuple[Field, ...], version: int, release: Release, *, flexible: bool, refused: int | None
+) -> Struct:
+    slots = []
+    for field in fields:
+        if not (field.versions.has(version) and field.era.has(release)):
+            continue
+        inner = None
+        if field.fields:
+            inner = _struct(field.type, field.fields, version, release, flexible=flexible, refused=refused)
+        default = _default(field, inner)
+        nullable = field.nullable.has(version)
+        slots.append(
+            Slot(field.name, field.type, field.array, flexible, nullable, field.tag, default, inner),
+        )
+    return Struct(
+        name,
+        tuple(slots),
+        flexible,
+        refused,
+        tuple(slot for slot in slots if slot.tag is None),
+        {slot.tag: slot for slot in slots if slot.tag is not None},
+    )
+
+
+def _default(field: Field, struct: Struct | None) -> Callable[[], Value]:
+    """Return what makes the default of a field, each time anew: a caller may change a list that it was given."""
+    if field.default == "null":
+        return lambda: None
+    if field.array:
+        return list
+    if struct is not None:
+        return lambda: defaults(struct)
+    scalar = SCALARS[field.type]
+    value: Value = {"true": True, "false": False}[field.default] if field.type == "bool" and field.default else scalar
+    if field.default and field.type.startswith(("int", "uint")):
+        value = int(field.default)
+    return lambda: value
+
+
+def defaults(struct: Struct) -> Values:
+    """Return a struct all of whose fields have their default."""
+    return {slot.name: slot.default() for slot in struct.slots}
+
+
+VERSIONS: Final = re.compile(r"(\d+)(\+|-\d+)?")
+
+
+def _versions(text: str) -> Versions:
+    match = VERSIONS.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no range of versions: 0, 0-3 or 1+")
+    lowest, rest = int(match[1]), match[2] or ""
+    if rest == "+":
+        return Versions(lowest, ALL.highest)
+    return Versions(lowest, int(rest[1:]) if rest else lowest)
+
+
+def parse_release(text: str) -> Release:
+    """Return "3.4.1" as (3, 4, 1)."""
+    return tuple(int(part) for part in text.split("."))
+
+
+def _era(words: dict[str, str]) -> Era:
+    since, before = words.get("from"), words.get("before")
+    return Era(parse_release(since) if since else ALWAYS.since, parse_release(before) if before else ALWAYS.before)
+
+
+def _dated(text: str, convert: Callable[[str], T]) -> Dated[T]:
+    """Parse "0-1 before 2.1, 0-3"."""
+    items = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        value, *rest = item.split()
+        items.append((convert(value), _era(dict(zip(rest[::2], rest[1::2], strict=True)))))
+    return Dated(tuple(items))
+
+
+def _header(line: str) -> tuple[str, dict[str, str]]:
+    name, *clauses = (part.strip() for part in line.split(";"))
+    said = {word: rest for word, _, rest in (clause.partition(" ") for clause in clauses)}
+    if unknown := set(said) - {"type", "versions", "flexible"}:
+        raise ValueError(f"{line!r}: a header has no {sorted(unknown)}")
+    return name, said
+
+
+def _field(line: str, below: list[Field], known: dict[str, tuple[Field, ...]]) -> Field:
+    """Parse a field line, ``below`` being the fields that stand below it, deeper."""
+    name, kind, *words = line.split()
+    array = kind.startswith("[]")
+    kind = kind.removeprefix("[]")
+    if kind in SCALARS:
+        fields: tuple[Field, ...] = ()
+    else:
+        fields = known[kind] = tuple(below) or known[kind]
+    versions, nullable = ALL, NONE
+    if words and VERSIONS.fullmatch(words[0]):
+        versions = _versions(words.pop(0))
+    if words and words[0] == "null":
+        nullable = ALL
+        words.pop(0)
+        if words and VERSIONS.fullmatch(words[0]):
+            nullable = _versions(words.pop(0))
+    said = dict(zip(words[::2], words[1::2], strict=True))
+    if unknown := set(said) - {"tag", "=", "from", "before"}:
+        raise ValueError(f"{line!r}: a field has no {sorted(unknown)}")
+    tag = int(said["tag"]) if "tag" in said else None
+    return Field(name, kind, array, versions, nullable, tag, said.get("=", ""), _era(said), fields)
+
+
+def parse(text: str) -> dict[str, Message]:
+    """Return the messages of a text, by name. Raises ValueError or KeyError for what the notation does not have."""
+    lines = [line for line in dedent(text).splitlines() if line.strip()]
+    known: dict[str, tuple[Field, ...]] = {}
+    messages: dict[str, Message] = {}
+    at = 0
+    while at < len(lines):
+        name, said = _header(lines[at])
+        fields, at = _block(lines, at + 1, 1, known)
+        messages[name] = Message(
+            name,
+            _dated(said.get("type", ""), int),
+            _dated(said["versions"], _versions),
+            _dated(said.get("flexible", ""), _versions),
+            fields,
+        )
+    return messages
+
+
+def _block(lines: list[str], at: int, depth: int, known: dict[str, tuple[Field, ...]]) -> tuple[list[Field], int]:
+    """Parse the field lines that stand ``depth`` steps of four blanks deep, and what stands below each."""
+    fields = []
+    while at < len(lines) and _depth(lines[at]) == depth:
+        line = lines[at]
+        below, at = _block(lines, at + 1, depth + 1, known)
+        fields.append(_field(line, below, known))
+    if at < len(lines) and _depth(lines[at]) > depth:
+        raise ValueError(f"{lines[at]!r} stands too deep")
+    return fields, at
+
+
+def _depth(line: str) -> int:
+    steps, odd = divmod(len(line) - len(line.lstrip()), 4)
+    if odd:
+        raise ValueError(f"{line!r} is not indented by steps of four blanks")
+    return steps
