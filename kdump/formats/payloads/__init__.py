@@ -1,1 +1,1 @@
-"""What Kafka itself writes inside records: one schema notation, one interpreter."""
+"""What Kafka itself writes inside records: one schema notation, one interpreter, and :func:`decode`."""
