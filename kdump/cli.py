@@ -166,7 +166,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
 
 def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) -> None:
     """Run the clone of DumpLogSegments. ``given`` names the options that the command line holds."""
-    from kdump import dialects, dialects_state
+    from kdump import dialects, dialects_payload, dialects_state
     from kdump.printers.classic import Classic, Options
     from kdump.printers.classic_names import java_split
 
@@ -174,15 +174,14 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     for name in given:
         if name != "compat" and (option := name.replace("_", "-")) not in dialect.options:
             raise KdumpError(f"DumpLogSegments of Kafka {compat} has no option --{option}")
-    switches = [name for name in DECODER_SWITCHES if options.pop(name)]
-    if switches:
-        raise KdumpError(f"--{switches[0].replace('_', '-')} is not there yet")
-    classes = (options["key_decoder_class"], options["value_decoder_class"])
+    switches = [name.replace("_", "-") for name in DECODER_SWITCHES if options.pop(name)]
+    decoders = (options["key_decoder_class"], options["value_decoder_class"], *switches)
     if dialect.decoders_imply_print:
-        options["print_data_log"] |= any(name is not None for name in classes)
+        options["print_data_log"] |= any(name is not None for name in decoders)
     with open(1, "wb", buffering=1 << 16, closefd=False) as out:
-        state = dialects_state.find(compat)
-        Classic(dialect, Options(**options), out, state=state).run(java_split(files))
+        state, payloads = dialects_state.find(compat), dialects_payload.find(compat)
+        chosen = Options(**options, decoder_switch=switches[0] if switches else None)
+        Classic(dialect, chosen, out, state=state, payloads=payloads).run(java_split(files))
 
 
 DECODER_SWITCHES: Final = (
@@ -192,6 +191,7 @@ DECODER_SWITCHES: Final = (
     "remote_log_metadata_decoder",
     "share_group_state_decoder",
 )
+"""The decoders of Kafka's own topics, the one that wins first."""
 
 
 def main() -> int:

@@ -83,8 +83,6 @@ class Dialect:
     """What stands in front of "payload:" under --skip-record-metadata when there is no key."""
     skips_control_records: bool = False
     """Whether --skip-record-metadata prints nothing for a control record, not even an empty line."""
-    control_types: tuple[str, ...] = ("ABORT", "COMMIT")
-    """The names of the types of control records that the release knows."""
 
     decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
     """The names that --key-decoder-class and --value-decoder-class know; the first is the default."""
@@ -284,13 +282,6 @@ V2_6: Final = replace(
     V2_4, since=(2, 6, 0), why="built with Scala 2.13: the order of files in reports", file_order=scala_2_13_files
 )
 
-V2_7: Final = replace(
-    V2_6,
-    since=(2, 7, 0),
-    why="control records of KRaft (KIP-595)",
-    control_types=("ABORT", "COMMIT", "QUORUM_REASSIGNMENT", "LEADER_CHANGE"),
-)
-
 _LONG_RECORD: Final = (
     "| offset: {offset} isValid: {is_valid:bool} crc: {crc} keySize: {key_size} valueSize: {value_size} "
     "{timestamp_type}: {timestamp} baseOffset: {base_offset} lastOffset: {last_offset} "
@@ -300,12 +291,12 @@ _LONG_RECORD: Final = (
 )
 
 V2_8: Final = replace(
-    V2_7,
+    V2_6,
     since=(2, 8, 0),
     why="batch fields in each record line (KAFKA-6181); the metadata log (KIP-500); --skip-record-metadata",
-    options=V2_7.options | {"cluster-metadata-decoder", "skip-record-metadata"},
-    record=(_LONG_RECORD, V2_7.record[1]),
-    legacy_record=(_LONG_RECORD, V2_7.legacy_record[1]),  # crc and isvalid stand there twice (sic)
+    options=V2_6.options | {"cluster-metadata-decoder", "skip-record-metadata"},
+    record=(_LONG_RECORD, V2_6.record[1]),
+    legacy_record=(_LONG_RECORD, V2_6.legacy_record[1]),  # crc and isvalid stand there twice (sic)
 )
 
 V3_0: Final = replace(
@@ -321,7 +312,6 @@ V3_0: Final = replace(
         " isValid: {is_valid:bool} crc: {crc}}}",  # the closing brace is the original's (sic)
     ),
     codecs=LOWER_CODECS,
-    control_types=("ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"),
 )
 
 V3_2: Final = replace(
@@ -387,7 +377,7 @@ D = TypeVar("D", bound=Dated)
 
 DIALECTS: Final = (
     V0_8_0, V0_8_1, V0_8_2, V0_9_0_1, V0_10_0, V0_10_1, V0_10_2, V0_11, V0_11_0_2, V1_1, V2_0, V2_0_1, V2_1, V2_2, V2_3,
-    V2_4, V2_6, V2_7, V2_8, V3_0, V3_2, V3_3, V3_8, V3_9, V4_0, V4_3,
+    V2_4, V2_6, V2_8, V3_0, V3_2, V3_3, V3_8, V3_9, V4_0, V4_3,
 )  # fmt: skip
 
 

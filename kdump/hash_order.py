@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 WORD: Final = 0xFFFFFFFF
 SMALLEST_TABLE: Final = 16
+SMALLEST_SET: Final = 32
 
 
 def java_hash(text: str) -> int:
@@ -25,6 +26,12 @@ def java_hash(text: str) -> int:
     for at in range(0, len(units), 2):
         value = (31 * value + (units[at] << 8 | units[at + 1])) & WORD
     return value
+
+
+def partition_hash(partition: tuple[str, int]) -> int:
+    """Return ``TopicPartition.hashCode``, unsigned."""
+    topic, number = partition
+    return (31 * (31 + number) + java_hash(topic)) & WORD
 
 
 def _rotated(value: int, count: int) -> int:
@@ -76,6 +83,54 @@ def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
         return mixed & (size - 1), mixed - ((mixed & 0x80000000) << 1)
 
     return sorted(distinct, key=place)
+
+
+def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return the order of ``mutable.HashSet`` of Scala 2.10 to 2.12 to which immutable sets were added in turn.
+
+    An open table of 32 slots, doubled when 45 of 100 are taken: the place is the top bits of the mixed hash, rotated by
+    their number, or the next free one.
+    """
+    table: list[list[Key]] = [[] for _ in range(SMALLEST_SET)]
+
+    def put(key: Key) -> None:
+        bits = len(table).bit_length() - 1
+        at = _rotated(_byteswap32(hash_of(key)), bits) >> 32 - bits
+        while table[at]:
+            at = (at + 1) % len(table)
+        table[at].append(key)
+
+    keys = dict.fromkeys(key for each in sets for key in _immutable_2_12(each, hash_of))
+    for count, key in enumerate(keys, 1):
+        put(key)
+        if count >= len(table) * 450 // 1000:
+            old = [each for slot in table for each in slot]
+            table = [[] for _ in range(2 * len(table))]
+            for each in old:
+                put(each)
+    return [key for slot in table for key in slot]
+
+
+def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return the order of an immutable Set: up to four as they came, more by five bits of the hash, lowest first."""
+    distinct = list(dict.fromkeys(keys))
+    if len(distinct) <= 4:
+        return distinct
+
+    def digits(key: Key) -> list[int]:
+        mixed = hash_of(key)
+        mixed = mixed + ~(mixed << 9) & WORD
+        mixed ^= mixed >> 14
+        mixed = mixed + (mixed << 4) & WORD
+        mixed ^= mixed >> 10
+        return [mixed >> shift & 31 for shift in range(0, 35, 5)]
+
+    return sorted(distinct, key=digits)
+
+
+def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return the order of ``mutable.HashSet`` of Scala 2.13 to which sets were added in turn."""
+    return scala_2_13((key for each in sets for key in each), hash_of)
 
 
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kdump import dialects, dialects_state
+from kdump import dialects, dialects_payload, dialects_state
 from kdump.dialects import newest
 
-TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS)
-"""The dialects of segments, and of the files beside them."""
+TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS, dialects_payload.DIALECTS)
+"""The dialects of segments, of the files beside them, and of what Kafka writes inside records."""
 
 
 class Change(NamedTuple):

@@ -25,6 +25,7 @@ LAYERS = {
         "found",
         "seek",
         "dialects",
+        "dialects_payload",
         "dialects_state",
         "releases",
         "rebuild",

@@ -11,15 +11,17 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from kdump import dialects_state
+from kdump import dialects_payload, dialects_state
 from kdump.errors import DamageError, KdumpError
 from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
 from kdump.printers.classic_names import by_file, java_path, offset_in_name, snapshot_id
+from kdump.printers.payloads import switches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.dialects import Dialect
+    from kdump.dialects_payload import PayloadDialect
     from kdump.dialects_state import StateDialect
 
 INT_MAX: Final = 0x7FFFFFFF
@@ -42,6 +44,8 @@ class Options:
     key_decoder_class: str | None = None
     """The name as given; "" for the default class."""
     value_decoder_class: str | None = None
+    decoder_switch: str | None = None
+    """The decoder of one of Kafka's own topics, named without its dashes; it goes before the classes."""
 
 
 @dataclass
@@ -55,7 +59,12 @@ class Classic:
     """Absolute path -> pairs of offsets that do not follow each other, in order of discovery."""
     state: StateDialect = dialects_state.NEWEST
     """The words and rules for the files beside a log."""
+    payloads: PayloadDialect = dialects_payload.NEWEST
+    """The words and rules for records of Kafka's own topics."""
     reports: classic_state.Reports = field(default_factory=classic_state.Reports)
+
+    def __post_init__(self) -> None:
+        self.parser = switches.find(self.payloads, self.options.decoder_switch)
 
     def print(self, text: str) -> None:
         self.out.write(text.encode() + b"\n")

@@ -6,11 +6,11 @@ import posixpath
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from kdump.errors import DamageError
-from kdump.formats import control
 from kdump.formats.message import Message
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
 from kdump.printers.classic_names import absolute
+from kdump.printers.payloads.control import control_text
 from kdump.segment import LocalFile, walk
 from kdump.text import java_utf8
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kdump.dialects import Dialect
     from kdump.printers.classic import Classic
     from kdump.printers.classic_decoders import Decoders
+    from kdump.printers.payloads.texts import Parser, Texts
 
     Field: TypeAlias = Callable[[str], object]
 
@@ -99,7 +100,7 @@ class LogPrinter:
                 write(part.render(value).encode())
             prefix = b" "
             if batch.is_control:
-                write(control_text(self.run.dialect, entry).encode())
+                write(control_text(entry.key, entry.value, self.run.payloads).encode())
         if options.print_data_log and not batch.is_control:
             write(b"".join(self.content(entry, prefix)))
         write(b"\n")
@@ -107,6 +108,10 @@ class LogPrinter:
     def content(self, entry: Record | Message, prefix: bytes) -> Iterator[bytes]:
         """Yield the texts of key and value. They are printed together: a value that cannot be read hides its key."""
         options, dialect = self.run.options, self.run.dialect
+        if self.run.parser is not None:
+            alone = dialect.bare_payload if options.skip_record_metadata else " "
+            yield from parsed(self.run.parser, entry).parts(prefix.decode(), alone)
+            return
         if dialect.key_needs_value and entry.value_size < 0:
             return
         key = entry.key if entry.key_size >= 0 else None
@@ -150,6 +155,12 @@ class LogPrinter:
         return value
 
 
+def parsed(parser: Parser, entry: Record | Message) -> Texts:
+    """Return what a decoder switch makes of a record."""
+    key = entry.key if entry.key_size >= 0 else None
+    return parser(entry.offset, key, entry.value if entry.value_size >= 0 else None)
+
+
 RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "sequence", "crc"})
 
 
@@ -158,13 +169,3 @@ def codec_name(dialect: Dialect, codec: int) -> str:
     if codec >= len(dialect.codecs):
         raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)
     return dialect.codecs[codec]
-
-
-def control_text(dialect: Dialect, entry: Record | Message) -> str:
-    """Return what a control record says."""
-    key = control.read_key(entry.key)
-    if key.type in control.MARKERS:
-        marker = control.read_marker(entry.value)
-        return f" endTxnMarker: {control.MARKERS[key.type]} coordinatorEpoch: {marker.coordinator_epoch}"
-    known = 0 <= key.type < len(dialect.control_types)
-    return f" controlType: {dialect.control_types[key.type] if known else 'UNKNOWN'}({key.type})"

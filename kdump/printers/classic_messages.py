@@ -15,6 +15,7 @@ from kdump.formats import log
 from kdump.formats.message import Message
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Trailing
+from kdump.printers.classic_log import parsed
 from kdump.printers.classic_names import absolute
 from kdump.segment import LocalFile, Source, Window
 
@@ -123,6 +124,9 @@ class MessagePrinter:
     def content(self, message: Message) -> Iterator[bytes]:
         """Yield the texts of key and value."""
         dialect = self.run.dialect
+        if self.run.parser is not None:
+            yield from parsed(self.run.parser, message).parts(" ", " ")
+            return
         if dialect.key_needs_value and message.value_size < 0:
             return
         key, value = message.key, None

@@ -14,7 +14,8 @@ from kdump.formats.payloads.schema import parse
 TOPIC: Final = "__cluster_metadata"
 
 MESSAGES: Final = parse("""
-RegisterBrokerRecord; type 0; versions 0 before 3.3, 0-1 before 3.4, 0-2 before 3.7, 0-3 before 4.3, 0-4; flexible 0+ from 3.0
+RegisterBrokerRecord; type 0;
+    versions 0 before 3.3, 0-1 before 3.4, 0-2 before 3.7, 0-3 before 4.3, 0-4; flexible 0+ from 3.0
     brokerId                 int32
     isMigratingZkBroker      bool    2+
     incarnationId            uuid
@@ -154,7 +155,8 @@ ProducerIdsRecord; type 15 from 3.0; versions 0 from 3.0; flexible 0+
 RemoveFeatureLevelRecord; type 16 from 3.0 before 3.3; versions 0 from 3.0 before 3.3; flexible 0+
     name                     string
 
-BrokerRegistrationChangeRecord; type 17 from 3.0; versions 0 from 3.0 before 3.3, 0-1 from 3.3 before 3.7, 0-2 from 3.7 before 4.3, 0-3 from 4.3; flexible 0+
+BrokerRegistrationChangeRecord; type 17 from 3.0;
+    versions 0 from 3.0 before 3.3, 0-1 from 3.3 before 3.7, 0-2 from 3.7 before 4.3, 0-3 from 4.3; flexible 0+
     brokerId                 int32
     brokerEpoch              int64
     fenced                   int8    tag 0

@@ -61,7 +61,7 @@ def by_type(messages: dict[str, Message], suffix: str, release: Release = NEWEST
     return {
         number: message
         for message in messages.values()
-        if message.name.endswith(suffix) and message.versions(release) is not None
+        if message.name.endswith(suffix) and message.versions(release)
         for number in message.types.at(release)
     }
 
@@ -150,7 +150,10 @@ def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int
 
 def _framed(messages: dict[str, Message]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
     current = _candidates(messages, "Record", since=FRAMED_RELEASE)
-    preview = {number: [Candidate(found, PREVIEW_RELEASE)] for number, found in by_type(messages, "Record", PREVIEW_RELEASE).items()}
+    preview = {
+        number: [Candidate(found, PREVIEW_RELEASE)]
+        for number, found in by_type(messages, "Record", PREVIEW_RELEASE).items()
+    }
     types = {frame.PREVIEW: preview, frame.CURRENT: current}
 
     def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:

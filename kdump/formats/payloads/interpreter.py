@@ -14,8 +14,6 @@ from kdump.text import java_utf8
 from kdump.wire import read_unsigned_varint, write_unsigned_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kdump.formats.payloads.schema import Slot, Struct, Value, Values
 
 UNKNOWN_TAGS: Final = "_unknownTaggedFields"
@@ -56,10 +54,13 @@ class PayloadError(DamageError):
 
     def within(self, message: str) -> PayloadError:
         """Say which message it was met in, which completes the reason."""
-        self.reason = f"{message}, {self.field}: {self.what} at {self.position}" if self.field else (
-            f"{message}: {self.what} at {self.position}"
-        )
+        where = f"{message}, {self.field}" if self.field else message
+        self.reason = f"{where}: {self.what} at {self.position}"
         return self
+
+    def at(self, base: int) -> DamageError:
+        """Return the same damage, its position counted from ``base`` bytes further out."""
+        return DamageError(self.kind, self.reason, position=base + self.position)
 
     def __str__(self) -> str:
         return self.reason

@@ -12,7 +12,8 @@ A text holds messages; a message is a header and its fields, in the order in whi
 
 Header: the name of Kafka's class; ``type``, the numbers by which a record names it; the ``versions`` that can be read;
 the ``flexible`` versions (KIP-482: compact lengths, tagged fields). Each is a list whose items may be bound to
-releases: ``from 3.0``, ``before 4.1``. A message without ``versions`` in a release is unknown to it.
+releases: ``from 3.0``, ``before 4.1``. A message without ``versions`` in a release is unknown to it. A header that ends
+with a semicolon goes on in the next line.
 
 Field: name; type; the versions that have it (all, when left out); ``null`` and the versions in which it may be null;
 ``tag`` and its number; ``=`` and the default, when it is not zero, empty or false; the releases that declare it, when
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Release: TypeAlias = tuple[int, ...]
-Value: TypeAlias = "None | bool | int | float | str | bytes | list[Value] | dict[str, Value]"
+Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, Value] | None"
 Values: TypeAlias = "dict[str, Value]"
 
 NEWEST: Final[Release] = (1 << 16,)
@@ -141,7 +142,7 @@ class Struct:
     slots: tuple[Slot, ...]
     flexible: bool
     refused: int | None
-    """A version above the highest known one: Kafka reads the outermost struct as the highest, and refuses the others."""
+    """A version above the highest known one: Kafka reads the outermost struct as the highest, and refuses others."""
     plain: tuple[Slot, ...]
     """The fields without a tag, in the order of their bytes."""
     tagged: dict[int, Slot]
@@ -308,6 +309,8 @@ def parse(text: str) -> dict[str, Message]:
     messages: dict[str, Message] = {}
     at = 0
     while at < len(lines):
+        while lines[at].endswith(";"):
+            lines[at : at + 2] = [f"{lines[at]} {lines[at + 1].strip()}"]
         name, said = _header(lines[at])
         fields, at = _block(lines, at + 1, 1, known)
         messages[name] = Message(

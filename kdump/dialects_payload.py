@@ -1,0 +1,339 @@
+"""What each Kafka release's DumpLogSegments makes of the records of Kafka's own topics, as data.
+
+Told apart from :mod:`kdump.dialects` because these words and rules changed in other releases than the lines of a log.
+A dialect is the one before it with differences; nothing outside this module knows a release. Which messages, versions
+and fields a release can read stands in the schema texts (:mod:`kdump.formats.payloads.schema`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kdump import hash_order
+from kdump.dialects import newest, parse_release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    Partition: TypeAlias = tuple[str, int]
+    PartitionsOrder: TypeAlias = Callable[[Iterable[Iterable[Partition]], Callable[[Partition], int]], list[Partition]]
+
+LAST_PATCH: Final = 1 << 16
+"""Behind a release that the user names in short, such as 4.2: it stands for its last patch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetsWords:
+    """The offsets decoder of the releases that print texts of their own."""
+
+    needs_value: bool = True
+    """Whether a record with a null value prints nothing, or <DELETE>."""
+    unknown_key: str = ""
+    """What is printed as the key of an unknown type; when empty, such a record ends the run."""
+    offset_key: str = "offset::{group}:{topic}:{partition}"
+    offset: str = "{offset}"
+    offset_metadata: str = "{offset}:{metadata}"
+    """A committed offset without and with metadata."""
+    group_key: str = "metadata::{group}"
+    group_key_as_json: bool = False
+    """Whether the group in its key is a JSON string, quoted."""
+    group: str = "{protocol_type}:{protocol}:{generation}:{assignment}"
+    group_as_json: bool = False
+    """Whether the texts of a group are JSON strings, quoted; a missing protocol is null in any case."""
+    escapes: bool = True
+    """Whether JSON strings are escaped."""
+    prints_bytes: bool = True
+    """Whether bytes can be printed, or end the run (its format string does not fit)."""
+    protocol_type_of_empty: bool = True
+    """Whether the protocol type of a group without members is printed."""
+    null_user_data: bool = False
+    """Whether a member's user data may be null."""
+    members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = hash_order.scala_2_12
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransactionWords:
+    """The transaction-log decoder of the releases that print texts of their own."""
+
+    key: str = "transactionalId={id}"
+    value: str = (
+        "producerId:{producer_id},producerEpoch:{producer_epoch},state={state},partitions={partitions},"
+        "txnLastUpdateTimestamp={last_update},txnTimeoutMs={timeout}"
+    )
+    partitions: tuple[str, str, str] = ("Set(", ", ", ")")
+    deletes: bool = False
+    """Whether a null value prints <DELETE>, or ends the run."""
+    unknown_key: str = ""
+    """What is printed as the key of an unknown type; when empty, such a record ends the run."""
+    states: int = 8
+    """How many of the states are known."""
+    partitions_order: PartitionsOrder = hash_order.scala_2_12_sets
+    """Puts the partitions of each topic into the order of the set that holds them all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinatorWords:
+    """A decoder that prints JSON of whatever record type there is."""
+
+    checks_version: bool = True
+    """Whether a version that is too high is told of, or read as the highest known one."""
+    value_version: str = "version"
+    """The name of the version in a value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameWords:
+    """The decoders of framed messages: the metadata log and remote log metadata."""
+
+    frame: int = 1
+    """The version of the frame that can be read."""
+    tells_part: bool = True
+    """Whether an error says what was being read, or repeats what the reader said."""
+    null_value: str = "Error while reading frame version"
+    """What is said of a null value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayloadDialect:
+    """The decoder switches and control records of a group of releases."""
+
+    since: tuple[int, ...]
+    """The first release with this output."""
+    why: str
+    """What changed."""
+    definitions: tuple[int, ...] = ()
+    """The release whose messages the decoders read."""
+
+    offsets: OffsetsWords | CoordinatorWords = field(default_factory=OffsetsWords)
+    transactions: TransactionWords | CoordinatorWords = field(default_factory=TransactionWords)
+    share: CoordinatorWords = field(default_factory=CoordinatorWords)
+    metadata: FrameWords = field(default_factory=FrameWords)
+    remote_log: FrameWords = field(default_factory=FrameWords)
+    remote_log_txn_index: bool = False
+    """Whether remote log metadata tells of empty transaction indexes."""
+
+    control_names: Mapping[int, str] = field(default_factory=dict)
+    """Type -> name of the control records that are named only; the others are UNKNOWN."""
+    control_json: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    """Type -> what stands before the JSON, and the message."""
+
+
+GROUP_JSON: Final = (
+    '{{"protocolType":{protocol_type},"protocol":{protocol},"generationId":{generation},"assignment":{assignment}}}'
+)
+
+V0_8: Final = PayloadDialect(since=(0, 8, 0), why="no decoders of Kafka's own topics")
+
+V0_9_0_1: Final = replace(
+    V0_8,
+    since=(0, 9, 0, 1),
+    why="bytes of group members cannot be printed",
+    offsets=OffsetsWords(prints_bytes=False),
+)
+
+OFFSETS_0_10_1: Final = OffsetsWords(protocol_type_of_empty=False)
+
+V0_10_1: Final = replace(
+    V0_9_0_1,
+    since=(0, 10, 1),
+    why="bytes of group members are printed; groups without members have no protocol type",
+    offsets=OFFSETS_0_10_1,
+)
+
+V0_11: Final = replace(
+    V0_10_1,
+    since=(0, 11, 0, 0),
+    why="transactions as text",
+    transactions=TransactionWords(states=7),
+)
+
+V0_11_0_2: Final = replace(
+    V0_11, since=(0, 11, 0, 2), why="transaction state PrepareEpochFence", transactions=TransactionWords()
+)
+
+OFFSETS_1_0: Final = replace(
+    OFFSETS_0_10_1,
+    group_key='{{"metadata":{group}}}',
+    group_key_as_json=True,
+    group=GROUP_JSON,
+    group_as_json=True,
+    escapes=False,
+)
+
+V1_0: Final = replace(V0_11_0_2, since=(1, 0, 0), why="groups as JSON, without escapes", offsets=OFFSETS_1_0)
+
+OFFSETS_1_0_1: Final = replace(OFFSETS_1_0, escapes=True, protocol_type_of_empty=True)
+
+V1_0_1: Final = replace(
+    V1_0,
+    since=(1, 0, 1),
+    why="JSON strings are escaped; groups without members keep their protocol type",
+    offsets=OFFSETS_1_0_1,
+)
+
+OFFSETS_2_4_1: Final = replace(
+    OFFSETS_1_0_1,
+    needs_value=False,
+    offset_key="offset_commit::group={group},partition={topic}-{partition}",
+    offset="offset={offset}",
+    offset_metadata="offset={offset},metadata={metadata}",
+    group_key="group_metadata::group={group}",
+    group_key_as_json=False,
+    null_user_data=True,
+)
+TRANSACTIONS_2_4_1: Final = TransactionWords(key="transaction_metadata::transactionalId={id}", deletes=True)
+
+V2_4_1: Final = replace(
+    V1_0_1,
+    since=(2, 4, 1),
+    why="offsets and transactions: names of the record types, tombstones (KAFKA-9293)",
+    offsets=OFFSETS_2_4_1,
+    transactions=TRANSACTIONS_2_4_1,
+)
+
+TRANSACTIONS_2_5: Final = replace(TRANSACTIONS_2_4_1, partitions=("[", ",", "]"))
+
+V2_5: Final = replace(
+    V2_4_1, since=(2, 5, 0), why="partitions of a transaction in brackets", transactions=TRANSACTIONS_2_5
+)
+
+OFFSETS_2_6: Final = replace(OFFSETS_2_4_1, members_order=hash_order.scala_2_13)
+TRANSACTIONS_2_6: Final = replace(TRANSACTIONS_2_5, partitions_order=hash_order.scala_2_13_sets)
+
+V2_6: Final = replace(
+    V2_5,
+    since=(2, 6, 0),
+    why="the order of group members and of partitions",
+    offsets=OFFSETS_2_6,
+    transactions=TRANSACTIONS_2_6,
+)
+
+V2_7: Final = replace(
+    V2_6,
+    since=(2, 7, 0),
+    why="names of the control records of KRaft (KIP-595)",
+    control_names={2: "QUORUM_REASSIGNMENT", 3: "LEADER_CHANGE"},
+)
+
+V2_8: Final = replace(
+    V2_7,
+    since=(2, 8, 0),
+    why="records of the KRaft preview",
+    metadata=FrameWords(
+        frame=0, tells_part=False, null_value='Cannot invoke "java.nio.ByteBuffer.get()" because "buffer" is null'
+    ),
+)
+
+V3_0: Final = replace(
+    V2_8,
+    since=(3, 0, 0),
+    why="records of KRaft in frames of version 1; names of the ends of a snapshot",
+    metadata=FrameWords(),
+    control_names={2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER"},
+)
+
+SNAPSHOT_JSON: Final = {
+    3: (" SnapshotHeader ", "SnapshotHeaderRecord"),
+    4: (" SnapshotFooter ", "SnapshotFooterRecord"),
+}
+
+V3_3: Final = replace(
+    V3_0,
+    since=(3, 3, 0),
+    why="the ends of a snapshot as JSON",
+    control_names={2: "LEADER_CHANGE"},
+    control_json=SNAPSHOT_JSON,
+)
+
+UNKNOWN_VERSION: Final = "unknown::version={version}"
+
+V3_4_1: Final = replace(
+    V3_3,
+    since=(3, 4, 1),
+    why="offsets and transactions: unknown record types do not end the run (KIP-915)",
+    offsets=replace(OFFSETS_2_6, unknown_key=UNKNOWN_VERSION),
+    transactions=replace(TRANSACTIONS_2_6, unknown_key=UNKNOWN_VERSION),
+)
+
+KRAFT_JSON: Final = {
+    **SNAPSHOT_JSON,
+    5: (" KRaftVersion ", "KRaftVersionRecord"),
+    6: (" KRaftVoters ", "VotersRecord"),
+}
+
+V3_8: Final = replace(
+    V3_4_1,
+    since=(3, 8, 0),
+    why="offsets and groups of all protocols as JSON (KAFKA-16470); voters (KIP-853)",
+    offsets=CoordinatorWords(checks_version=False),
+    control_json=KRAFT_JSON,
+)
+
+RECORD_VALUE_NULL: Final = (
+    'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of "{record}.value()" is null'
+)
+
+V3_9: Final = replace(
+    V3_8,
+    since=(3, 9, 0),
+    why="remote log metadata as text",
+    remote_log=FrameWords(null_value=RECORD_VALUE_NULL.format(record="org.apache.kafka.common.record.Record")),
+)
+
+V4_0: Final = replace(
+    V3_9,
+    since=(4, 0, 0),
+    why="share groups as JSON; versions that are too high are told of",
+    offsets=CoordinatorWords(),
+    share=CoordinatorWords(value_version="type"),
+    remote_log_txn_index=True,
+)
+
+V4_1: Final = replace(
+    V4_0,
+    since=(4, 1, 0),
+    why="transactions and the change of a leader as JSON",
+    transactions=CoordinatorWords(),
+    share=CoordinatorWords(),
+    control_names={},
+    control_json={**KRAFT_JSON, 2: (" LeaderChange: ", "LeaderChangeMessage")},  # the colon is the original's (sic)
+)
+
+V4_3: Final = replace(
+    V4_1,
+    since=(4, 3, 0),
+    why="the name of a class in the text for a null value",
+    remote_log=FrameWords(null_value=RECORD_VALUE_NULL.format(record="org.apache.kafka.common.record.internal.Record")),
+)
+
+DIALECTS: Final = (
+    V0_8,
+    V0_9_0_1,
+    V0_10_1,
+    V0_11,
+    V0_11_0_2,
+    V1_0,
+    V1_0_1,
+    V2_4_1,
+    V2_5,
+    V2_6,
+    V2_7,
+    V2_8,
+    V3_0,
+    V3_3,
+    V3_4_1,
+    V3_8,
+    V3_9,
+    V4_0,
+    V4_1,
+    V4_3,
+)
+
+
+def find(text: str) -> PayloadDialect:
+    """Return the dialect that holds release ``text``. Raises UsageError as :func:`kdump.dialects.newest` does."""
+    return replace(newest(DIALECTS, text), definitions=(*parse_release(text), LAST_PATCH))
+
+
+NEWEST: Final = replace(DIALECTS[-1], definitions=(LAST_PATCH,))

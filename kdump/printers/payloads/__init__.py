@@ -1,0 +1,1 @@
+"""What the decoder switches of DumpLogSegments (``--offsets-decoder`` and its like) print of a record."""

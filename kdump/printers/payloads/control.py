@@ -1,0 +1,36 @@
+"""The texts of control records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.errors import DamageError
+from kdump.formats import control
+from kdump.formats.payloads.control_records import MESSAGES
+from kdump.formats.payloads.interpreter import PayloadError, Reader, read_fields
+from kdump.printers.payloads import java
+from kdump.printers.payloads.texts import broken
+
+if TYPE_CHECKING:
+    from kdump.dialects_payload import PayloadDialect
+
+
+def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect) -> str:
+    """Return what a control record says. Raises DamageError where the original's run ends."""
+    kind = control.read_key(key).type
+    if kind in control.MARKERS:
+        marker = control.read_marker(value)
+        return f" endTxnMarker: {control.MARKERS[kind]} coordinatorEpoch: {marker.coordinator_epoch}"
+    if kind not in dialect.control_json:
+        return f" controlType: {dialect.control_names.get(kind, 'UNKNOWN')}({kind})"
+    prefix, name = dialect.control_json[kind]
+    if value is None:
+        raise DamageError("control value", f"the control record has no {name}: its value is null")
+    message, reader = MESSAGES[name], Reader(value)
+    try:  # the version that the message says it has is not looked at before all is read as version 0
+        values = read_fields(message.struct(0, dialect.definitions), reader)
+    except PayloadError as error:
+        raise broken(error, f"{name} of a control record") from None
+    version = values["version"]
+    struct = message.struct(version if isinstance(version, int) else 0, dialect.definitions)
+    return prefix + java.json(struct, {**{slot.name: slot.default() for slot in struct.slots}, **values})

@@ -1,0 +1,86 @@
+"""The decoders that print the records of a coordinator as JSON: a key's type, a value's version, and their fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from kdump.formats.payloads.consumer_offsets import EMBEDDED
+from kdump.formats.payloads.decode import by_type
+from kdump.formats.payloads.interpreter import PayloadError, Reader, read_fields
+from kdump.printers.payloads import java
+from kdump.printers.payloads.texts import DELETE, Parser, Texts, no_key
+
+if TYPE_CHECKING:
+    from kdump.dialects_payload import CoordinatorWords
+    from kdump.formats.payloads.schema import Message, Release, Struct, Value, Values
+
+CONSUMER: Final = "consumer"
+"""The protocol type whose members' bytes are shown decoded."""
+MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+
+
+def parser(messages: dict[str, Message], words: CoordinatorWords, release: Release) -> Parser:
+    """Return what prints records of ``messages`` as ``release`` knows them."""
+    keys, values = by_type(messages, "Key", release), by_type(messages, "Value", release)
+
+    def parse(offset: int, key: bytes | None, value: bytes | None) -> Texts:
+        if key is None:
+            raise no_key(offset)
+        try:
+            reader = Reader(key)
+            number = _read_version(reader, "key")
+            if number not in keys:
+                return Texts(f"Unknown record type {number} at offset {offset}, skipping.", None)
+            key_text = _text(keys[number].struct(0, release), reader, release, label="type", number=number, part="key")
+            if value is None:
+                return Texts(key_text, DELETE)
+            reader = Reader(value)
+            version = _read_version(reader, "value")
+            known = values[number].versions(release)
+            if words.checks_version and known is not None and not known.has(version):
+                said = f"Found an unknown record version {version} for {number} type"
+                raise PayloadError(said, "unknown version", 0)
+            struct = values[number].struct(version, release)
+            value_text = _text(struct, reader, release, label=words.value_version, number=version, part="value")
+            return Texts(key_text, value_text)
+        except PayloadError as error:
+            return Texts(f"Error at offset {offset}, skipping. {error.said}", None)
+
+    return parse
+
+
+def _read_version(reader: Reader, part: str) -> int:
+    try:
+        return reader.int16()
+    except PayloadError as error:
+        raise PayloadError(f"Could not read version from {part}'s buffer.", error.what, error.position) from None
+
+
+def _text(struct: Struct, reader: Reader, release: Release, *, label: str, number: int, part: str) -> str:
+    try:
+        values = read_fields(struct, reader)
+    except PayloadError as error:
+        said = "null" if error.said is None else error.said
+        said = f"Could not read record with version {number} from {part}'s buffer due to: {said}."
+        raise PayloadError(said, error.what, error.position) from None
+    if struct.name == "GroupMetadataValue" and values["protocolType"] == CONSUMER:
+        values = _with_protocol(values, release)
+    return f'{{"{label}":"{number}","data":{java.json(struct, values)}}}'
+
+
+def _with_protocol(values: Values, release: Release) -> Values:
+    """Return a group whose members' bytes are replaced by what they say, where they can be read."""
+    members = [
+        {name: _embedded(name, value, release) if name in MEMBER_BYTES else value for name, value in member.items()}
+        for member in cast("list[Values]", values["members"])
+    ]
+    return {**values, "members": cast("Value", members)}
+
+
+def _embedded(name: str, value: Value, release: Release) -> Value:
+    reader = Reader(cast("bytes", value))
+    try:
+        struct = EMBEDDED[MEMBER_BYTES[name]].struct(reader.int16(), release)
+        return java.Json(java.json(struct, read_fields(struct, reader)))
+    except PayloadError:
+        return value

@@ -1,0 +1,46 @@
+"""The decoder switches: which parser each stands for in a release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.dialects_payload import CoordinatorWords
+from kdump.formats.payloads import consumer_offsets, share_group_state, transaction_state
+from kdump.printers.payloads import coordinator, framed, offsets, transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.dialects_payload import PayloadDialect
+    from kdump.printers.payloads.texts import Parser
+
+
+def find(dialect: PayloadDialect, switch: str | None) -> Parser | None:
+    """Return the parser of a decoder switch, which is named without its dashes; None without a switch."""
+    return None if switch is None else PARSERS[switch](dialect)
+
+
+def _offsets(dialect: PayloadDialect) -> Parser:
+    if isinstance(dialect.offsets, CoordinatorWords):
+        return coordinator.parser(consumer_offsets.MESSAGES, dialect.offsets, dialect.definitions)
+    return offsets.parser(dialect.offsets, dialect.definitions)
+
+
+def _transactions(dialect: PayloadDialect) -> Parser:
+    if isinstance(dialect.transactions, CoordinatorWords):
+        return coordinator.parser(transaction_state.MESSAGES, dialect.transactions, dialect.definitions)
+    return transactions.parser(dialect.transactions, dialect.definitions)
+
+
+PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {
+    "offsets-decoder": _offsets,
+    "transaction-log-decoder": _transactions,
+    "cluster-metadata-decoder": lambda dialect: framed.metadata_parser(dialect.metadata, dialect.definitions),
+    "remote-log-metadata-decoder": lambda dialect: framed.remote_log_parser(
+        dialect.remote_log, dialect.definitions, txn_index=dialect.remote_log_txn_index
+    ),
+    "share-group-state-decoder": lambda dialect: coordinator.parser(
+        share_group_state.MESSAGES, dialect.share, dialect.definitions
+    ),
+}
+"""Switch -> what makes its parser. The first one given wins."""
