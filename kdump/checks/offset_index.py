@@ -53,11 +53,11 @@ class OffsetIndexCheck:
         self._log_size = log_size
         self._verdicts = bytearray(self.index.filled)
         self._slots = self._in_order()
-        self._at = 0
         self._pending: int | None = None
         self._previous_last = base_offset - 1
         self._gaps = Gaps()
-        self.next_position = self._next()
+        self._entry = OffsetPosition(base_offset, NOWHERE)
+        self._advance(0)
         self.met_slot = -1
         """The slot of the entry that points at the batch of the last call."""
 
@@ -82,8 +82,11 @@ class OffsetIndexCheck:
             return range(len(held))
         return [slot for _, slot in sorted(held)]
 
-    def _next(self) -> int:
-        return self.index[self._slots[self._at]].position if self._at < len(self._slots) else NOWHERE
+    def _advance(self, at: int) -> None:
+        """Make the entry that is number ``at`` by position the next one to be met."""
+        self._at = at
+        self._entry = self.index[self._slots[at]] if at < len(self._slots) else OffsetPosition(0, NOWHERE)
+        self.next_position = self._entry.position
 
     def batch(self, batch: RecordBatch) -> bool:
         """Take the next batch; return whether an entry points at its start."""
@@ -96,21 +99,19 @@ class OffsetIndexCheck:
                 if self.next_position == position:
                     met = True
                     self.met_slot = slot
-                    self._judge(slot, batch, last)
+                    self._judge(slot, self._entry.offset, batch, last)
                 else:
                     text = f"points into the batch at byte {position}"
                     fault = Fault("position", text, f"{position} or {batch.end}", self.next_position)
                     self.faults[slot] = fault
-                self._at += 1
-                self.next_position = self._next()
+                self._advance(self._at + 1)
         elif self._pending is not None:
             self._append_ends(self._pending, last)
         self._gaps.batch(batch, met)
         self._previous_last = last
         return met
 
-    def _judge(self, slot: int, batch: RecordBatch, last: int) -> None:
-        offset = self.index[slot].offset
+    def _judge(self, slot: int, offset: int, batch: RecordBatch, last: int) -> None:
         first = self._first_offset(batch)
         if offset == last:
             self._verdicts[slot] = EITHER if first in (last, None) else LAST

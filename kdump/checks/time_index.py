@@ -44,8 +44,9 @@ class TimeIndexCheck:
         self.uncovered: Uncovered | None = None
         self._previous_last = base_offset - 1
         self._slots = self._in_order()
-        self._at = 0
-        self.next_offset = self._next()
+        self._starts_at = self.index[0].offset if self.index.filled else NOWHERE
+        self._entry = TimestampOffset(NO_TIMESTAMP, NOWHERE)
+        self._advance(0)
 
     def _in_order(self) -> Sequence[int]:
         """Judge what needs no log; return the slots of the other entries by rising offset."""
@@ -60,36 +61,36 @@ class TimeIndexCheck:
                 held.append((entry.offset, slot))
         return [slot for _, slot in sorted(held)]
 
-    def _next(self) -> int:
-        return self.index[self._slots[self._at]].offset if self._at < len(self._slots) else NOWHERE
+    def _advance(self, at: int) -> None:
+        """Make the entry that is number ``at`` by offset the next one to be met."""
+        self._at = at
+        self._entry = self.index[self._slots[at]] if at < len(self._slots) else TimestampOffset(NO_TIMESTAMP, NOWHERE)
+        self.next_offset = self._entry.offset
 
     def batch(self, batch: RecordBatch) -> None:
         """Take the next batch."""
         last, highest = batch.last_offset, batch.max_timestamp
         while self.next_offset <= last:
-            slot = self._slots[self._at]
-            fault = self._judge(self.index[slot], batch, last)
+            fault = self._judge(self._entry, batch, last, highest)
             if fault is None:
-                self.newest = max(self.newest, self.index[slot].timestamp)
+                self.newest = max(self.newest, self._entry.timestamp)
             else:
-                self.faults[slot] = fault
-            self._at += 1
-            self.next_offset = self._next()
+                self.faults[self._slots[self._at]] = fault
+            self._advance(self._at + 1)
         self.highest = max(self.highest, highest)
         self._previous_last = max(self._previous_last, last)
 
-    def _judge(self, entry: TimestampOffset, batch: RecordBatch, last: int) -> Fault | None:
-        at = f"the batch at byte {batch.position}"
+    def _judge(self, entry: TimestampOffset, batch: RecordBatch, last: int, highest: int) -> Fault | None:
         if entry.offset <= self._previous_last or (batch.magic >= 2 and entry.offset < batch.base_offset):
             return Fault("offset", "names an offset that no batch holds", "an offset in the log", entry.offset)
         if entry.offset != last and not _has(batch, entry.timestamp, entry.offset):
-            text = f"names an offset inside {at} that does not have its timestamp"
+            text = f"names an offset inside the batch at byte {batch.position} that does not have its timestamp"
             return Fault("offset", text, str(last), entry.offset)
-        if entry.timestamp != batch.max_timestamp and not _is_highest(batch, entry.timestamp):
-            text = f"has a timestamp that is not the largest of {at}"
-            return Fault("timestamp", text, str(batch.max_timestamp), entry.timestamp)
+        if entry.timestamp != highest and not _is_highest(batch, entry.timestamp):
+            text = f"has a timestamp that is not the largest of the batch at byte {batch.position}"
+            return Fault("timestamp", text, str(highest), entry.timestamp)
         if entry.timestamp <= self.highest:
-            text = f"has a timestamp that a batch before {at} already has or exceeds"
+            text = f"has a timestamp that a batch before the one at byte {batch.position} already has or exceeds"
             return Fault("timestamp", text, f"above {self.highest}", entry.timestamp)
         return None
 
@@ -98,9 +99,7 @@ class TimeIndexCheck:
 
         When an entry is written to ``.index``, the largest timestamp so far is written here, if it is new.
         """
-        if not self.index.filled or self.uncovered is not None:
-            return
-        if highest > 0 and last >= self.index[0].offset and self.newest < highest:
+        if self.newest < highest and highest > 0 and last >= self._starts_at and self.uncovered is None:
             self.uncovered = Uncovered(slot, position, highest, self.newest)
 
     def finish(self, *, closed: bool, offsets_good: bool, readable: bool = True) -> Iterator[Finding]:

@@ -1,0 +1,1 @@
+"""How fast kdump is beside Kafka's own tool: ``python -m bench --help``."""

@@ -1,0 +1,123 @@
+"""How fast indexes are verified: against the walk over the batch headers of the same log, which reads nothing else.
+
+    python -m bench.indexes [--size MIB] [--batch BYTES] [--folder DIR]
+
+It makes a segment of one size of batches (1 GiB of 16 KiB unless told otherwise) with its indexes, verifies them and
+prints processor seconds, the best of three; what reading the records would take is measured on the first 32 MiB. The
+folder is removed at the end unless it was named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdump import outputs
+from kdump.checks import partition
+from kdump.formats import batch
+from kdump.inputs import Finder, Wanted
+from kdump.pieces import RecordBatch
+from kdump.rebuild import IndexBuilder
+from kdump.segment import LocalFile, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RECORDS = 100
+SAMPLE = 32 << 20
+STEM = f"{0:020}"
+
+
+def make(folder: Path, size: int, batch_bytes: int) -> None:
+    """Write the segment and its indexes."""
+    value = bytes(batch_bytes // RECORDS - 12)
+    records = b"".join(
+        batch.write_record(timestamp_delta=n, offset_delta=n, key=None, value=value) for n in range(RECORDS)
+    )
+    with (folder / f"{STEM}.log").open("wb") as out:
+        written = number = 0
+        while written < size:
+            stamp = 1_700_000_000_000 + number * RECORDS
+            header = batch.BatchHeader(
+                number * RECORDS, 0, 0, 2, 0, 0, RECORDS - 1, stamp, stamp + RECORDS - 1, -1, -1, -1, RECORDS
+            )
+            written += out.write(batch.write_batch(header, records))
+            number += 1
+    builder = IndexBuilder(0)
+    with LocalFile(folder / f"{STEM}.log") as source:
+        for piece in walk(source):
+            if isinstance(piece, RecordBatch):
+                builder.add(piece)
+    made = builder.finish()
+    outputs.write(folder, {f"{STEM}.index": made.offset_index, f"{STEM}.timeindex": made.time_index})
+
+
+def walk_headers(folder: Path) -> int:
+    with LocalFile(folder / f"{STEM}.log") as source:
+        return sum(1 for piece in walk(source) if isinstance(piece, RecordBatch) and piece.last_offset >= 0)
+
+
+def verify(folder: Path) -> int:
+    batches = 0
+    for held in Finder(Wanted(siblings=True)).find([str(folder)]):
+        for checked in partition.check(held):
+            wrong = [finding.text for finding in checked.findings if not finding.is_remark]
+            if wrong:
+                raise SystemExit(f"a healthy index has findings: {wrong}")
+            batches += checked.batches
+    return batches
+
+
+def read_records(folder: Path) -> int:
+    with LocalFile(folder / f"{STEM}.log") as source:
+        held = [piece for piece in walk(source, end=min(source.size, SAMPLE)) if isinstance(piece, RecordBatch)]
+        for piece in held:
+            for record in piece.records():
+                if record.offset < 0:
+                    raise SystemExit("a record has no offset")
+        return len(held)
+
+
+def best_of_three(run: Callable[[Path], int], folder: Path) -> tuple[int, float]:
+    found = []
+    batches = 0
+    for _ in range(3):
+        began = time.process_time()
+        batches = run(folder)
+        found.append(time.process_time() - began)
+    return batches, min(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=1024, metavar="MIB")
+    parser.add_argument("--batch", type=int, default=16 << 10, metavar="BYTES")
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or Path(tempfile.mkdtemp())
+        if options.folder is None:
+            stack.callback(shutil.rmtree, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / f"{STEM}.index").exists():
+            make(folder, options.size << 20, options.batch)
+        size = (folder / f"{STEM}.log").stat().st_size
+        for name, run, part in (
+            ("batch headers", walk_headers, size),
+            ("verify-index", verify, size),
+            ("records", read_records, min(SAMPLE, size)),
+        ):
+            batches, seconds = best_of_three(run, folder)
+            rate = part / seconds / (1 << 30)
+            print(f"{name:14} {batches} batches, {part >> 20} MiB: {seconds:.2f} s of processor time, {rate:.2f} GiB/s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
