@@ -256,6 +256,14 @@ def parse_release(text: str) -> Release:
     return tuple(int(part) for part in text.split("."))
 
 
+def _pairs(words: list[str], allowed: set[str], line: str) -> dict[str, str]:
+    """Pair words with what follows them: "tag 0 from 4.1"."""
+    said = dict(zip(words[::2], words[1::2], strict=True))
+    if unknown := set(said) - allowed:
+        raise ValueError(f"{line!r}: there is no {sorted(unknown)} in the notation")
+    return said
+
+
 def _era(words: dict[str, str]) -> Era:
     since, before = words.get("from"), words.get("before")
     return Era(parse_release(since) if since else ALWAYS.since, parse_release(before) if before else ALWAYS.before)
@@ -266,7 +274,7 @@ def _dated(text: str, convert: Callable[[str], T]) -> Dated[T]:
     items = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         value, *rest = item.split()
-        items.append((convert(value), _era(dict(zip(rest[::2], rest[1::2], strict=True)))))
+        items.append((convert(value), _era(_pairs(rest, {"from", "before"}, item))))
     return Dated(tuple(items))
 
 
@@ -295,9 +303,7 @@ def _field(line: str, below: list[Field], known: dict[str, tuple[Field, ...]]) -
         words.pop(0)
         if words and VERSIONS.fullmatch(words[0]):
             nullable = _versions(words.pop(0))
-    said = dict(zip(words[::2], words[1::2], strict=True))
-    if unknown := set(said) - {"tag", "=", "from", "before"}:
-        raise ValueError(f"{line!r}: a field has no {sorted(unknown)}")
+    said = _pairs(words, {"tag", "=", "from", "before"}, line)
     tag = int(said["tag"]) if "tag" in said else None
     return Field(name, kind, array, versions, nullable, tag, said.get("=", ""), _era(said), fields)
 
