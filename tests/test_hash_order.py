@@ -45,6 +45,25 @@ def test_files_come_in_the_recorded_order(release):
         assert [files[path] for path in dialects.find(release).file_order(files)] == recorded
 
 
+@pytest.mark.parametrize(
+    ("order", "recorded"),
+    [
+        (hash_order.scala_2_12_sets, "t-8 t-5 t-3 t-1 t-7 t-2 t-0 zz-1 t-6 t-4"),
+        (hash_order.scala_2_13_sets, "t-5 zz-1 t-4 t-3 t-2 t-1 t-0 t-8 t-7 t-6"),
+    ],
+)
+def test_partitions_come_in_the_recorded_order(order, recorded):
+    sets = [[("t", number) for number in range(9)], [("zz", 1)]]
+    assert " ".join(f"{topic}-{number}" for topic, number in order(sets, hash_order.partition_hash)) == recorded
+
+
+@pytest.mark.parametrize("order", [hash_order.scala_2_12_sets, hash_order.scala_2_13_sets])
+def test_every_partition_comes_once(order):
+    assert order([], hash_order.partition_hash) == []
+    sets = [[("t", number % 70) for number in range(100)], [("u", 3), ("u", 3)]]
+    assert sorted(order(sets, hash_order.partition_hash)) == [*(("t", number) for number in range(70)), ("u", 3)]
+
+
 @pytest.mark.parametrize("order", [hash_order.scala_2_9, hash_order.scala_2_12, hash_order.scala_2_13, hash_order.java])
 def test_every_key_comes_once(order):
     assert order([], len) == []

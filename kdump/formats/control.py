@@ -6,7 +6,7 @@ The key of each is a version and a type; the value depends on the type. Source: 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from kdump.errors import DamageError
 from kdump.wire import Int16, Int32, Layout
@@ -39,6 +39,8 @@ class EndTxnMarker(NamedTuple):
     coordinator_epoch: Int32
 
 
+T = TypeVar("T", ControlKey, EndTxnMarker)
+
 KEY: Final = Layout(ControlKey)
 MARKER: Final = Layout(EndTxnMarker)
 
@@ -51,7 +53,7 @@ def read_key(key: bytes | None) -> ControlKey:
         raise DamageError(
             "control key", "the key of a control record is too short", expected=f"{KEY.size} bytes", found=len(key)
         )
-    return KEY.read(key)
+    return _checked("key", KEY.read(key))
 
 
 def read_marker(value: bytes | None) -> EndTxnMarker:
@@ -63,4 +65,13 @@ def read_marker(value: bytes | None) -> EndTxnMarker:
             expected=f"{MARKER.size} bytes",
             found="null" if value is None else len(value),
         )
-    return MARKER.read(value)
+    return _checked("value", MARKER.read(value))
+
+
+def _checked(what: str, read: T) -> T:
+    """Return what was read, unless its version is negative, which Kafka takes for damage."""
+    if read.version < 0:
+        raise DamageError(
+            f"control {what}", f"the {what} of a control record has a negative version", found=read.version
+        )
+    return read

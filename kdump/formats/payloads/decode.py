@@ -144,8 +144,8 @@ def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int
         values = read_fields(struct, reader)
     except PayloadError as error:
         return Decoded(raw, name, version, reason=error.within(f"{name} v{version}").reason)
-    left = reader.remaining
-    return Decoded(raw, name, version, values, f"{left} bytes are left over behind {name} v{version}" if left else "")
+    left = f"bytes are left over behind {name} v{version}: {reader.remaining}" if reader.remaining else ""
+    return Decoded(raw, name, version, values, left)
 
 
 def _framed(messages: dict[str, Message]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
@@ -162,15 +162,16 @@ def _framed(messages: dict[str, Message]) -> Callable[[bytes | None, bytes | Non
             return DecodedRecord(None, made_key, None)
         reader = Reader(value)
         try:
-            framed = frame.read_frame(reader)
+            version = frame.read_number(reader, "frame version")
+            if version not in types:
+                return DecodedRecord(None, made_key, Decoded(value, reason=f"frame version {version} is unknown"))
+            number, message_version = (frame.read_number(reader, name) for name in ("type", "version"))
         except PayloadError as error:
-            return DecodedRecord(None, made_key, _raw(value, error.within("frame").reason))
-        if framed.version not in types:
-            return DecodedRecord(None, made_key, _raw(value, f"frame version {framed.version} is unknown"))
-        candidates = types[framed.version].get(framed.type)
+            return DecodedRecord(None, made_key, Decoded(value, reason=error.within("frame").reason))
+        candidates = types[version].get(number)
         if candidates is None:
-            return DecodedRecord(framed.type, made_key, _raw(value, f"record type {framed.type} is unknown"))
-        return DecodedRecord(framed.type, made_key, _read(candidates, value, framed.message_version, reader.position))
+            return DecodedRecord(number, made_key, Decoded(value, reason=f"record type {number} is unknown"))
+        return DecodedRecord(number, made_key, _read(candidates, value, message_version, reader.position))
 
     return decode_record
 

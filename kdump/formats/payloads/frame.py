@@ -6,7 +6,7 @@ message, its version. Source: ``org.apache.kafka.server.common.serialization.Abs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.formats.payloads.interpreter import PayloadError
 
@@ -19,14 +19,6 @@ CURRENT: Final = 1
 LARGEST: Final = 0x7FFF
 
 
-class Frame(NamedTuple):
-    """What stands in front of a message."""
-
-    version: int
-    type: int
-    message_version: int
-
-
 def read_number(reader: Reader, name: str) -> int:
     """Read one number of a frame. Raises PayloadError when it is cut off or does not fit an int16."""
     position = reader.position
@@ -37,8 +29,3 @@ def read_number(reader: Reader, name: str) -> int:
     if value > LARGEST:
         raise PayloadError(f"Value for {name} was too large.", f"{name}: {value} is too large", position)
     return (value + 0x8000 & 0xFFFF) - 0x8000
-
-
-def read_frame(reader: Reader) -> Frame:
-    """Read a frame. Raises PayloadError."""
-    return Frame(*(read_number(reader, name) for name in ("frame version", "type", "version")))
