@@ -1,3 +1,25 @@
-"""kdump: read Apache Kafka's files on disk, with no broker and no JVM."""
+"""kdump: read Apache Kafka's files on disk, with no broker and no JVM.
 
+>>> import kdump
+>>> for record in kdump.open("orders-0", since=1_700_000_000_000):  # doctest: +SKIP
+...     print(record.offset, record.key, record.value)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kdump.api import Log, LogBatch, LogRecord, open  # noqa: A004  as in gzip.open: called as kdump.open
+
+__all__ = ["Log", "LogBatch", "LogRecord", "open"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import what users of the library need when they ask for it: the command line starts without it."""
+    if name in __all__:
+        from kdump import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'kdump' has no attribute {name!r}")

@@ -15,6 +15,7 @@ from kdump.errors import KdumpError, UsageError
 COMMANDS: Final[dict[str, str]] = {
     "compat": "compat",
     "dump": "dump",
+    "get": "get",
     "verify-index": "verify_index",
     "rebuild-index": "rebuild_index",
 }

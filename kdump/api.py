@@ -1,0 +1,242 @@
+"""``kdump.open``: batches and records from Python, with the filters of ``kdump dump``."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from kdump import found, rows
+from kdump.errors import UsageError
+from kdump.found import Found
+from kdump.inputs import Finder, Wanted
+from kdump.pieces import TIMESTAMP_TYPES
+from kdump.select import Filter, Reader, RecordType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from kdump.pieces import Damage, Header, Record
+    from kdump.segment import OnError
+
+Path: TypeAlias = str | PathLike[str]
+Time: TypeAlias = int | datetime
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class LogBatch(NamedTuple):
+    """A batch with the records of it that were asked for."""
+
+    found: Found
+
+    @property
+    def base_offset(self) -> int:
+        return self.found.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        return self.found.batch.last_offset
+
+    @property
+    def file(self) -> str:
+        """The path of the segment."""
+        return self.found.file.name
+
+    @property
+    def position(self) -> int:
+        """Where the batch starts in the file, in bytes."""
+        return self.found.batch.position
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self.found.batch.size
+
+    @property
+    def raw(self) -> memoryview:
+        """Its bytes."""
+        return self.found.batch.raw
+
+    @property
+    def records(self) -> list[LogRecord]:
+        """The records that the filters took."""
+        return [LogRecord(self, record) for record in self.found.records]
+
+    def row(self) -> dict[str, object]:
+        """Return all columns by the names of ``kdump dump -o jsonl --batches``; codec and times as stored numbers."""
+        return {column.name: found.value(column, self.found) for column in rows.BATCH}
+
+
+class LogRecord(NamedTuple):
+    """One record, and the batch that holds it."""
+
+    batch: LogBatch
+    record: Record
+
+    @property
+    def topic(self) -> str | None:
+        return self.batch.found.file.topic
+
+    @property
+    def partition(self) -> int | None:
+        return self.batch.found.file.partition
+
+    @property
+    def offset(self) -> int:
+        return self.record.offset
+
+    @property
+    def timestamp(self) -> int:
+        """In ms since 1970; -1 for none."""
+        return self.record.timestamp
+
+    @property
+    def datetime(self) -> datetime | None:
+        """The timestamp in UTC; None for none, and outside the years 1 to 9999."""
+        if found.iso(self.timestamp) is None:
+            return None
+        return _EPOCH + timedelta(milliseconds=self.timestamp)
+
+    @property
+    def timestamp_type(self) -> str:
+        """CreateTime, LogAppendTime, or NoTimestampType in magic 0."""
+        return TIMESTAMP_TYPES[self.batch.found.batch.timestamp_type]
+
+    @property
+    def key(self) -> bytes | None:
+        """None is Kafka's null, which is not the empty key."""
+        return self.record.key
+
+    @property
+    def value(self) -> bytes | None:
+        """None is a tombstone."""
+        return self.record.value
+
+    @property
+    def headers(self) -> tuple[Header, ...]:
+        """Pairs of key and value, in order, duplicates kept."""
+        return self.record.headers
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is a marker, which no consumer is given."""
+        return self.batch.found.batch.is_control
+
+    @property
+    def transaction_state(self) -> str | None:
+        """none, committed, aborted or open; None when it could not be told."""
+        return self.batch.found.transaction
+
+    def row(self) -> dict[str, object]:
+        """Return all columns by the names of ``kdump dump -o jsonl``; bytes, codec and times as stored."""
+        columns = (column for column in rows.RECORD if column.source not in _TEXT_ONLY)
+        return {column.name: found.value(column, self.batch.found, self.record) for column in columns}
+
+
+_TEXT_ONLY = {"state.key_encoding", "state.value_encoding"}
+
+
+class Log:
+    """What :func:`open` returns: iterate it for records, or call :meth:`batches`; both as often as you like.
+
+    ``damage`` holds the damaged stretches that the last iteration met, ``notes`` what a person should know of it.
+    """
+
+    def __init__(self, paths: tuple[str, ...], wanted: Wanted, taken: Filter, on_error: OnError) -> None:
+        self._paths, self._wanted, self._filter, self._on_error = paths, wanted, taken, on_error
+        self.damage: list[tuple[str, Damage]] = []
+        self.notes: list[str] = []
+
+    def __iter__(self) -> Iterator[LogRecord]:
+        """Yield the records in the order of partitions and offsets. Raises UnreadableError."""
+        for batch in self.batches():
+            for record in batch.found.records:
+                yield LogRecord(batch, record)
+
+    def batches(self) -> Iterator[LogBatch]:
+        """Yield the batches that hold such records, with them. Raises UnreadableError."""
+        self.damage, self.notes = [], []
+        reader = Reader(
+            filter=self._filter,
+            on_error=self._on_error,
+            wrong_index=self.notes.append,
+            note=self.notes.append,
+        )
+        for partition in Finder(self._wanted, note=self.notes.append).find(self._paths):
+            for item in reader.read(partition):
+                if isinstance(item, Found):
+                    yield LogBatch(item)
+                else:
+                    self.damage.append((item.file.name, item.damage))
+
+
+def open(  # noqa: A001  as in gzip.open: meant to be called as kdump.open
+    path: Path | Iterable[Path],
+    *,
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    offsets: tuple[int | None, int | None] = (None, None),
+    since: Time | None = None,
+    until: Time | None = None,
+    key: bytes | None = None,
+    grep: str | bytes | re.Pattern[bytes] | None = None,
+    headers: Mapping[str, bytes | None] | None = None,
+    producer_id: int | Iterable[int] = (),
+    leader_epoch: int | Iterable[int] = (),
+    types: Iterable[RecordType] = (),
+    transactional: bool | None = None,
+    isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    leftovers: bool = False,
+    on_error: OnError = "resync",
+) -> Log:
+    """Return the log that ``path`` holds: a segment, glob, partition folder, log dir or archive, or several.
+
+    ``offsets`` holds both ends; ``since`` is inclusive and ``until`` not, in ms or as a datetime with a zone; a header
+    with the value None takes any. Nothing is read before the log is iterated. Raises UsageError.
+    """
+    first, last = offsets
+    if isolation not in {"read_uncommitted", "read_committed"}:
+        raise UsageError(f"{isolation!r} is no isolation level: read_uncommitted and read_committed are")
+    if isinstance(grep, str | bytes):
+        try:
+            grep = re.compile(grep.encode() if isinstance(grep, str) else grep)
+        except re.error as reason:
+            raise UsageError(f"grep {grep!r}: {reason}") from None
+    paths = (path,) if isinstance(path, str | PathLike) else tuple(path)
+    return Log(
+        tuple(map(fspath, paths)),
+        Wanted(
+            topics=(topic,) if isinstance(topic, str) else tuple(topic),
+            partitions=_numbers(partition),
+            leftovers=leftovers,
+        ),
+        Filter(
+            first_offset=first,
+            last_offset=last,
+            since=_ms(since),
+            until=_ms(until),
+            key=key,
+            grep=grep,
+            headers=tuple((name.encode(), value) for name, value in (headers or {}).items()),
+            producer_ids=_numbers(producer_id),
+            leader_epochs=_numbers(leader_epoch),
+            types=frozenset(types),
+            transactional=transactional,
+            committed=isolation == "read_committed",
+        ),
+        on_error,
+    )
+
+
+def _numbers(given: int | Iterable[int]) -> frozenset[int]:
+    return frozenset((given,) if isinstance(given, int) else given)
+
+
+def _ms(when: Time | None) -> int | None:
+    """Return a time in ms, rounded up."""
+    if when is None or isinstance(when, int):
+        return when
+    if when.tzinfo is None:
+        raise UsageError(f"{when!r} names no time zone: datetime(..., tzinfo=UTC) does")
+    return -((_EPOCH - when) // timedelta(milliseconds=1))

@@ -1,0 +1,128 @@
+"""``kdump get``: one record, or its batch, with every field."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from kdump import rows
+from kdump.commands import session
+from kdump.errors import DamageError, UsageError
+from kdump.found import Found, Lost
+from kdump.inputs import Finder, Wanted
+from kdump.select import Filter, Reader
+
+if TYPE_CHECKING:
+    from kdump.inputs import Partition
+
+
+@click.command()
+@click.argument("what", metavar="TOPIC-PARTITION@OFFSET")
+@click.option(
+    "--in", "paths", multiple=True, required=True, metavar="DIR", help="A log dir, folder, segment or archive."
+)
+@click.option("--batch", is_flag=True, help="The whole batch that holds the offset.")
+@click.option("--hexdump", is_flag=True, help="Every byte, its field's name and value beside it.")
+@click.option(
+    "-o", "--output", type=click.Choice(("text", "jsonl")), default="text", show_default=True, help="The format."
+)
+def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, output: str) -> int:
+    """Show one record, or its batch, field by field.
+
+    \b
+    Examples:
+      kdump get orders-0@1234 --in /var/kafka
+      kdump get orders-0@1234 --in /var/kafka --hexdump
+      kdump get orders-0@1234 --in bundle.tar.gz --batch -o jsonl
+
+    Exit status: 0 found, 1 not there or not readable, 2 wrong usage, 3 damage was met instead.
+    """
+    found = re.fullmatch(r"(.+)-(\d+)@(\d+)", what, re.ASCII)
+    if found is None:
+        raise UsageError(f"{what!r} names no record: orders-0@1234 is partition 0 of orders, offset 1234")
+    if hexdump and output != "text":
+        raise UsageError("--hexdump has a form of its own: leave -o away")
+    topic, partition, offset = found[1], int(found[2]), int(found[3])
+    run = session.Session()
+    finder = Finder(Wanted(topics=(topic,), partitions=frozenset({partition})), note=run.note, fail=run.fail)
+    partitions = list(finder.find(paths))
+    reader = Reader(filter=Filter(first_offset=offset, last_offset=offset), wrong_index=run.wrong_index, fail=run.fail)
+    there = False
+    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+        for part in partitions:
+            for item in reader.read(part):
+                if isinstance(item, Lost):
+                    run.damage(f"{item.file.name}: byte {item.damage.position}: {item.damage.reason}")
+                else:
+                    there = True
+                    show(item, out, run, offset=None if batch else offset, hexdump=hexdump, output=output)
+    if not there:
+        run.met.add(session.UNREADABLE)
+        run.note(f"{what} is not there: {missing(partitions, topic, partition, offset)}")
+    return run.status
+
+
+def show(item: Found, out: BinaryIO, run: session.Session, *, offset: int | None, hexdump: bool, output: str) -> None:
+    """Print the record of ``offset``, or the whole batch where that is None."""
+    if hexdump:
+        from kdump import anatomy
+        from kdump.printers import hexdump as printer
+
+        out.write(f"{item.file.name}\n".encode("utf-8", "backslashreplace"))
+        try:
+            printer.write(anatomy.parts(item.batch, offset), out)
+        except DamageError as damage:
+            run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {damage}")
+        return
+    if offset is None:
+        item = item._replace(records=list(item.batch.records()))
+    from kdump.printers.jsonl import JsonLines
+
+    if output == "jsonl":
+        if offset is None:
+            JsonLines(out, rows.BATCH, batches=True).found(item)
+        JsonLines(out).found(item)
+        return
+    from kdump.printers.cells import cell
+    from kdump.printers.values import harmless
+
+    if offset is None:
+        for column in rows.BATCH:
+            _line(out, column, cell(column, item, None, "auto"))
+        out.write(b"\n")
+    for number, record in enumerate(item.records):
+        out.write(b"\n" if number else b"")
+        for column in rows.RECORD:
+            text = cell(column, item, record, "auto")
+            _line(out, column, None if text is None else harmless(text))
+
+
+def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
+    if text is not None or not column.optional:
+        out.write(f"{column.name:<19} {'null' if text is None else text}\n".encode())
+
+
+def missing(partitions: list[Partition], topic: str, partition: int, offset: int) -> str:
+    """Say why an offset is not there, as far as the files tell."""
+    before = behind = None
+    reader = Reader(batches=True, outcomes=False, fail=lambda _: None)
+    for part in partitions:
+        at = max((n for n, where in enumerate(part.segments) if (where.base_offset or 0) <= offset), default=0)
+        for item in reader.read(part, part.segments[max(0, at - 1) : at + 2]):
+            if not isinstance(item, Found):
+                continue
+            if item.base_offset <= offset <= item.batch.last_offset:
+                return (
+                    f"the batch of offsets {item.base_offset} to {item.batch.last_offset} holds it no more (compaction)"
+                )
+            if item.batch.last_offset < offset:
+                before = item.batch.last_offset
+            elif behind is None:
+                behind = item.base_offset
+    if before is None and behind is None:
+        return f"nothing of {topic}-{partition} was found"
+    if before is None:
+        return f"the log begins with offset {behind}"
+    return f"the log ends with offset {before}" if behind is None else f"offset {before} is followed by {behind}"

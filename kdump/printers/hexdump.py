@@ -1,0 +1,31 @@
+"""Annotated bytes: one field to a line, its bytes in hex, its name and its value beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.anatomy import Part
+
+WIDTH: Final = 16
+PAYLOADS: Final = {"key", "value", "headerKey", "headerValue"}
+
+
+def write(parts: Iterable[Part], out: BinaryIO) -> None:
+    """Write the parts. Payloads show their printable ASCII; positions of unpacked bytes are marked with a +."""
+    for part in parts:
+        rows = [part.data[at : at + WIDTH] for at in range(0, len(part.data), WIDTH)] or [b""]
+        for number, row in enumerate(rows):
+            place = f"{'+' if part.unpacked else ' '}{part.position + number * WIDTH:08x}"
+            line = f"{place}  {row.hex(' '):{3 * WIDTH - 1}}  "
+            if number == 0:
+                line += f"{part.name:<20}  {part.value}"
+            if part.name in PAYLOADS and row:
+                line = f"{line:<{14 + 3 * WIDTH + 32}}  |{_ascii(row)}|"
+            out.write(line.rstrip().encode() + b"\n")
+
+
+def _ascii(data: bytes) -> str:
+    return "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)
