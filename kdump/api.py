@@ -205,7 +205,7 @@ def open(  # noqa: A001  as in gzip.open: meant to be called as kdump.open
             raise UsageError(f"grep {grep!r}: {reason}") from None
     paths = (path,) if isinstance(path, str | PathLike) else tuple(path)
     return Log(
-        tuple(map(fspath, paths)),
+        tuple(fspath(path) for path in paths),
         Wanted(
             topics=(topic,) if isinstance(topic, str) else tuple(topic),
             partitions=_numbers(partition),

@@ -14,6 +14,7 @@ from kdump.errors import KdumpError, UsageError
 
 COMMANDS: Final[dict[str, str]] = {
     "compat": "compat",
+    "completion": "completion",
     "dump": "dump",
     "get": "get",
     "verify-index": "verify_index",

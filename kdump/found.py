@@ -126,11 +126,18 @@ def _coordinator_epoch(found: Found, record: Record | None) -> int | None:
     return control.read_marker(record.value).coordinator_epoch if len(record.value) >= control.MARKER.size else None
 
 
+def _decoded(found: Found, record: Record | None) -> object:
+    from kdump.decoded import decoded  # the schemas of Kafka's topics take a while to parse
+
+    return decoded(found, record)
+
+
 SOURCES: Final[dict[str, Callable[..., object]]] = {
     "state.kind": _kind,
     "state.transaction": lambda found, _: found.transaction,
     "state.above_high_watermark": _above,
     "state.below_log_start": _below,
+    "state.decoded": _decoded,
     "state.control_type": _control_type,
     "state.coordinator_epoch": _coordinator_epoch,
     "batch.base_offset": lambda found, _: found.base_offset,

@@ -15,12 +15,12 @@ VERSION: Final = 1
 """The version of these names and types: adding an optional column keeps it, every other change raises it."""
 
 Type: TypeAlias = Literal[
-    "string", "int", "long", "boolean", "binary", "headers", "timestamp", "timestampType", "codec", "any"
+    "string", "int", "long", "boolean", "binary", "headers", "timestamp", "timestampType", "codec", "any", "json"
 ]
 """``binary``: bytes or null. ``headers``: ordered pairs of name and value, duplicates kept. ``timestamp``: ms in the
 source, ISO 8601 in UTC in text. ``timestampType``: 0 or 1 in the source and in Spark, in text the word of
-:data:`kdump.pieces.TIMESTAMP_TYPES`.
-``codec``: the number in the source, the codec's name everywhere else. ``any``: a number or a text."""
+:data:`kdump.pieces.TIMESTAMP_TYPES`. ``codec``: the number in the source, the codec's name everywhere else. ``any``: a
+number or a text. ``json``: an object of JSON."""
 
 
 class Column(NamedTuple):
@@ -178,6 +178,15 @@ RECORD: Final = (
     *_MARKS,
 )
 """A record: one line of ``kdump dump -o jsonl``, one row of the Spark source."""
+
+DECODED: Final = Column(
+    "decoded",
+    "json",
+    "state.decoded",
+    "A record of one of Kafka's own topics in words, with --decode auto.",
+    optional=True,
+)
+"""The column behind those of a record that ``kdump dump --decode auto`` adds."""
 
 BATCH: Final = (
     KIND,

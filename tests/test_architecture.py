@@ -18,6 +18,8 @@ LAYERS = {
     4: [
         "checks",
         "transactions",
+        "anatomy",
+        "decoded",
         "outcomes",
         "select",
         "recovery",

@@ -19,6 +19,7 @@ from kdump.commands import words
 from kdump.errors import UsageError
 from tests import forge, rebuild
 from tests.support import GOLDEN, ROOT, kdump
+from tests.test_jsonl import KINDS
 from tests.test_select import write
 
 GOLDEN_TXN = GOLDEN / "brokers" / "4.2.2" / "txn-0"
@@ -208,6 +209,22 @@ def test_columns(folder, dump):
     assert not {"key", "value", "headers"} & set(line)
     assert b"payload" not in dump("dump", folder, "--keys-only")
     assert b"key: " not in dump("dump", folder, "--no-payload")
+
+
+def test_kafkas_own_topics_in_words(dump):
+    folder = GOLDEN / "brokers" / "4.2.2" / "__consumer_offsets-0"
+    lines = rebuild.lines(dump("dump", folder, "-o", "jsonl", "--decode", "auto"))
+    commit = next(line["decoded"] for line in lines if line["decoded"]["type"] == 1)
+    assert commit["key"]["data"] == {"group": "classic-1", "topic": "multi", "partition": 0}
+    assert commit["value"]["data"]["commitTimestamp"] == 1795254614925
+    assert "decoded" not in dump("dump", folder, "-o", "jsonl").decode()
+    assert "OffsetCommitKey" in dump("dump", folder, "-o", "table", "--decode", "auto").decode()
+    for line in lines:
+        KINDS["record"].validate(line)
+    (fields,) = {
+        *map(tuple, rebuild.lines(dump("dump", folder, "-o", "jsonl", "--decode", "auto", "--fields", "decoded")))
+    }
+    assert fields == ("decoded",)
 
 
 def test_redacted_payloads(folder, tmp_path, dump):

@@ -26,6 +26,7 @@ def value(column: rows.Column) -> dict:
     return {
         "boolean": {"type": "boolean"},
         "binary": {},
+        "json": {"type": "object"},
         "timestamp": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"},
         "timestampType": {"enum": [word for code, word in TIMESTAMP_TYPES.items() if code is not None]},
         "codec": {"enum": list(codecs.NAMES)},
@@ -63,7 +64,10 @@ def build() -> dict:
         "description": "Without --fields. Numbers are as stored: -1 stands where Kafka stores -1.",
         "oneOf": [{"$ref": f"#/$defs/{name}"} for name in rows.KINDS],
         "$defs": {
-            **{name: kind(name, columns) for name, columns in rows.KINDS.items()},
+            **{
+                name: kind(name, (*columns, rows.DECODED) if name == "record" else columns)
+                for name, columns in rows.KINDS.items()
+            },
             "header": {
                 "type": "object",
                 "properties": {

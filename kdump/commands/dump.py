@@ -76,6 +76,13 @@ class Printer(Protocol):
     "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
 )
 @click.option(
+    "--decode",
+    type=click.Choice(("none", "auto")),
+    default="none",
+    show_default=True,
+    help="auto puts records of Kafka's own topics in words, in the column decoded.",
+)
+@click.option(
     "--delimiter", default="\\n", show_default=True, metavar="TEXT", help="What follows each value of -o raw."
 )
 @click.option("--fields", multiple=True, metavar="A,B,...", help="These columns alone, in this order.")
@@ -153,13 +160,19 @@ class Dump:
         """Return the columns that the options choose. Raises UsageError."""
         options = self.options
         known = rows.BATCH if self.batches else rows.RECORD
+        if options["decode"] == "auto":
+            if self.batches or options["redact"] or options["output"] not in TYPED:
+                raise UsageError("--decode goes with records in jsonl, json, csv or table, and not with --redact")
+            known = (*known, rows.DECODED)
         if options["fields"]:
             return tuple(words.one_of(options["fields"], known, lambda column: column.name, "column"))
         names = {column.name for column in known}
         if options["output"] == "table":
             names = set(TABLE_BATCH if self.batches else TABLE_RECORD)
+            if options["decode"] == "auto":
+                names = names - {"key", "value"} | {"decoded"}
         if options["keys_only"] or options["no_payload"]:
-            names -= set(PAYLOAD)
+            names -= {*PAYLOAD, "decoded"}
         if options["no_payload"]:
             names -= {"key", "keyEncoding"}
         return tuple(column for column in known if column.name in names)

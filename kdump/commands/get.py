@@ -59,7 +59,7 @@ def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, ou
                     there = True
                     show(item, out, run, offset=None if batch else offset, hexdump=hexdump, output=output)
     if not there:
-        run.met.add(session.UNREADABLE)
+        run.met = run.met or {session.UNREADABLE}
         run.note(f"{what} is not there: {missing(partitions, topic, partition, offset)}")
     return run.status
 

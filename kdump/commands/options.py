@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 INPUTS: Final[list[Decorator]] = [
-    click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
+    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True)),
     click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'."),
     click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),

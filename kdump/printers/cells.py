@@ -40,6 +40,8 @@ def cell(column: Column, item: Found, record: Record | None, encoding: Encoding)
         return "true" if value else "false"
     if column.type == "headers":
         return jsonl.headers(value, encoding)  # type: ignore[arg-type]  # the column is of headers
+    if column.type == "json":
+        return jsonl.scalar(column, value)
     if isinstance(value, int):
         return _WORDS[column.type](value) if column.type in _WORDS else str(value)
     return jsonl.path_text(str(value))

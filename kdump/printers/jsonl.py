@@ -6,6 +6,7 @@ Lines are ASCII where it matters to a terminal, UTF-8 elsewhere, always one obje
 
 from __future__ import annotations
 
+import json
 import re
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
@@ -31,8 +32,12 @@ _ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
 
 def quote(text: str) -> str:
     """Return ``text`` as a JSON string on one line, with nothing in it that a terminal obeys."""
-    quoted = encode_basestring(text)
-    return quoted if quoted.isascii() and "\x7f" not in quoted else _AWKWARD.sub(_escape, quoted)
+    return harmless_json(encode_basestring(text))
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON with the characters escaped that stand in its strings and that a terminal obeys."""
+    return text if text.isascii() and "\x7f" not in text else _AWKWARD.sub(_escape, text)
 
 
 def _escape(awkward: re.Match[str]) -> str:
@@ -47,7 +52,7 @@ def path_text(path: str) -> str:
 def payload(text: Text) -> str:
     """Return a key or value as a JSON value; what is JSON itself stands as it is, on one line."""
     if text.encoding == "json":  # newlines can stand between its tokens only
-        return _AWKWARD.sub(_escape, text.text.replace("\n", " ").replace("\r", " "))
+        return harmless_json(text.text.replace("\n", " ").replace("\r", " "))
     return quote(text.text)
 
 
@@ -57,6 +62,8 @@ def scalar(column: Column, value: object) -> str:
         return "null"
     if value is True or value is False:
         return "true" if value else "false"
+    if column.type == "json":
+        return harmless_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     if column.type == "timestamp":
         text = found.iso(value)  # type: ignore[arg-type]  # such columns hold ms
         return "null" if text is None else f'"{text}"'
