@@ -134,4 +134,3 @@ def test_help_opens_with_examples(name):
 def test_completion(shell, capsys):
     cli.root.main(["completion", shell], standalone_mode=False)
     assert "_KDUMP_COMPLETE" in capsys.readouterr().out
-
