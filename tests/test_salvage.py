@@ -13,6 +13,7 @@ from kdump.pieces import Damage, Padding, RecordBatch
 from kdump.salvage import AT_ONCE, STRETCH, RangeChecksum
 from tests import forge
 from tests.test_segment import Memory
+from tools.damages import damage
 
 
 def read(data: bytes, on_error="resync", **rest) -> list:
@@ -152,37 +153,6 @@ def test_a_batch_that_was_moved_into_another_is_found():
     assert shape(host[:2000] + moved + host[2000 + len(moved) :] + one(100)) == "DBDB"
 
 
-def damages(data: bytearray, rng: random.Random, starts: list[int]) -> str:
-    """Damage ``data`` in one of many ways; return its name."""
-    kind = rng.choice(["flip", "cut", "insert", "zero", "swap", "duplicate", "noise", "header"])
-    at, size = rng.randrange(len(data)), rng.choice([256, 512, 4096])
-    if kind == "flip":
-        for _ in range(rng.randint(1, 5)):
-            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    elif kind == "cut":
-        del data[at : at + rng.randint(1, 3000)]
-    elif kind == "insert":
-        data[at:at] = rng.choice([rng.randbytes(rng.randint(1, 3000)), bytes(rng.randint(1, 3000))])
-    elif kind == "zero":
-        page = at // size * size
-        data[page : page + size] = bytes(len(data[page : page + size]))
-    elif kind == "swap" and len(data) > 2 * size:
-        one, other = sorted(rng.sample(range(len(data) // size), 2))
-        first, second = slice(one * size, (one + 1) * size), slice(other * size, (other + 1) * size)
-        data[first], data[second] = data[second], data[first]
-    elif kind == "duplicate":
-        start = rng.choice(starts[:-1])
-        copy = data[start : starts[starts.index(start) + 1]]
-        to = rng.choice([rng.choice(starts), at])
-        data[to:to] = copy
-    elif kind == "noise":
-        data[at : at + rng.randint(1, 500)] = rng.randbytes(rng.randint(1, 500))
-    else:
-        start = rng.choice(starts[:-1])
-        data[min(start + rng.randrange(26), len(data) - 1)] = rng.randrange(256)
-    return kind
-
-
 def random_log(rng: random.Random) -> list[bytes]:
     """Batches of all magics, of one record or many, compressed or not, small or of several pages."""
     offset, made = rng.choice([0, 1 << 33]), []
@@ -216,7 +186,7 @@ def test_what_is_intact_is_recovered_from_2000_random_damages(hundred):
         for each in batches:
             starts.append(starts[-1] + len(each))
         data = bytearray(b"".join(batches))
-        done = [damages(data, rng, starts) for _ in range(rng.choice([1, 1, 3]))]
+        done = [damage(data, rng, starts) for _ in range(rng.choice([1, 1, 3]))]
         data = bytes(data)
         found = {piece.position: piece for piece in read(data) if isinstance(piece, RecordBatch)}
         assert all(piece.crc_valid for piece in found.values())
