@@ -100,8 +100,8 @@ def changed(entries, slot, entry):
         (2, (98, ENTRIES[2][1]), "offset"),
         (2, (200, ENTRIES[2][1]), "offset"),
         (2, (107, ENTRIES[2][1] + 1), "position"),
-        (2, (107, len(LOG)), "position"),
-        (2, (107, 1 << 30), "position"),
+        (2, (107, len(LOG)), "beyond the log"),
+        (2, (107, 1 << 30), "beyond the log"),
         (2, (107, 0), "position"),
         (2, (107, -8), "position"),
         (2, (BASE, 0), "position"),
@@ -140,8 +140,8 @@ def test_swapped_and_doubled_offset_entries():
         (1, (900, 108), None),  # the record with this timestamp: brokers 0.11 to 3.8
         (1, (900, 110), "offset"),
         (1, (900, 97), "offset"),
-        (1, (900, 1 << 20), "offset"),
-        (2, (950, 114), "offset"),
+        (1, (900, 1 << 20), "beyond the log"),
+        (2, (950, 114), "beyond the log"),
         (1, (700, 103), "order"),
     ],
 )
@@ -326,6 +326,27 @@ def test_swapped_doubled_and_cut_aborted_transactions():
 def test_files_without_their_log_are_judged_alone():
     found = check(None, offsets(*changed(ENTRIES, 2, (98, 5))), times(*TIMES))
     assert wrong(found) == [("index", "no log", None), ("index", "offset", 2)]
+
+
+def test_a_log_that_lost_its_end_makes_one_finding_for_each_index():
+    found = check(LOG[: starts(LOG)[3]])
+    assert wrong(found) == [("index", "beyond the log", 2), ("timeindex", "beyond the log", 1)]
+    texts = [f.text for f in found if not f.is_remark]
+    assert "as do all 3 behind it" in texts[0]
+    assert "as do all 1 behind it" in texts[1]
+    torn = SegmentFiles(
+        name=f"{BASE:020}.log",
+        base_offset=BASE,
+        log_size=starts(LOG)[3] + 5,
+        index=HEALTHY.offset_index,
+        timeindex=HEALTHY.time_index,
+        txnindex=None,
+        active=False,
+    )
+    checker = IndexCheck(torn)
+    for batch in batches(LOG)[:3]:
+        checker.batch(batch)
+    assert wrong(checker.finish(readable=False)) == []
 
 
 def test_a_log_under_another_name_is_told_once():

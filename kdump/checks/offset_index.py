@@ -23,6 +23,8 @@ ADVICE: Final = (
     ".txnindex, all three (a broker makes them anew only where the .index is missing), or use kdump rebuild-index."
 )
 NOWHERE: Final = 1 << 63
+BEYOND: Final = "beyond the log"
+"""The kind of fault that the last entries of an index share when the log lost its end."""
 
 UNKNOWN, EITHER, FIRST, LAST, APPEND = range(5)
 CONVENTIONS: Final = {
@@ -71,7 +73,7 @@ class OffsetIndexCheck:
             elif entry.position <= 0:
                 fault = Fault("position", "has no position: the first batch has no entry", "above 0", entry.position)
             elif self._log_size is not None and entry.position >= self._log_size:
-                fault = Fault("position", "points beyond the log", f"below {self._log_size}", entry.position)
+                fault = Fault(BEYOND, "points beyond the log", f"below {self._log_size}", entry.position)
             else:
                 rising = rising and entry.position >= previous
                 previous = entry.position
@@ -174,10 +176,12 @@ class OffsetIndexCheck:
                 )
             self._pending = None
         unread = self._slots[self._at :]
+        if not readable:
+            self.faults = {slot: fault for slot, fault in self.faults.items() if fault.kind != BEYOND}
         if readable and self._log_size is not None:
             for slot in unread:
                 text = "points behind the last whole batch"
-                self.faults[slot] = Fault("position", text, f"below {valid_end}", self.index[slot].position)
+                self.faults[slot] = Fault(BEYOND, text, f"below {valid_end}", self.index[slot].position)
         yield from self._whole()
         yield from self._entries()
         yield from self._remarks(closed=closed)
@@ -198,7 +202,10 @@ class OffsetIndexCheck:
     def _entries(self) -> Iterator[Finding]:
         good = OffsetPosition(self.index.base_offset - 1, 0)
         names_last = False
+        lost = first_beyond(self.faults, self.index.filled)
         for slot, entry in enumerate(self.index):
+            if slot > lost:
+                break
             fault = self.faults.get(slot)
             verdict = self._verdicts[slot]
             if fault is None and (entry.offset <= good.offset or entry.position <= good.position):
@@ -222,7 +229,8 @@ class OffsetIndexCheck:
                 level=Level.DERIVED,
                 file=self.file,
                 kind=fault.kind,
-                text=f"entry {slot} (offset {entry.offset}, position {entry.position}) {fault.text}",
+                text=f"entry {slot} (offset {entry.offset}, position {entry.position}) {fault.text}"
+                + and_all_behind(slot, lost, self.index.filled),
                 entry=slot,
                 position=slot * 8,
                 expected=fault.expected,
@@ -256,6 +264,21 @@ class OffsetIndexCheck:
                 expected=f"an entry every {hole.indexed} bytes or less",
                 found=hole.gap,
             )
+
+
+def first_beyond(faults: dict[int, Fault], count: int) -> int:
+    """Return the first of two or more last entries that all lie beyond the log, ``count`` where there are none."""
+    slot = count
+    while slot and slot - 1 in faults and faults[slot - 1].kind == BEYOND:
+        slot -= 1
+    return slot if count - slot > 1 else count
+
+
+def and_all_behind(slot: int, lost: int, count: int) -> str:
+    """Return what follows the text of an entry that stands for all behind it."""
+    if slot != lost:
+        return ""
+    return f", as do all {count - slot - 1} behind it: the log lost its end, or they are of another log"
 
 
 class Hole(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.checks.offset_index import ADVICE, NOWHERE, Fault
+from kdump.checks.offset_index import ADVICE, BEYOND, NOWHERE, Fault, and_all_behind, first_beyond
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
@@ -108,7 +108,7 @@ class TimeIndexCheck:
             for slot in self._slots[self._at :]:
                 text = f"names an offset beyond the log, which ends at offset {self._previous_last}"
                 expected = f"at most {self._previous_last}"
-                self.faults[slot] = Fault("offset", text, expected, self.index[slot].offset)
+                self.faults[slot] = Fault(BEYOND, text, expected, self.index[slot].offset)
         yield from self._whole()
         yield from self.entries()
         yield from self._remarks()
@@ -128,7 +128,10 @@ class TimeIndexCheck:
     def entries(self) -> Iterator[Finding]:
         """Yield what is wrong with the entries, each held against the last good one."""
         good = TimestampOffset(NO_TIMESTAMP, self.index.base_offset - 1)
+        lost = first_beyond(self.faults, self.index.filled)
         for slot, entry in enumerate(self.index):
+            if slot > lost:
+                break
             fault = self.faults.get(slot)
             if fault is None and (entry.timestamp <= good.timestamp or entry.offset <= good.offset):
                 of_time = entry.timestamp <= good.timestamp
@@ -141,7 +144,8 @@ class TimeIndexCheck:
             self.faults[slot] = fault
             yield self._finding(
                 fault.kind,
-                f"entry {slot} (timestamp {entry.timestamp}, offset {entry.offset}) {fault.text}",
+                f"entry {slot} (timestamp {entry.timestamp}, offset {entry.offset}) {fault.text}"
+                + and_all_behind(slot, lost, self.index.filled),
                 entry=slot,
                 position=slot * 12,
                 expected=fault.expected,
