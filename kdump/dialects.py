@@ -71,6 +71,9 @@ class Dialect:
     empty_wrapper_ends_run: bool = True
     """Whether the release dies of a wrapper without inner messages."""
 
+    inner_magic_must_match: bool = False
+    """Whether a message inside a wrapper of another magic ends the run."""
+
     batches_beside_records: bool = False
     """Whether batch lines are printed with records too, or replaced by them."""
     key_needs_value: bool = True
@@ -160,12 +163,14 @@ V0_10_0: Final = replace(
     why="magic 1 (KIP-31, KIP-32), its timestamps not yet printed; the sanity check of indexes",
     options=V0_9_0_1.options | {"index-sanity-check"},
     newest_magic=1,
+    inner_magic_must_match=True,
 )
 
 V0_10_1: Final = replace(
     V0_10_0,
     since=(0, 10, 1),
     why="timestamps (KIP-33); a decoder option prints without --print-data-log",
+    inner_magic_must_match=False,
     decoders_imply_print=True,
     message=V0_10_0.message.replace(" isvalid:", " {timestamp_type}: {timestamp} isvalid:"),
 )

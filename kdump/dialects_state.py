@@ -32,6 +32,8 @@ class StateDialect:
     needs_suffix: bool = False
     """Whether a file name without a dot ends the run."""
 
+    log_up_to_first_dot: bool = False
+    """Whether an index's log is sought at the absolute path up to its first dot, which may be a folder's (sic)."""
     empty_index: str = ""
     """What is printed for an .index without entries, which ends its dump."""
     names_first_offset: bool = True
@@ -43,7 +45,7 @@ class StateDialect:
     sanity_above_base: bool = True
     """Whether the last offset of an .index must be above the base offset, or not below it."""
     sanity_whole_entries: bool = True
-    """Whether an index file must hold whole entries."""
+    """Whether an .index must hold whole entries to be sane; a .timeindex must in every release."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
     """Whether mismatches are reported by falling offset, one for each, or the newest first."""
@@ -82,10 +84,15 @@ class StateDialect:
 V0_8_0: Final = StateDialect(
     since=(0, 8, 0),
     why="offset indexes",
+    log_up_to_first_dot=True,
+)
+
+V0_8_2: Final = replace(
+    V0_8_0, since=(0, 8, 2), why="the log of an index is sought beside it", log_up_to_first_dot=False
 )
 
 V0_10_0: Final = replace(
-    V0_8_0, since=(0, 10, 0), why="a message beyond the slice of a log is not read", slice_holds_batch=True
+    V0_8_2, since=(0, 10, 0), why="a message beyond the slice of a log is not read", slice_holds_batch=True
 )
 
 V0_10_1: Final = replace(
@@ -214,7 +221,7 @@ V4_3: Final = replace(
 )
 
 DIALECTS: Final = (
-    V0_8_0, V0_10_0, V0_10_1, V0_11_0_0, V0_11_0_1, V1_0_0, V1_0_2, V2_0, V2_1, V2_1_1,
+    V0_8_0, V0_8_2, V0_10_0, V0_10_1, V0_11_0_0, V0_11_0_1, V1_0_0, V1_0_2, V2_0, V2_1, V2_1_1,
     V2_3, V2_4_1, V2_8, V3_1, V3_3, V3_5, V4_0, V4_3,
 )  # fmt: skip
 

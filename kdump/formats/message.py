@@ -285,7 +285,7 @@ class Message(RecordBatch):
 
         A wrapper offset of 0 comes from producers that left it to the broker: then inner offsets count from 0.
         """
-        if self._magic == 0 or (self._offset == 0 and self._newest is None):
+        if self.magic < 1 or (self._offset == 0 and self._newest is None):
             return 0
         if self._offset < last_inner and self._newest is None:
             raise DamageError(

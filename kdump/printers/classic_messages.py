@@ -151,6 +151,14 @@ def unwrapped(entry: Message, dialect: Dialect) -> Iterator[Message]:
         return
     message = None
     for message in entry.messages():
+        if dialect.inner_magic_must_match and message.magic != entry.magic:
+            raise DamageError(
+                "magic",
+                "a message inside a wrapper has another magic",
+                position=log.MAGIC_POSITION,
+                expected=entry.magic,
+                found=message.magic,
+            )
         yield message
     if message is None and dialect.empty_wrapper_ends_run:
         raise DamageError("inner messages", "a compressed message set without messages", position=log.OVERHEAD.size)

@@ -18,7 +18,7 @@ from kdump.lines import line
 from kdump.pieces import Damage, Record, RecordBatch
 from kdump.printers import classic_messages
 from kdump.printers.classic_log import codec_name
-from kdump.printers.classic_names import by_file, offset_in_name, sibling
+from kdump.printers.classic_names import absolute, by_file, offset_in_name, sibling
 from kdump.segment import LocalFile, walk
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def dump_offset_index(run: Classic, path: str) -> None:
     """Print an ``.index`` and hold each entry against the log beside it."""
     base = offset_in_name(path)
     state, options = run.state, run.options
-    with LocalFile(sibling(path, "log")) as log:
+    beside = absolute(path).split(".")[0] + ".log" if state.log_up_to_first_dot else sibling(path, "log")
+    with LocalFile(beside) as log:
         index = OffsetIndex(_content(path), base)
         if not index.count and state.empty_index:
             run.print(state.empty_index.format(path=path))
@@ -242,7 +243,7 @@ def _content(path: str) -> bytes:
 
 
 def _sane(run: Classic, path: str, index: OffsetIndex | TimeIndex) -> None:
-    if index.ragged and run.state.sanity_whole_entries:
+    if index.ragged and (run.state.sanity_whole_entries or isinstance(index, TimeIndex)):
         raise DamageError(
             "sanity check",
             f"{path}: the size is no multiple of {index.layout.size}",
