@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, str]] = {
     "get": "get",
     "verify-index": "verify_index",
     "rebuild-index": "rebuild_index",
+    "spark-export": "spark_export",
 }
 """Subcommand -> the module under kdump.commands that holds it."""
 

@@ -231,7 +231,7 @@ class Reader:
         """Yield the segments whose names let them hold the offsets asked for."""
         first, last = self.filter.first_offset, self.filter.last_offset
         bases = [where.base_offset for where in partition.segments]
-        for where, base, behind in zip(partition.segments, bases, [*bases[1:], None], strict=True):
+        for where, base, behind in zip(partition.segments, bases, [*bases[1:], None], strict=False):
             below = base is not None and behind is not None and first is not None and base < behind <= first
             above = base is not None and last is not None and base > last
             if below or above:

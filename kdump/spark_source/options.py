@@ -7,6 +7,7 @@ found whatever their case.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,8 @@ FAILFAST: Final = "FAILFAST"
 RECORDS: Final = "records"
 DAMAGED: Final = "damaged"
 ACCOUNT: Final = "account"
+MARKED: Final = "marked"
+"""Records, and a row for each split that holds damage: between kdump's own processes."""
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
 _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -47,6 +50,7 @@ class Options:
     output: str = RECORDS
     columns: tuple[str, ...] = ()
     split_bytes: int = 128 << 20
+    min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
     leftovers: bool = False
     pushdown: bool = False
@@ -162,7 +166,7 @@ OPTIONS: Final = (
     Option("includeControl", _switch, "true or false", "Give control records (transaction markers and others) too."),
     Option(
         "output",
-        _word(RECORDS, DAMAGED, ACCOUNT),
+        _word(RECORDS, DAMAGED, ACCOUNT, MARKED),
         "records, damaged or account",
         "Rows of records, of damaged ranges with their bytes, or of what every byte of the files is.",
     ),
@@ -170,6 +174,7 @@ OPTIONS: Final = (
         "columns", _columns, "names, separated by commas", "Give these columns only, and spare the work for others."
     ),
     Option("splitBytes", _size, "bytes, or a size such as 64m", "Read larger segments as several tasks."),
+    Option("minPartitions", _size, "a number", "Read in about as many tasks or more, where there is enough to read."),
     Option(
         "dedupe",
         _switch,
@@ -234,5 +239,5 @@ def _agree(options: Options) -> None:
         first, last = (getattr(options, f"{end}_{unit.lower()}") for end in ("starting", "ending"))
         if first is not None and last is not None and last < first:
             raise UsageError(f"option ending{unit}: {last} is below starting{unit} {first}")
-    if options.columns and options.output != RECORDS:
+    if options.columns and options.output not in (RECORDS, MARKED):
         raise UsageError(f"option columns: the output {options.output} has columns of its own")

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
+OPEN_COST: Final = 1 << 16
+"""What opening a file costs, in bytes that could be read instead."""
+TASK_COST: Final = 4 << 20
+"""What starting a task costs, likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,7 @@ class Split:
     ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition. ``outcomes`` are those
     of its transactions, None where nobody asked; ``stable`` is the offset from which on nothing is read, and
     ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
-    tell, where they were looked at.
+    tell, where they were looked at. ``number`` counts the splits of a plan that goes through a file.
     """
 
     files: Files
@@ -61,6 +65,7 @@ class Split:
     stable: int | None = None
     offsets: Ranges | None = None
     stretch: Stretch | None = None
+    number: int = 0
 
     @property
     def name(self) -> str:
@@ -105,15 +110,18 @@ def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> lis
 
 
 def plan(
-    options: Options, note: Callable[[str], None] = lambda _: None, surveyor: Surveyor = survey_here
+    options: Options,
+    note: Callable[[str], None] = lambda _: None,
+    surveyor: Surveyor = survey_here,
+    partitions: list[Partition] | None = None,
 ) -> list[Planned]:
     """Return all segments that ``options`` names, in order, with the splits to be read.
 
     The headers are walked only where something wanted needs it. Raises UsageError and UnreadableError. ``note`` is
-    told what is left out.
+    told what is left out. ``partitions`` are those of :func:`find`, for a caller that has them.
     """
     marks = _MarksOf()
-    partitions = list(find(options, note))
+    partitions = list(find(options, note)) if partitions is None else partitions
     if not needs_survey(options):
         return [planned for partition in partitions for planned in _by_index(partition, marks.of(partition), options)]
     segments = [segment for partition in partitions for segment in partition.segments]
@@ -125,6 +133,25 @@ def plan(
         for (partition, surveys), chosen in zip(surveyed, offsets, strict=False)
         for planned in _by_survey(partition, surveys, marks.of(partition), options, chosen)
     ]
+
+
+def group(splits: Iterable[Split], options: Options) -> list[list[Split]]:
+    """Return what each task reads: small splits together, since a task costs about as much as OPEN_COST bytes.
+
+    There are about as many groups as ``options`` asks for where there is enough to read, and none above its split size.
+    """
+    splits = list(splits)
+    total = sum(split.size + OPEN_COST for split in splits)
+    most = min(options.split_bytes, max(TASK_COST, total // options.min_partitions))
+    groups: list[list[Split]] = []
+    room = 0
+    for split in splits:
+        room -= split.size + OPEN_COST
+        if room < 0 or not groups:
+            groups.append([])
+            room = most - split.size - OPEN_COST
+        groups[-1].append(split)
+    return groups
 
 
 def save(splits: Iterable[Split], path: str) -> None:

@@ -116,12 +116,17 @@ def read(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
         yield from _OUTPUTS[options.output](split, source, options)
 
 
-def _records(split: Split, source: log.Source, options: Options) -> Iterator[pa.RecordBatch]:
+def _records(
+    split: Split, source: log.Source, options: Options, damage: list[Damage] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records; ``damage`` is told the first stretch that cannot be read."""
     rows = Rows(split.file, options.columns or schema.RECORD_NAMES)
     for content in contents(split, source, options):
         for item in content.items if isinstance(content, Batch) else ():
             if isinstance(item, Found):
                 rows.add(item)
+        if damage is not None and not damage:
+            damage += _lost(content)
         if len(rows) >= ROWS or rows.size >= BYTES:
             yield rows.take()
     if len(rows):
@@ -165,6 +170,21 @@ _MARKED: Final = {control.COMMIT: "committed", control.ABORT: "aborted"}
 def _inside(ranges: Ranges, offset: int) -> bool:
     at = bisect_right(ranges, (offset, 1 << 63)) - 1
     return at >= 0 and offset < ranges[at][1]
+
+
+def _marked(split: Split, source: log.Source, options: Options) -> Iterator[pa.RecordBatch]:
+    """Yield the records, and behind them one row with the split's number if damage was met."""
+    import pyarrow as pa
+
+    shape = schema.arrow([*schema.chosen(options.columns), schema.SPLIT])
+    damage: list[Damage] = []
+    for batch in _records(split, source, options, damage):
+        yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), pa.int32())], schema=shape)
+    if damage:
+        yield pa.RecordBatch.from_arrays(
+            [*(pa.nulls(1, field.type) for field in list(shape)[:-1]), pa.array([split.number], pa.int32())],
+            schema=shape,
+        )
 
 
 def _lost(content: Content) -> list[Damage]:
@@ -216,4 +236,4 @@ def _row(fields: tuple[schema.Field, ...], *values: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=shape)
 
 
-_OUTPUTS: Final = {words.RECORDS: _records, words.DAMAGED: _damaged, words.ACCOUNT: _account}
+_OUTPUTS: Final = {words.RECORDS: _records, words.DAMAGED: _damaged, words.ACCOUNT: _account, words.MARKED: _marked}

@@ -73,6 +73,16 @@ ACCOUNT: Final = (
 """What the bytes from ``start`` to ``end`` of a file are; ``rows`` is what the output records gives of them."""
 
 
+SPLIT: Final = Field("_split", "int")
+"""The number of a split in which damage was met, null for records: a column of the output marked alone."""
+
+
+def chosen(names: Iterable[str]) -> list[Field]:
+    """Return the fields of records with these names, in their order; all of them for no names."""
+    fields = {field.name: field for field in RECORDS}
+    return [fields[name] for name in names] or list(RECORDS)
+
+
 def ddl(fields: Iterable[Field]) -> str:
     """Return the fields as Spark's DDL text."""
     return ", ".join(f"`{field.name}` {field.type}" for field in fields)

@@ -45,18 +45,15 @@ class KdumpDataSource(DataSource):
         return "kdump"
 
     def schema(self) -> str:
-        return schema.ddl(_FIELDS[self._options.output] or _chosen(self._options))
+        records = schema.chosen(self._options.columns)
+        marked = [*records, schema.SPLIT] if self._options.output == words.MARKED else records
+        return schema.ddl(_FIELDS.get(self._options.output, marked))
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
         return KdumpReader(self._options)
 
 
-def _chosen(options: Options) -> list[schema.Field]:
-    fields = {field.name: field for field in schema.RECORDS}
-    return [fields[name] for name in options.columns or schema.RECORD_NAMES]
-
-
-_FIELDS: Final = {words.RECORDS: None, words.DAMAGED: schema.DAMAGED, words.ACCOUNT: schema.ACCOUNT}
+_FIELDS: Final = {words.DAMAGED: schema.DAMAGED, words.ACCOUNT: schema.ACCOUNT}
 
 
 def _say(text: str) -> None:
@@ -64,10 +61,10 @@ def _say(text: str) -> None:
 
 
 class SplitPartition(InputPartition):
-    """A split on its way to a task."""
+    """Splits on their way to a task."""
 
-    def __init__(self, split: Split | None) -> None:
-        super().__init__(split)
+    def __init__(self, splits: list[Split]) -> None:
+        super().__init__(splits)
 
 
 class KdumpReader(DataSourceReader):
@@ -81,8 +78,8 @@ class KdumpReader(DataSourceReader):
             splits = planning.load(self._options.plan)
         else:
             splits = [split for planned in planning.plan(self._options, _say) for split in planned.splits]
-        return [SplitPartition(split) for split in splits]
+        return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is not None:  # Spark reads one partition without a value where there is nothing to read
-            yield from reading.read(partition.value, self._options)
+        for split in partition.value or ():  # without a value where there is nothing to read
+            yield from reading.read(split, self._options)

@@ -1,0 +1,154 @@
+"""``kdump spark-export``: all records of a log dir to Parquet, through Spark."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.commands import session
+from kdump.errors import UsageError
+from kdump.spark_export.output import FOLDERS, FORMATS
+from kdump.spark_source import options as words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEFT_TO_US: Final = {"output", "mode", "pushdown"}
+"""Options of the source that are not flags: ``mode`` is Spark's word for two things, so ``--read-mode`` is that one."""
+EXAMPLES: Final = """\b
+Examples:
+  kdump spark-export /var/lib/kafka/data --out /lake/kafka
+  kdump spark-export s3://bucket/logs --out s3a://lake/kafka --topic 'orders*' --isolation read_committed
+  kdump spark-export backup/ --out out --master spark://host:7077 --conf spark.submit.pyFiles=kdump.zip
+"""
+
+
+def _kebab(name: str) -> str:
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(words.OPTIONS):
+        if option.name in LEFT_TO_US:
+            continue
+        flag = f"--{_kebab(option.name)}"
+        if option.shape == "true or false":
+            add = click.option(flag, option.name, is_flag=True, help=option.doc)
+        else:
+            add = click.option(flag, option.name, metavar="TEXT", help=f"{option.doc} ({option.shape})")
+        function = add(function)
+    return function
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--out", required=True, metavar="DIR", help="The folder to write, on any file system that Spark knows.")
+@click.option("--format", type=click.Choice(FORMATS), default="parquet", show_default=True)
+@click.option(
+    "--partition-by",
+    default="topic,date",
+    show_default=True,
+    metavar="NAMES",
+    help=f"The folders: {', '.join(FOLDERS)}, in the order given, or none.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(("error", "overwrite", "append")),
+    default="error",
+    show_default=True,
+    help="What to do when DIR is there.",
+)
+@click.option(
+    "--read-mode",
+    type=click.Choice((words.PERMISSIVE, words.DROPMALFORMED, words.FAILFAST), case_sensitive=False),
+    default=words.PERMISSIVE,
+    show_default=True,
+    help="Write damaged stretches to DIR/_damaged, leave them out, or end at the first.",
+)
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs.")
+@click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@_source_options
+def command(paths: tuple[str, ...], quiet: bool, **given: Any) -> int:
+    """Write every record of segments, partition folders or log dirs to Parquet, with Spark.
+
+    PATH is a file, a folder, a glob, or a URI that pyarrow opens (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
+    that cannot be read, DIR/_manifest.json says of every byte of the input what became of it. Rows are counted before
+    and after: the export fails when one is missing.
+    """
+    from kdump.spark_export import job
+
+    run = session.Session(quiet=quiet)
+    ours = {name: given.pop(name) for name in ("out", "format", "mode", "master")}
+    export = job.Export(
+        paths=paths,
+        **ours,
+        partition_by=_folders(given.pop("partition_by")),
+        conf=_settings(given.pop("conf")),
+        options={
+            "mode": given.pop("read_mode"),
+            **{name: "true" if value is True else value for name, value in given.items() if value},
+        },
+    )
+    progress = _Progress(show=not quiet and sys.stderr.isatty())
+    try:
+        summary = job.run(export, job.Listener(run.note, progress))
+    except job.MalformedError as error:
+        progress.clear()
+        run.damage(str(error))
+        return run.status
+    finally:
+        progress.clear()
+    rate = summary.rows / max(summary.seconds, 0.001)
+    run.note(
+        f"{summary.files} files, {summary.batches} batches, {summary.rows} records, "
+        f"{summary.damaged_ranges} damaged ranges ({session.size(summary.damaged_bytes)}), "
+        f"{session.size(summary.size)} in {summary.seconds:.1f} s, {rate:,.0f} rows/s"
+    )
+    if summary.damaged_ranges or summary.damaged_bytes:
+        run.damage(f"damage was met: {export.out}/_damaged has the bytes, {export.out}/_manifest.json the list")
+    return run.status
+
+
+def _folders(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if names == ("none",):
+        return ()
+    for name in names:
+        if name not in FOLDERS:
+            raise UsageError(f"--partition-by {name}: there are {', '.join(FOLDERS)} and none")
+    return tuple(dict.fromkeys(names))
+
+
+def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--conf {pair}: expected NAME=VALUE, as in spark.executor.memory=4g")
+        settings[name] = value
+    return settings
+
+
+class _Progress:
+    """One line on a terminal: what is being done, and how far it is."""
+
+    def __init__(self, *, show: bool) -> None:
+        self._show = show
+        self._length = 0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._show:
+            line = f"{what}: {done} of {total} tasks" if total else what
+            sys.stderr.write("\r" + line.ljust(self._length))
+            sys.stderr.flush()
+            self._length = len(line)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._length:
+            sys.stderr.write("\r" + " " * self._length + "\r")
+            sys.stderr.flush()
+            self._length = 0

@@ -1,0 +1,308 @@
+"""One export from beginning to end: plan, write, account, check."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump import __version__
+from kdump.errors import KdumpError, UnreadableError
+from kdump.spark_export import account, session
+from kdump.spark_export.output import FOLDERS, Output
+from kdump.spark_source import options as words
+from kdump.spark_source import planning, register, schema
+from kdump.spark_source.survey import survey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kdump.inputs import Segment
+    from kdump.spark_source.planning import Planned, Split
+    from kdump.spark_source.survey import Survey
+
+BITS: Final = 32768
+"""Splits that Spark's bitmap tells apart; of more, two that share a bit are both looked at again."""
+SURVEY_BYTES: Final = 256 << 20
+"""Bytes of segments whose headers one task walks."""
+
+
+class MalformedError(KdumpError):
+    """Damage ended the export: mode FAILFAST."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """What to export, and how. ``options`` are those of the source, as text."""
+
+    paths: tuple[str, ...]
+    out: str
+    options: dict[str, str]
+    format: str = "parquet"
+    partition_by: tuple[str, ...] = ("topic", "date")
+    mode: str = "error"
+    master: str = "local[*]"
+    conf: dict[str, str]
+
+
+class Summary(NamedTuple):
+    """What was done. ``seconds`` is the time of all of it but the start of Spark."""
+
+    files: int
+    batches: int
+    rows: int
+    damaged_ranges: int
+    damaged_bytes: int
+    size: int
+    seconds: float
+
+
+class Listener(NamedTuple):
+    """Who is told: ``note`` what is left out, ``progress`` what is being done and how many tasks of how many are."""
+
+    note: Callable[[str], None]
+    progress: Callable[[str, int, int], None]
+
+
+def run(export: Export, listener: Listener) -> Summary:
+    """Export; return what was done.
+
+    Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError where Spark fails or
+    where rows that went in did not come out.
+    """
+    given = {**export.options, "paths": _paths(export.paths)}
+    options = words.parse(given)
+    session.check()
+    partitions = list(planning.find(options, listener.note))
+    spark = session.start(export.master, export.conf)
+    with _errors(), tempfile.TemporaryDirectory(prefix="kdump-") as scratch:
+        began = time.monotonic()
+        register(spark)
+        output = Output(spark, export.out, export.format, export.mode)
+        output.check()
+        with _watched(spark, "reading headers", listener):
+            planned = planning.plan(
+                _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), partitions
+            )
+        work = _Work(spark, export, options, _numbered(planned), output, Path(scratch), listener)
+        summary = work.run()
+        return summary._replace(seconds=time.monotonic() - began)
+
+
+def _paths(paths: tuple[str, ...]) -> str:
+    import json
+
+    return json.dumps(paths)
+
+
+def _surveyed(options: words.Options) -> words.Options:
+    from dataclasses import replace
+
+    return replace(options, surveyed=True)
+
+
+def _numbered(planned: list[Planned]) -> list[Planned]:
+    from dataclasses import replace
+    from itertools import count
+
+    number = count()
+    return [
+        segment._replace(splits=tuple(replace(split, number=next(number)) for split in segment.splits))
+        for segment in planned
+    ]
+
+
+def _survey_there(spark: SparkSession, segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
+    """Survey segments on the executors."""
+    if not segments:
+        return []
+    context = spark.sparkContext
+    tasks = max(context.defaultParallelism * 2, sum(segment.size for segment in segments) // SURVEY_BYTES)
+    spread = context.parallelize(segments, min(len(segments), tasks))
+    return spread.map(lambda segment: survey(segment, split_bytes, checked=checked)).collect()
+
+
+@dataclass
+class _Work:
+    spark: SparkSession
+    export: Export
+    options: words.Options
+    planned: list[Planned]
+    output: Output
+    scratch: Path
+    listener: Listener
+
+    @property
+    def splits(self) -> list[Split]:
+        return [split for segment in self.planned for split in segment.splits]
+
+    def run(self) -> Summary:
+        before = self.output.count() if self.export.mode == "append" else 0
+        started = datetime.now(UTC)
+        rows, marked = self._write()
+        again = [split for split in self.splits if self._told(split) is None or split.number % BITS in marked]
+        parts = {split.number: part for split in self.splits if (part := self._told(split)) is not None}
+        parts |= self._look_again(again)
+        lost = self._write_damaged(again)
+        self._check(rows, before, parts)
+        manifest = account.manifest(self.planned, parts, lost, self._settings(started, rows))
+        self.output.write_manifest(manifest, account.VERSION)
+        totals = manifest["totals"]
+        damaged = totals["bytes"]["damaged"] + totals["bytes"]["trailing"]
+        return Summary(
+            totals["files"], totals["batches"], rows, len(lost) or totals["damagedRanges"], damaged, totals["size"], 0
+        )
+
+    def _load(self, output: str, splits: list[Split]) -> DataFrame:
+        plan = self.scratch / f"{output}.plan"
+        planning.save(splits, str(plan))
+        tasks = {"minPartitions": str(2 * self.spark.sparkContext.defaultParallelism)}
+        options = {**tasks, **self.export.options, "output": output, "plan": str(plan)}
+        if output != words.MARKED:
+            options.pop("columns", None)
+        elif self.options.columns:
+            options["columns"] = ",".join(self._needed())
+        return self.spark.read.format("kdump").options(**options).load(self.export.paths[0])
+
+    def _needed(self) -> list[str]:
+        """Return the columns asked for, and those that folders are made of."""
+        made_of = [column for name in self.export.partition_by for column in FOLDERS[name][1]]
+        return list(dict.fromkeys([*self.options.columns, *made_of]))
+
+    def _write(self) -> tuple[int, frozenset[int]]:
+        """Write the records; return how many left the source, and which splits have damage (modulo BITS)."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as spark_sql
+
+        seen = Observation("kdump")
+        mark = schema.SPLIT.name
+        frame = self._load(words.MARKED, self.splits).observe(
+            seen,
+            spark_sql.count(spark_sql.when(spark_sql.col(mark).isNull(), 1)).alias("rows"),
+            spark_sql.expr(f"bitmap_construct_agg({mark} % {BITS})").alias("marked"),
+        )
+        records = frame.where(spark_sql.col(mark).isNull()).drop(mark)
+        with _watched(self.spark, "writing", self.listener):
+            self.output.write(records, self.export.partition_by, self.options.columns or schema.RECORD_NAMES)
+        bits = bytes(seen.get["marked"])
+        marked = frozenset(at for at in range(len(bits) * 8) if bits[at >> 3] >> (at & 7) & 1)
+        return int(seen.get["rows"]), marked
+
+    def _told(self, split: Split) -> account.Part | None:
+        options = self.options
+        bounds = (options.starting_offset, options.ending_offset, options.starting_timestamp, options.ending_timestamp)
+        outcomes = split.outcomes
+        fates = options.committed and outcomes is not None and (outcomes.aborted or split.stable is not None)
+        filtered = any(bound is not None for bound in bounds) or split.offsets is not None or bool(fates)
+        return account.told(split, control=options.include_control, filtered=filtered)
+
+    def _look_again(self, splits: list[Split]) -> dict[int, account.Part]:
+        """Return the exact account of splits that have damage, or whose headers did not tell."""
+        if not splits:
+            return {}
+        numbers = {(split.name, split.start): split.number for split in splits}
+        with _watched(self.spark, "accounting for damage", self.listener):
+            rows = self._load(words.ACCOUNT, splits).collect()
+        return {
+            numbers[row.file, row.start]: account.Part(
+                row.batches,
+                row.rows,
+                row.batchBytes,
+                row.damagedRanges,
+                row.damagedBytes,
+                row.paddingBytes,
+                row.trailingBytes,
+            )
+            for row in rows
+        }
+
+    def _write_damaged(self, splits: list[Split]) -> list[account.Lost]:
+        """Write the damaged stretches; return them without their bytes."""
+        with _watched(self.spark, "writing damage", self.listener):
+            frame = self._load(words.DAMAGED, splits)
+            self.output.write_damaged(frame)
+            if not splits:
+                return []
+            return [account.Lost(*row) for row in frame.select(*account.Lost._fields).collect()]
+
+    def _check(self, rows: int, before: int, parts: dict[int, account.Part]) -> None:
+        """Raise KdumpError unless the rows that the headers promise, left the source and were written are the same."""
+        with _watched(self.spark, "counting", self.listener):
+            written = self.output.count() - before
+        promised = [part.rows for part in parts.values()]
+        if written != rows:
+            raise KdumpError(f"{rows} rows were read, but {written} are in {self.output.path}: do not use them")
+        if None not in promised and (total := sum(part or 0 for part in promised)) != rows:
+            raise KdumpError(f"the segments hold {total} records to export, but {rows} were read: do not use them")
+
+    def _settings(self, started: datetime, rows: int) -> dict[str, Any]:
+        return {
+            "kdump": __version__,
+            "started": started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "paths": [re.sub(r"//[^/@]*@", "//", path.partition("?")[0]) for path in self.export.paths],
+            "options": self.export.options,
+            "format": self.export.format,
+            "partitionBy": list(self.export.partition_by),
+            "rowsWritten": rows,
+        }
+
+
+@contextmanager
+def _watched(spark: SparkSession, what: str, listener: Listener) -> Iterator[None]:
+    """Tell how far Spark has come, for as long as the block runs."""
+    done = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            tasks = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
+            listener.progress(what, sum(task[0] for task in tasks), sum(task[1] for task in tasks))
+
+    watcher = threading.Thread(target=watch, name="kdump-progress", daemon=True)
+    listener.progress(what, 0, 0)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+_OURS: Final = re.compile(r"kdump\.errors\.(UsageError|UnreadableError|KdumpError|\w+Error): (.*)")
+_FAILFAST: Final = "mode FAILFAST ends here"
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turn what Spark makes of an error, in another process or in Java, back into kdump's own."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        found = _OURS.search(text)
+        if found is None:
+            raise KdumpError(f"Spark failed: {_gist(text)}") from error
+        if _FAILFAST in found[2]:
+            raise MalformedError(found[2]) from error
+        file, colon, reason = found[2].partition(": ")
+        raise (UnreadableError(file, reason) if colon else KdumpError(found[2])) from error
+
+
+def _gist(text: str) -> str:
+    """Return the lines of an error that say what happened, without the places where."""
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("at ", "File ", "JVM stacktrace", "... "))]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    return " / ".join(dict.fromkeys([*lines[:2], *causes[-1:]]))

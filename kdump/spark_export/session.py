@@ -1,0 +1,73 @@
+"""A Spark session for one export, and what must be there for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import KdumpError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+OURS: Final = {
+    "spark.app.name": "kdump spark-export",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # Rows are written as they come, a file per folder and task: sorting them first would cost as much as writing.
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
+    # Spark's default, INT96, is read as a time without a zone elsewhere.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""Settings of a session that the user did not set."""
+
+
+def check() -> None:
+    """Raise KdumpError that says what to install where Spark cannot run."""
+    missing = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise KdumpError(f"{' and '.join(missing)} not installed; to get it: pip install 'kdump[spark]'")
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME ({home})" if home else "PATH, and JAVA_HOME is not set"
+        raise KdumpError(
+            f"there is no Java in {where}: Spark runs on Java 17 or later "
+            "(apt install openjdk-17-jre-headless, dnf install java-17-openjdk-headless, brew install openjdk@17)"
+        )
+
+
+def start(master: str, settings: Mapping[str, str]) -> SparkSession:
+    """Return a session on ``master``. Its Python workers are this very Python, unless the user chose another.
+
+    Raises KdumpError when Spark does not start.
+    """
+    check()
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        if not os.environ.get(name) and f"spark.{name.lower().replace('_', '.', 1)}" not in settings:
+            os.environ[name] = sys.executable
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master)
+    given = {**OURS, **local_address(master), **settings}
+    for name, value in given.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkException as reason:
+        raise KdumpError(f"Spark does not start on {master}: {reason}") from reason
+
+
+def local_address(master: str) -> dict[str, str]:
+    """Return the settings that keep a session on one machine off the network."""
+    if not master.startswith("local"):
+        return {}
+    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

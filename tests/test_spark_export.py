@@ -1,0 +1,253 @@
+"""Exports through a session: the same records as the JSON lines, every byte accounted for, no silent loss."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+import pyarrow.dataset as dataset
+import pyarrow.parquet as parquet
+
+from kdump.errors import KdumpError, UsageError
+from kdump.spark_export import account, job, session
+from kdump.spark_source import schema
+from tests import forge
+from tests.support import GOLDEN, ROOT, kdump
+
+BROKERS = GOLDEN / "brokers"
+WORDS = {"CreateTime": 0, "LogAppendTime": 1, None: None}
+
+
+def export(*paths, out, notes=None, **given):
+    """Export with the session of the tests."""
+    options = given.pop("options", {})
+    made = job.Export(paths=tuple(map(str, paths)), out=str(out), options=options, conf={}, **given)
+    return job.run(made, job.Listener((notes if notes is not None else []).append, lambda *_: None))
+
+
+def rows(out, *columns):
+    """The rows of an export, read by pyarrow alone."""
+    files = [str(path) for path in Path(out).rglob("*.parquet") if "_damaged" not in path.parts]
+    return dataset.dataset(files).to_table(columns=list(columns) or None).to_pylist()
+
+
+def manifest(out, number=-1):
+    return json.loads((Path(out) / "_manifest.json").read_text())["runs"][number]
+
+
+def decoded(text, encoding):
+    if text is None:
+        return None
+    return {"hex": bytes.fromhex, "base64": base64.b64decode}.get(encoding, str.encode)(text)
+
+
+def as_row(line):
+    """A JSON line in the terms of a row of Spark; the marks say False or null in Spark where JSON leaves them out."""
+    row = {field.name: line.get(field.name) for field in schema.RECORDS}
+    row["key"] = decoded(line["key"], line.get("keyEncoding"))
+    row["value"] = decoded(line["value"], line.get("valueEncoding"))
+    row["headers"] = [
+        {"key": item["key"], "value": decoded(item["value"], item.get("encoding"))} for item in line["headers"]
+    ]
+    row["timestampType"] = WORDS[line["timestampType"]]
+    row["marks"] = (bool(row.pop("aboveHighWatermark")), bool(row.pop("belowLogStart")))
+    return row
+
+
+def as_line(row):
+    if row["timestamp"] is not None:
+        row["timestamp"] = row["timestamp"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    row["marks"] = (bool(row.pop("aboveHighWatermark")), bool(row.pop("belowLogStart")))
+    return row
+
+
+def place(row):
+    return (row["file"], row["position"], row["offset"], row["sequence"] or 0, str(row["key"]), str(row["value"]))
+
+
+@pytest.fixture(scope="module")
+def exported(spark, tmp_path_factory):
+    out = tmp_path_factory.mktemp("lake") / "out"
+    return out, export(BROKERS, out=out, partition_by=())
+
+
+def test_rows_are_those_of_the_json_lines(exported):
+    done = kdump("dump", "-o", "jsonl", "--type", "data,tombstone", BROKERS)
+    assert done.returncode == 0, done.stderr.decode()
+    expected = sorted((as_row(json.loads(line)) for line in done.stdout.splitlines()), key=place)
+    found = sorted(map(as_line, rows(exported[0])), key=place)
+    assert len(found) == len(expected) == exported[1].rows
+    for one, other in zip(found, expected, strict=True):
+        assert one == other
+    assert {row["magic"] for row in found} == {0, 1, 2}
+    assert {row["codec"] for row in found} == {"none", "gzip", "snappy", "lz4", "zstd"}
+
+
+def test_folders_are_topic_and_utc_date_and_the_topic_stays_in_the_files(spark, tmp_path):
+    out = tmp_path / "out"
+    folders = [BROKERS / "2.8.2" / "fmtmix-0", BROKERS / "4.2.2" / "nulls-0"]
+    summary = export(*folders, out=out)
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    with duckdb.connect() as lake:
+        found = lake.sql(f"SELECT topic, count(*) FROM '{out}/*/*/*.parquet' GROUP BY topic").fetchall()
+    assert sum(count for _, count in found) == summary.rows
+    assert {topic for topic, _ in found} == {"fmtmix", "nulls"}
+    files = list(out.glob("topic_name=*/date=*/*.parquet"))
+    for path in files:
+        table = parquet.read_table(path, columns=["topic", "timestamp"], partitioning=None).to_pylist()
+        topic, date = path.parent.parent.name[11:], path.parent.name[5:]
+        assert {row["topic"] for row in table} == {topic}
+        days = {row["timestamp"] and str(row["timestamp"].date()) for row in table}
+        assert days == {None if date == "__HIVE_DEFAULT_PARTITION__" else date}
+    assert {parquet.ParquetFile(path).metadata.row_group(0).column(0).compression for path in files} == {"ZSTD"}
+
+
+def test_the_manifest_accounts_for_every_byte(exported):
+    told = manifest(exported[0])
+    for file in told["files"]:
+        assert sum(file["bytes"].values()) == file["size"] == Path(file["file"]).stat().st_size
+    assert {file["file"] for file in told["files"]} == {
+        str(path) for path in BROKERS.rglob("*.log") if path.stem.isdecimal()
+    }
+    assert told["totals"]["rows"] == told["rowsWritten"] == exported[1].rows
+    assert parquet.read_table(Path(exported[0]) / "_damaged").num_rows == 0
+
+
+def test_damage_is_written_beside_and_accounted_for(spark, tmp_path):
+    folders = sorted({path.parent for path in (GOLDEN / "damaged").rglob("[0-9]*.log")})
+    summary = export(*folders, out=tmp_path / "out", partition_by=())
+    told = manifest(tmp_path / "out")
+    assert summary.damaged_ranges > 100
+    for file in told["files"]:
+        assert sum(file["bytes"].values()) == file["size"]
+        assert sum(one["length"] for one in file["damaged"]) == file["bytes"]["damaged"] + file["bytes"]["trailing"]
+    lost = parquet.read_table(tmp_path / "out" / "_damaged").to_pylist()
+    assert len(lost) == sum(len(file["damaged"]) for file in told["files"])
+    for row in lost:
+        assert Path(row["file"]).read_bytes()[row["position"] : row["position"] + row["length"]] == row["bytes"]
+    lines = kdump("dump", "-o", "jsonl", "--type", "data,tombstone", *folders).stdout.splitlines()
+    kinds = Counter(json.loads(line)["kind"] for line in lines)
+    assert kinds["record"] == summary.rows == len(rows(tmp_path / "out", "offset"))
+
+
+def segment(folder, offsets, value=b"v"):
+    folder.mkdir(parents=True, exist_ok=True)
+    data = b"".join(forge.batch([forge.record(b"k", value)], base_offset=offset) for offset in offsets)
+    (folder / f"{offsets[0]:020}.log").write_bytes(data)
+    return folder
+
+
+def test_nothing_is_overwritten_unless_asked(spark, tmp_path):
+    segment(tmp_path / "001-0", range(3))
+    out = tmp_path / "out"
+    export(tmp_path / "001-0", out=out)
+    with pytest.raises(UsageError, match="--mode overwrite or --mode append"):
+        export(tmp_path / "001-0", out=out)
+    segment(tmp_path / "001-0", range(3, 5))
+    assert export(tmp_path / "001-0", out=out, mode="append", options={"startingOffset": "3"}).rows == 2
+    assert sorted(row["offset"] for row in rows(out, "offset")) == [0, 1, 2, 3, 4]
+    assert [manifest(out, number)["rowsWritten"] for number in (0, 1)] == [3, 2]
+    export(tmp_path / "001-0", out=out, mode="overwrite")
+    assert len(rows(out)) == 5
+    assert {row.topic for row in spark.read.parquet(str(out)).select("topic").collect()} == {"001"}
+    (tmp_path / "other").mkdir()
+    with pytest.raises(UsageError, match=r"holds no _manifest\.json"):
+        export(tmp_path / "001-0", out=tmp_path / "other", mode="append")
+
+
+@pytest.mark.parametrize("form", ["orc", "json", "csv"])
+def test_other_formats_hold_the_same_rows(spark, tmp_path, form):
+    folder = BROKERS / "4.2.2" / "headers-0"
+    summary = export(folder, out=tmp_path / "out", format=form, partition_by=("partition", "hour"))
+    assert summary.rows == 41
+    reader = spark.read.options(header="true") if form == "csv" else spark.read
+    frame = reader.format(form).load(str(tmp_path / "out" / "partition_number=0"))
+    lines = kdump("dump", "-o", "jsonl", "--encoding", "base64", folder).stdout.splitlines()
+    expected = {row["offset"]: row["value"] for row in map(json.loads, lines)}
+    found = {int(row.offset): row.value for row in frame.select("offset", "value").collect()}
+    if form == "orc":
+        found = {offset: None if value is None else base64.b64encode(value).decode() for offset, value in found.items()}
+    assert found == expected
+
+
+def test_failfast_ends_the_export_and_names_file_and_byte(spark, tmp_path):
+    folder = segment(tmp_path / "t-0", range(3))
+    path = folder / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(job.MalformedError) as error:
+        export(folder, out=tmp_path / "out", options={"mode": "FAILFAST"})
+    assert f"{path}: byte " in str(error.value)
+    assert "the checksum is wrong" in str(error.value)
+    assert export(folder, out=tmp_path / "out2").rows == 2
+
+
+def test_missing_rows_are_noticed(spark, tmp_path, monkeypatch):
+    folder = segment(tmp_path / "t-0", range(3))
+    real = job.Output.count
+    monkeypatch.setattr(job.Output, "count", lambda self: real(self) - 1)
+    with pytest.raises(KdumpError, match="3 rows were read, but 2 are in"):
+        export(folder, out=tmp_path / "out")
+    monkeypatch.setattr(job.Output, "count", real)
+    told = account.told
+    monkeypatch.setattr(account, "told", lambda *args, **kwargs: told(*args, **kwargs)._replace(rows=4))
+    with pytest.raises(KdumpError, match="hold 4 records to export, but 3 were read"):
+        export(folder, out=tmp_path / "out2")
+
+
+def test_what_cannot_be_found_is_told_before_spark_starts(monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "start", None)
+    with pytest.raises(KdumpError, match="No such file or directory"):
+        export(tmp_path / "nowhere", out=tmp_path / "out")
+    with pytest.raises(UsageError, match="option isolation: expected"):
+        export(tmp_path, out=tmp_path / "out", options={"isolation": "dirty"})
+
+
+def test_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(KdumpError, match=r"Spark runs on Java 17 or later .*apt install openjdk-17"):
+        session.check()
+    monkeypatch.setattr(session, "find_spec", lambda name: None if name == "pyspark" else sys)
+    with pytest.raises(KdumpError, match=r"pyspark not installed; to get it: pip install 'kdump\[spark\]'"):
+        session.check()
+
+
+@pytest.mark.xdist_group("spark")
+def test_the_command_runs_with_a_bare_path(tmp_path):
+    java = shutil.which("java")
+    if java is None:
+        pytest.skip("Java is not installed: Spark needs Java 17 or later")
+    folder = segment(tmp_path / "t-0", range(3))
+    data = (folder / f"{0:020}.log").read_bytes()
+    (folder / f"{3:020}.log").write_bytes(data[: len(data) // 3 - 4])
+    installed = Path(sys.executable).with_name("kdump")
+    command = [str(installed)] if installed.exists() else [sys.executable, "-m", "kdump"]
+    bare = {"PATH": f"{Path(java).parent}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/")}
+    done = subprocess.run(
+        [*command, "spark-export", "t-0", "--out", "out", "--master", "local[1]", "--conf", "spark.driver.memory=512m"],
+        cwd=tmp_path,
+        env=bare,
+        capture_output=True,
+        check=False,
+    )
+    told = done.stderr.decode()
+    assert done.returncode == 3, told
+    assert "kdump: 2 files, 3 batches, 3 records, 1 damaged ranges" in told
+    assert "out/_damaged has the bytes" in told
+    assert done.stdout == b""
+    assert len(rows(tmp_path / "out")) == 3
+
+
+def test_usage_errors_end_with_status_2(tmp_path):
+    assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--partition-by", "day").returncode == 2
+    assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--conf", "novalue").returncode == 2
+    assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--starting-offset", "x").returncode == 2
