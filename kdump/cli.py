@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from kdump import __version__
+from kdump import __version__, codecs
 from kdump.errors import KdumpError, UsageError
 
 COMMANDS: Final[dict[str, str]] = {
@@ -143,6 +143,14 @@ class Root(click.Group):
 @click.option("--share-group-state-decoder", is_flag=True, help="Decode records of __share_group_state.")
 @click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
 @click.option(
+    "--max-batch-bytes",
+    type=click.IntRange(1),
+    default=codecs.DEFAULT_LIMIT,
+    show_default=True,
+    metavar="BYTES",
+    help="The most that a batch may take, as it is and unpacked; more is damage.",
+)
+@click.option(
     "--compat", metavar="RELEASE", default="4.3", show_default=True, help="The Kafka release whose output to print."
 )
 @click.version_option(__version__, prog_name="kdump")
@@ -175,7 +183,7 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
 
     dialect = dialects.find(compat)
     for name in given:
-        if name != "compat" and (option := name.replace("_", "-")) not in dialect.options:
+        if name not in OWN_OPTIONS and (option := name.replace("_", "-")) not in dialect.options:
             raise KdumpError(f"DumpLogSegments of Kafka {compat} has no option --{option}")
     switches = [name.replace("_", "-") for name in DECODER_SWITCHES if options.pop(name)]
     decoders = (options["key_decoder_class"], options["value_decoder_class"], *switches)
@@ -186,6 +194,9 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
         chosen = Options(**options, decoder_switch=switches[0] if switches else None)
         Classic(dialect, chosen, out, state=state, payloads=payloads).run(java_split(files))
 
+
+OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes"})
+"""Options beside --files that are kdump's, not the original's."""
 
 DECODER_SWITCHES: Final = (
     "offsets_decoder",

@@ -31,13 +31,21 @@ NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_LIMIT: Final = 256 << 20
 """Bytes that one batch may unpack to unless the caller says otherwise."""
 
+LIMIT_OPTION: Final = "--max-batch-bytes sets it"
+"""How a caller of the commands changes the limit; part of the messages."""
+
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
 LZ4_FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
-_ZSTD_GREATEST_RATIO: Final = 1 << 15  # a block of 4 bytes may stand for 128 KiB
+_ZSTD_STEP: Final = 1 << 10
+"""Bytes given to zstd at a time, which may stand for 32 MiB: a block of 4 bytes for 128 KiB."""
+_SNAPPY_GREATEST_RATIO: Final = 22
+"""A copy of 3 bytes stands for 64 bytes at most."""
 _ZSTD_SOURCE: Final = 131075
 """Bytes that zstd-jni reads at a time. It forgives a cut-off frame when a whole one ends in the same read."""
+_GZIP_STEP: Final = 1 << 14
+"""Bytes given to zlib at a time: what a member leaves over is copied, and there may be one per 20 bytes."""
 _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 
 _local = threading.local()
@@ -81,7 +89,9 @@ def _broken(codec: int, reason: object, position: int = 0) -> NoReturn:
 
 def _over(codec: int, limit: int) -> NoReturn:
     raise LimitError(
-        "limit", f"the {NAMES[codec]} stream unpacks to more than the limit", expected=f"at most {limit} bytes"
+        "limit",
+        f"the {NAMES[codec]} stream unpacks to more than the limit ({LIMIT_OPTION})",
+        expected=f"at most {limit} bytes",
     )
 
 
@@ -90,24 +100,27 @@ def _none(data: Bytes, _limit: int) -> bytes:
 
 
 def _gzip(data: Bytes, limit: int) -> bytes:
-    parts = []
-    rest = bytes(data)
+    parts: list[bytes] = []
     left = limit
+    position = 0
     while True:
         member = zlib.decompressobj(wbits=31)
-        try:
-            part = member.decompress(rest, left + 1)
-        except zlib.error as reason:
-            _broken(GZIP, reason)
-        left -= len(part)
-        if left < 0:
-            _over(GZIP, limit)
-        if not member.eof:
-            _broken(GZIP, "it ends in the middle")
-        parts.append(part)
-        rest = member.unused_data
-        if len(rest) <= _GZIP_MEMBER or rest[:3] != b"\x1f\x8b\x08":
-            return part if len(parts) == 1 else b"".join(parts)
+        while not member.eof:
+            piece = data[position : position + _GZIP_STEP]
+            if not piece:
+                _broken(GZIP, "it ends in the middle")
+            try:
+                part = member.decompress(piece, left + 1)
+            except zlib.error as reason:
+                _broken(GZIP, reason)
+            left -= len(part)
+            if left < 0:
+                _over(GZIP, limit)
+            parts.append(part)
+            position += len(piece)
+        position -= len(member.unused_data)
+        if len(data) - position <= _GZIP_MEMBER or data[position : position + 3] != b"\x1f\x8b\x08":
+            return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _snappy(data: Bytes, limit: int) -> bytes:
@@ -147,6 +160,8 @@ def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
         size = read_unsigned_varint(block, 0).value
     except DamageError:
         _broken(SNAPPY, "a block does not say its size", position)
+    if size > len(block) * _SNAPPY_GREATEST_RATIO:
+        _broken(SNAPPY, f"a block of {len(block)} bytes claims to hold {size}", position)
     if size > limit:
         _over(SNAPPY, limit)
     try:
@@ -232,7 +247,6 @@ def _zstd(data: Bytes, limit: int) -> bytes:
     decompressor = getattr(_local, "zstd", None)
     if decompressor is None:
         decompressor = _local.zstd = zstandard.ZstdDecompressor()
-    step = max(64, limit // _ZSTD_GREATEST_RATIO)  # what one step can unpack to stays near the limit
     parts: list[bytes] = []
     left = limit
     position = whole = 0
@@ -243,7 +257,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
                 if whole > (len(data) - 1) // _ZSTD_SOURCE * _ZSTD_SOURCE:
                     return b"".join(parts)
                 _broken(ZSTD, "it ends in the middle")
-            piece = data[position : position + step]
+            piece = data[position : position + _ZSTD_STEP]
             try:
                 part = frame.decompress(piece)
             except zstandard.ZstdError as reason:

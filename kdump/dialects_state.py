@@ -51,6 +51,8 @@ class StateDialect:
     """Whether mismatches are reported by falling offset, one for each, or the newest first."""
     missing_title: str = "The following indexed offsets are not found in the log."
     """What stands above the offsets of a .timeindex that no batch holds, once per file."""
+    warm_section: bool = False
+    """Whether the lookup of an index tries its last 8 KiB first (KAFKA-6432), which shows where it is out of order."""
     refuses_beyond_log: bool = False
     """Whether a position behind the end of the log ends the run, or finds nothing there."""
 
@@ -153,7 +155,11 @@ V1_0_2: Final = replace(
 V2_0: Final = replace(V1_0_2, since=(2, 0, 0), why="an index may hold its base offset", sanity_above_base=False)
 
 V2_1: Final = replace(
-    V2_0, since=(2, 1, 0), why="an index position behind the end of the log ends the run", refuses_beyond_log=True
+    V2_0,
+    since=(2, 1, 0),
+    why="an index position behind the end of the log ends the run; a warm section (KAFKA-6432)",
+    refuses_beyond_log=True,
+    warm_section=True,
 )
 
 V2_1_1: Final = replace(

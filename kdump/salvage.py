@@ -78,7 +78,10 @@ class RangeChecksum:
 class Reader:
     """Reads one segment once; see :func:`kdump.segment.read`."""
 
-    def __init__(self, source: Source, start: int, end: int, on_error: OnError, first_offset: int | None) -> None:
+    def __init__(
+        self, source: Source, start: int, end: int, on_error: OnError, first_offset: int | None, *, limit: int
+    ) -> None:
+        self._limit = limit
         self._source, self._start, self._end, self._on_error = source, start, end, on_error
         self._next_offset = first_offset
         self._window = Window(source, end)
@@ -91,7 +94,7 @@ class Reader:
         position, bad = self._start, None
         while position < self._end:
             fault = None
-            for piece in walk(self._source, position, self._end, self._window):
+            for piece in walk(self._source, position, self._end, self._window, limit=self._limit):
                 fault = self._fault(piece)
                 if fault is not None or not isinstance(piece, RecordBatch):
                     break

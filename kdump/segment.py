@@ -97,11 +97,18 @@ class Window:
         return self._block[position - self._start :]
 
 
-def walk(source: Source, start: int = 0, end: int | None = None, window: Window | None = None) -> Iterator[Piece]:
+def walk(
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    window: Window | None = None,
+    *,
+    limit: int = codecs.DEFAULT_LIMIT,
+) -> Iterator[Piece]:
     """Yield what Kafka's own reader finds: batches, then Trailing bytes or the Damage that stops it.
 
-    It believes every length, checks no crc and takes any magic: this is what ``DumpLogSegments`` sees. ``end`` cuts
-    the file there (in bytes). The sizes of the pieces sum to what was asked for.
+    It believes every length up to ``limit`` bytes, checks no crc and takes any magic: this is what ``DumpLogSegments``
+    sees. ``end`` cuts the file there (in bytes). The sizes of the pieces sum to what was asked for.
     """
     end = source.size if end is None else min(end, source.size)
     window = window or Window(source, end)
@@ -115,6 +122,7 @@ def walk(source: Source, start: int = 0, end: int | None = None, window: Window 
             log.check_size(overhead.size)
             if position > end - log.OVERHEAD.size - overhead.size:
                 break
+            log.check_limit(overhead.size, limit)
             magic = head[log.MAGIC_POSITION] - (head[log.MAGIC_POSITION] & 0x80) * 2
             piece = log.read(window.view(position, log.needs(overhead, magic)), overhead, magic, position)
         except DamageError as damage:
@@ -138,16 +146,19 @@ def read(
     *,
     on_error: OnError = "stop",
     first_offset: int | None = None,
+    limit: int = codecs.DEFAULT_LIMIT,
 ) -> Iterator[Piece]:
     """Yield the pieces of a segment, each batch checked: magic, structure of its header, codec and crc.
 
     After damage the rest of the file is one Damage piece ("stop"), the next piece begins where the length of the bad
     batch says ("skip"), or with the next sound batch wherever it stands ("resync"). Zeros at the end are Padding.
-    ``first_offset`` is the segment's base offset, for the account of what is missing at its beginning.
+    ``first_offset`` is the segment's base offset, for the account of what is missing at its beginning. A batch of more
+    than ``limit`` bytes is damage.
     """
     from kdump.salvage import Reader  # it needs the walk
 
-    return Reader(source, start, source.size if end is None else min(end, source.size), on_error, first_offset).read()
+    end = source.size if end is None else min(end, source.size)
+    return Reader(source, start, end, on_error, first_offset, limit=limit).read()
 
 
 def check(piece: RecordBatch) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump import codecs, segment
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, LimitError, UnreadableError
 from kdump.formats import checkpoints
 from kdump.found import File, Found, Lost
 from kdump.outcomes import Outcomes
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 RecordType: TypeAlias = Literal["data", "control", "tombstone"]
 RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
+RECORD_COST: Final = 300
+"""Bytes that a record takes in memory beyond its own size, about."""
 _CHECKPOINTS: Final = 8
 
 
@@ -120,7 +122,7 @@ class Reader:
     """Whether to tell what became of transactions, which may take a second look at the headers of a partition."""
     on_error: OnError = "resync"
     unpack_limit: int = codecs.DEFAULT_LIMIT
-    """Bytes that one batch may unpack to."""
+    """Bytes that one batch may have and may unpack to, and that its records may take in memory."""
     wrong_index: Callable[[str], None] = lambda _: None
     fail: Callable[[UnreadableError], None] | None = None
     note: Callable[[str], None] = lambda _: None
@@ -278,6 +280,7 @@ class Reader:
             span.start,
             span.end,
             on_error=self.on_error,
+            limit=self.unpack_limit,
             first_offset=where.base_offset if span.start == 0 else None,
         ):
             if span.end is not None and not isinstance(piece, RecordBatch):
@@ -286,7 +289,7 @@ class Reader:
             yield piece
         else:
             return
-        yield from segment.read(source, span.start, on_error=self.on_error)
+        yield from segment.read(source, span.start, on_error=self.on_error, limit=self.unpack_limit)
 
     def _is_behind(self, batch: RecordBatch) -> bool:
         """Tell whether a batch lies behind the last offset that is asked for, and with it all that follow."""
@@ -307,12 +310,16 @@ class Reader:
         first: int | None = batch.base_offset if batch.magic > 1 else None
         damage: DamageError | None = None
         empty = True
+        left = self.unpack_limit
         try:
             for record in batch.records(self.unpack_limit) if look else ():
                 if empty and first is None:
                     first = record.offset
                 empty = False
                 if self.filter.takes(batch, record):
+                    left -= RECORD_COST + record.size
+                    if left < 0:
+                        raise _too_many(batch, self.unpack_limit)
                     records.append(record)
             if first is None:
                 first = batch.base_offset
@@ -333,6 +340,15 @@ class Reader:
 
     def _is_unstable(self, batch: RecordBatch) -> bool:
         return self._stable is not None and batch.last_offset >= self._stable
+
+
+def _too_many(batch: RecordBatch, limit: int) -> LimitError:
+    return LimitError(
+        "limit",
+        f"the records of the batch take more memory than the limit ({codecs.LIMIT_OPTION})",
+        expected=f"at most {limit} bytes",
+        found=f"{batch.count} records" if batch.count is not None else None,
+    )
 
 
 def _trailing(piece: Trailing) -> Damage:

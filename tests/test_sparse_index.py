@@ -95,7 +95,8 @@ def test_lookup_finds_every_entry_of_indexes_of_any_length():
 
 def test_the_middle_is_rounded_up():
     two_equal = offset_index.encode([OffsetPosition(5, 10), OffsetPosition(5, 20)], 0)
-    assert OffsetIndex(two_equal, 0).lookup(5).position == 20
+    assert OffsetIndex(two_equal, 0).lookup(5, warm=False).position == 20
+    assert OffsetIndex(two_equal, 0).lookup(5).position == 10  # the first entry is compared first, since 2.1
 
 
 def test_a_lookup_over_all_slots_sees_the_zero_tail_as_the_original_does():
@@ -112,3 +113,19 @@ def test_negative_relative_offsets_are_read_as_stored():
 def test_an_offset_that_does_not_fit_cannot_be_written(offset):
     with pytest.raises(UsageError, match=f"offset {offset} cannot stand in an index with base offset 100"):
         offset_index.encode([OffsetPosition(offset, 1)], 100)
+
+
+def test_the_warm_section_of_an_index_out_of_order():
+    """What AbstractIndex of 2.1 and later finds; 4.2.2 printed so of a mutated index."""
+    keys = [14, 20, 24, -1_364_644_415, 36, 39, 42]
+    index = OffsetIndex(b"".join(key.to_bytes(4, "big", signed=True) + bytes(4) for key in keys), 0)
+    assert index.slot_for(14) == 0
+    assert index.slot_for(14, warm=False) == 3
+    assert index.slot_for(13) == index.slot_for(13, warm=False) is None
+    assert index.slot_for(40) == index.slot_for(40, warm=False) == 5
+
+
+def test_a_large_index_in_order_is_searched_alike():
+    index = OffsetIndex(offset_index.encode([OffsetPosition(2 * slot, slot) for slot in range(1, 3000)], 0), 0)
+    for target in (1, 2, 3, 1900, 1901, 3950, 3951, 3952, 3953, 3954, 5998, 6000):
+        assert index.slot_for(target) == index.slot_for(target, warm=False)

@@ -99,6 +99,7 @@ class Printer(Protocol):
 )
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Read with N processes; output in order.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
+@shared.add(shared.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
 def command(paths: tuple[str, ...], **options: Any) -> int:
     """Print the records of Kafka's log segments. Files are opened read-only.
@@ -195,6 +196,7 @@ class Dump:
             outcomes=self.options["output"] in TYPED
             and any(column.name == "transactionState" for column in self.columns),
             on_error=self.options["on_error"],
+            unpack_limit=self.options["max_batch_bytes"],
             note=self.session.note,
             wrong_index=self.session.wrong_index,
             fail=self.session.fail,

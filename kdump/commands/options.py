@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kdump import codecs
 from kdump.commands import words
 from kdump.errors import UsageError
 from kdump.inputs import Wanted
@@ -22,6 +23,16 @@ INPUTS: Final[list[Decorator]] = [
     click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'."),
     click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
+]
+LIMITS: Final[list[Decorator]] = [
+    click.option(
+        "--max-batch-bytes",
+        type=click.IntRange(1),
+        default=codecs.DEFAULT_LIMIT,
+        show_default=True,
+        metavar="BYTES",
+        help="The most that a batch may take, as it is and unpacked; more is damage.",
+    ),
 ]
 FILTERS: Final[list[Decorator]] = [
     click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import DamageError
+from kdump.codecs import LIMIT_OPTION
+from kdump.errors import DamageError, LimitError
 from kdump.formats import batch, message
 from kdump.wire import Int32, Int64, Layout
 
@@ -38,6 +39,18 @@ def check_size(size: int) -> None:
             f"a record size of {size} is smaller than the smallest record",
             position=OVERHEAD.offsets["size"],
             expected=f"{SMALLEST} or more",
+            found=size,
+        )
+
+
+def check_limit(size: int, limit: int) -> None:
+    """Raise LimitError when a batch of this size field is more than ``limit`` bytes: it would be held in memory."""
+    if size > limit:
+        raise LimitError(
+            "limit",
+            f"a batch of {size} bytes is larger than the limit ({LIMIT_OPTION})",
+            position=OVERHEAD.offsets["size"],
+            expected=f"at most {limit} bytes",
             found=size,
         )
 

@@ -6,6 +6,7 @@ Source: ``org.apache.kafka.common.record.LegacyRecord`` and ``AbstractLegacyReco
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import codecs
@@ -270,12 +271,13 @@ class Message(RecordBatch):
         value = self.value
         if value is None:
             raise DamageError("value size", "a compressed message set without a value", position=OVERHEAD)
-        inner = list(self._unpack(memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))))
-        if not inner and self._newest is None:
+        data = memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))
+        last = deque(_frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
+        if not last and self._newest is None:
             raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD)
-        base = self._inner_base(inner[-1]._offset) if inner else 0
-        for message in inner:
-            message._offset = to_int64(message._offset + base)
+        base = self._inner_base(last[0].offset) if last else 0
+        for offset, start, end in _frames(data):
+            message = Message(data[start:end], to_int64(offset + base), self.position, self, self._newest)
             if message.codec != codecs.NONE:
                 raise DamageError("codec", "a message inside a wrapper is compressed again", position=OVERHEAD)
             yield message
@@ -296,25 +298,34 @@ class Message(RecordBatch):
             )
         return self._offset - last_inner
 
-    def _unpack(self, data: memoryview) -> Iterator[Message]:
-        """Yield the complete messages of an unpacked set; a cut-off last one ends it, as in Kafka."""
-        position = 0
-        while position + OVERHEAD <= len(data):
-            offset = int.from_bytes(data[position : position + 8], "big", signed=True)
-            size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
-            if size < SMALLEST[0]:
-                raise DamageError(
-                    "message size",
-                    "an inner message is smaller than the smallest message",
-                    position=position + 8,
-                    expected=f"{SMALLEST[0]} or more",
-                    found=size,
-                )
-            end = position + OVERHEAD + size
-            if end > len(data):
-                return
-            yield Message(data[position + OVERHEAD : end], offset, self.position, self, self._newest)
-            position = end
+
+class Frame(NamedTuple):
+    """Where a message stands in an unpacked set, without its log overhead."""
+
+    offset: int
+    start: int
+    end: int
+
+
+def _frames(data: memoryview) -> Iterator[Frame]:
+    """Yield the complete messages of an unpacked set; a cut-off last one ends it, as in Kafka."""
+    position = 0
+    while position + OVERHEAD <= len(data):
+        offset = int.from_bytes(data[position : position + 8], "big", signed=True)
+        size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+        if size < SMALLEST[0]:
+            raise DamageError(
+                "message size",
+                "an inner message is smaller than the smallest message",
+                position=position + 8,
+                expected=f"{SMALLEST[0]} or more",
+                found=size,
+            )
+        end = position + OVERHEAD + size
+        if end > len(data):
+            return
+        yield Frame(offset, position + OVERHEAD, end)
+        position = end
 
 
 def write_message(

@@ -37,9 +37,9 @@ class OffsetIndex(SparseIndex[OffsetPosition]):
     def entry(self, first: int, second: int) -> OffsetPosition:
         return OffsetPosition(self.base_offset + first, second)
 
-    def lookup(self, offset: int, among: int | None = None) -> OffsetPosition:
+    def lookup(self, offset: int, among: int | None = None, *, warm: bool = True) -> OffsetPosition:
         """Return the greatest entry not above ``offset``; the base offset at position 0 when there is none."""
-        slot = self.slot_for(offset, among)
+        slot = self.slot_for(offset, among, warm=warm)
         return OffsetPosition(self.base_offset, 0) if slot is None else self[slot]
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=tuple[int, int])
 
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+WARM = 8192
+"""Bytes at the end of an index that lookups mostly touch."""
 
 
 class SparseIndex(Generic[E]):
@@ -63,15 +65,23 @@ class SparseIndex(Generic[E]):
         """The size in bytes of the whole zero entries at the end."""
         return (self.count - self.filled) * self.layout.size
 
-    def slot_for(self, target: int, among: int | None = None) -> int | None:
+    def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
         """Return the slot of the greatest entry whose key is not above ``target``, None when there is none.
 
-        ``among`` limits the search to the leading entries (default: those before the zero tail). The middle is
-        rounded up, as AbstractIndex does, which matters where entries are not in order.
+        ``among`` limits the search to the leading entries (default: those before the zero tail). The search goes as in
+        AbstractIndex, which matters where entries are not in order: the middle is rounded up, and the last 8 KiB, the
+        ``warm`` section, are searched alone when they can hold the target (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
-        if high < 0 or self[0][0] > target:
+        if high < 0:
             return None
+        first_warm = max(0, high - WARM // self.layout.size)
+        if warm and self[first_warm][0] < target:
+            low = first_warm
+        elif self[0][0] > target:
+            return None
+        elif warm:
+            high = first_warm
         while low < high:
             middle = (low + high + 1) // 2
             key = self[middle][0]

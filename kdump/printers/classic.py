@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from kdump import dialects_payload, dialects_state
+from kdump import codecs, dialects_payload, dialects_state
 from kdump.errors import DamageError, KdumpError
 from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
 from kdump.printers.classic_names import by_file, java_path, offset_in_name, snapshot_id
@@ -41,6 +41,8 @@ class Options:
     """Bytes."""
     max_bytes: int = INT_MAX
     """Bytes of a segment that are looked at."""
+    max_batch_bytes: int = codecs.DEFAULT_LIMIT
+    """Bytes that a batch may have, and may unpack to. Not the original's."""
     key_decoder_class: str | None = None
     """The name as given; "" for the default class."""
     value_decoder_class: str | None = None

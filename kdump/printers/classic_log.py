@@ -33,7 +33,7 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
     deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
     with LocalFile(path) as source:
         printer = LogPrinter(run, path, decoders)
-        for piece in walk(source, end=min(options.max_bytes, source.size)):
+        for piece in walk(source, end=min(options.max_bytes, source.size), limit=options.max_batch_bytes):
             if isinstance(piece, RecordBatch):
                 printer.batch(piece, deep=deep)
             elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
@@ -71,7 +71,8 @@ class LogPrinter:
             if not deep or self.run.dialect.batches_beside_records:
                 self.header(batch)
             if deep:
-                for entry in batch.messages() if isinstance(batch, Message) else batch.records():
+                limit = self.run.options.max_batch_bytes
+                for entry in batch.messages(limit) if isinstance(batch, Message) else batch.records(limit):
                     self.record(batch, entry)
         except DamageError as damage:
             told = damage.at(batch.position)

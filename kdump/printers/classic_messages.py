@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 def dump(run: Classic, path: str, decoders: Decoders) -> None:
     """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
+    options = run.options
     with LocalFile(path) as source:
         printer = MessagePrinter(run, path, decoders)
         try:
-            for piece in walk(source, run.dialect, run.options.max_message_size):
+            for piece in walk(source, run.dialect, options.max_message_size, limit=options.max_batch_bytes):
                 if isinstance(piece, Message):
                     printer.entry(piece)
                 else:
@@ -44,11 +45,18 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
 
 
 def walk(
-    source: Source, dialect: Dialect, max_size: int, start: int = 0, end: int | None = None
+    source: Source,
+    dialect: Dialect,
+    max_size: int,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    limit: int = codecs.DEFAULT_LIMIT,
 ) -> Iterator[Message | Trailing]:
     """Yield the messages of a segment as the release finds them, then what is left. Raises DamageError.
 
-    ``start`` and ``end`` are positions in bytes, ``max_size`` is the size of a message above which some releases stop.
+    ``start`` and ``end`` are positions in bytes, ``max_size`` is the size of a message above which some releases stop,
+    ``limit`` that above which kdump does.
     """
     end = source.size if end is None else end
     window = Window(source, end)
@@ -70,6 +78,7 @@ def walk(
             size = log.OVERHEAD.size + overhead.size
             if size > left:
                 break
+            log.check_limit(overhead.size, limit)
             data = window.view(position, size)[log.OVERHEAD.size :]
             yield Message(data, overhead.offset, position, newest=dialect.newest_magic)
         except DamageError as damage:
@@ -95,7 +104,7 @@ class MessagePrinter:
         """Print an entry, or the messages inside it."""
         options, dialect = self.run.options, self.run.dialect
         deep = options.deep_iteration or (options.print_data_log and dialect.print_is_deep)
-        for message in unwrapped(entry, dialect) if deep else (entry,):
+        for message in unwrapped(entry, dialect, options.max_batch_bytes) if deep else (entry,):
             self.message(message)
 
     def message(self, message: Message) -> None:
@@ -144,13 +153,13 @@ class MessagePrinter:
             raise DamageError("value", "this release cannot print a null value", found="null")
 
 
-def unwrapped(entry: Message, dialect: Dialect) -> Iterator[Message]:
+def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
     """Yield the messages inside a wrapper, or the message itself. Raises DamageError."""
     if codec_of(entry, dialect) == codecs.NONE:
         yield entry
         return
     message = None
-    for message in entry.messages():
+    for message in entry.messages(limit):
         if dialect.inner_magic_must_match and message.magic != entry.magic:
             raise DamageError(
                 "magic",

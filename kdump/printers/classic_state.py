@@ -153,7 +153,7 @@ def dump_time_index(run: Classic, path: str) -> None:
             ends = slot > 0 and entry.offset == base
             if ends and run.state.stops_before_checks:
                 return
-            start = offsets.lookup(entry.offset, among=offsets.count).position
+            start = offsets.lookup(entry.offset, among=offsets.count, warm=run.state.warm_section).position
             if start < 0 or (start > log.size and run.state.refuses_beyond_log):
                 _refuse(log, start)
             batches = _batches(run, log, start, log.size)
@@ -289,7 +289,9 @@ def _refuse(log: LocalFile, position: int) -> NoReturn:
 def _batches(run: Classic, log: LocalFile, start: int, end: int) -> Iterator[RecordBatch]:
     """Yield the batches of a log as the release finds them. Raises DamageError."""
     old = run.dialect.message
-    for piece in classic_messages.walk(log, run.dialect, INT_MAX, start, end) if old else walk(log, start, end):
+    limit = run.options.max_batch_bytes
+    messages = classic_messages.walk(log, run.dialect, INT_MAX, start, end, limit=limit)
+    for piece in messages if old else walk(log, start, end, limit=limit):
         if isinstance(piece, Damage):
             raise DamageError(
                 piece.kind, f"{log.name}: {piece.reason}", position=piece.at, expected=piece.expected, found=piece.found
@@ -301,6 +303,6 @@ def _batches(run: Classic, log: LocalFile, start: int, end: int) -> Iterator[Rec
 def _records(run: Classic, batch: RecordBatch) -> Iterator[Record | Message]:
     """Yield the records of a batch as the release reads them. Raises DamageError."""
     if run.dialect.message and isinstance(batch, Message):
-        return classic_messages.unwrapped(batch, run.dialect)
+        return classic_messages.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
     codec_name(run.dialect, batch.codec)
-    return batch.records()
+    return batch.records(run.options.max_batch_bytes)
