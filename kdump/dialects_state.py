@@ -222,7 +222,7 @@ V4_3: Final = replace(
     why="rewritten in Java (KAFKA-14579)",
     needs_suffix=False,
     missing_title="The following indexed offsets are not found in :{file}",
-    sanity_whole_entries=False,
+    sanity_whole_entries=frozenset({"timeindex"}),
     snapshot=(V4_0.snapshot[0].removesuffix(" "), " " + V4_0.snapshot[1]),
 )
 
