@@ -44,8 +44,8 @@ class StateDialect:
     """Whether --max-message-size must hold the batch that an entry points at, or only its start."""
     sanity_above_base: bool = True
     """Whether the last offset of an .index must be above the base offset, or not below it."""
-    sanity_whole_entries: bool = True
-    """Whether an .index must hold whole entries to be sane; a .timeindex must in every release."""
+    sanity_whole_entries: frozenset[str] = frozenset({"index", "timeindex"})
+    """The suffixes of index files that must hold whole entries."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
     """Whether mismatches are reported by falling offset, one for each, or the newest first."""
