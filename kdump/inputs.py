@@ -57,6 +57,13 @@ class Segment:
         """Open the file for reading. Raises UnreadableError."""
         return self.files.open(self.path)
 
+    def first_offset(self) -> int | None:
+        """Return the offset that the file begins with, whatever its name says; None for an empty file.
+
+        Below magic 2 that is the last offset of a wrapper. Raises UnreadableError.
+        """
+        return _first_offset(self.files, self.path)
+
     def sibling(self, suffix: str) -> bytes | None:
         """Return the whole content of a sibling, None when there is none. Raises UnreadableError."""
         path = self.siblings.get(suffix)
@@ -351,7 +358,7 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
 def _segment(files: Files, entry: Entry, beside: dict[str, str]) -> Segment:
     found = SEGMENT_NAME.fullmatch(entry.name)
     if found is None:
-        return Segment(files, entry.path, entry.size, _first_offset(files, entry))
+        return Segment(files, entry.path, entry.size, _first_offset(files, entry.path))
     stem, state = found["stem"], found["state"] or ""
     names = {suffix: f"{stem}.{suffix}{state}" for suffix in SIBLINGS}
     siblings = {suffix: beside[name] for suffix, name in names.items() if name in beside}
@@ -374,8 +381,7 @@ def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:
             yield name
 
 
-def _first_offset(files: Files, entry: Entry) -> int | None:
-    """Return the offset that a file begins with: its name tells none."""
-    with files.open(entry.path) as source:
+def _first_offset(files: Files, path: str) -> int | None:
+    with files.open(path) as source:
         data = source.read(0, 8)
     return int.from_bytes(data, "big", signed=True) if len(data) == 8 else None

@@ -121,6 +121,8 @@ class Reader:
     outcomes: bool = True
     """Whether to tell what became of transactions, which may take a second look at the headers of a partition."""
     on_error: OnError = "resync"
+    include_damaged: bool = False
+    """Whether to yield batches whose crc is wrong too, as such, as far as they can be read."""
     unpack_limit: int = codecs.DEFAULT_LIMIT
     """Bytes that one batch may have and may unpack to, and that its records may take in memory."""
     wrong_index: Callable[[str], None] = lambda _: None
@@ -138,8 +140,9 @@ class Reader:
         ``only`` names those of its segments that are read.
         """
         file = self._begin(partition)
+        paths = None if only is None else {where.path for where in only}
         for where in self.segments(partition):
-            if only is not None and where not in only:
+            if paths is not None and where.path not in paths:
                 continue
             yield from self.segment(where, file._replace(name=where.name))
 
@@ -230,13 +233,12 @@ class Reader:
         self.fail(error)
 
     def segments(self, partition: Partition) -> Iterator[Segment]:
-        """Yield the segments whose names let them hold the offsets asked for."""
+        """Yield the segments that may hold the offsets asked for, by their names and what they begin with."""
         first, last = self.filter.first_offset, self.filter.last_offset
-        bases = [where.base_offset for where in partition.segments]
-        for where, base, behind in zip(partition.segments, bases, [*bases[1:], None], strict=False):
-            below = base is not None and behind is not None and first is not None and base < behind <= first
-            above = base is not None and last is not None and base > last
-            if below or above:
+        following = [*partition.segments[1:], None]
+        for where, behind in zip(partition.segments, following, strict=False):  # a folder may have no segment
+            below = first is not None and behind is not None and _ends_below(where, behind, first)
+            if below or (last is not None and _begins_above(where, last)):
                 self.progress(where.size)
             else:
                 yield where
@@ -255,11 +257,19 @@ class Reader:
                     elif not isinstance(piece, Padding):
                         self.damaged = True
                         yield Lost(file, _trailing(piece) if isinstance(piece, Trailing) else piece)
+                        if self.include_damaged and isinstance(piece, Damage) and piece.kind == "crc":
+                            yield from self._damaged(source, piece, file)
                     self.progress(piece.position + piece.size - done)
                     done = piece.position + piece.size
         except UnreadableError as error:
             self._failed(error)
         self.progress(where.size - done)
+
+    def _damaged(self, source: Source, damage: Damage, file: File) -> Iterator[Found | Lost]:
+        """Yield the batch with a wrong crc that a damaged stretch begins with, as far as it can be read."""
+        piece = next(segment.walk(source, damage.position, damage.end), None)
+        if isinstance(piece, RecordBatch):
+            yield from self.batch(piece, file)
 
     def _range(self, where: Segment, source: Source) -> Range | None:
         """Return what to read of a segment, as far as its indexes can tell; None for nothing."""
@@ -349,6 +359,33 @@ def _too_many(batch: RecordBatch, limit: int) -> LimitError:
         expected=f"at most {limit} bytes",
         found=f"{batch.count} records" if batch.count is not None else None,
     )
+
+
+def _ends_below(where: Segment, behind: Segment, offset: int) -> bool:
+    """Tell whether all of a segment lies below an offset: the next one begins there at the latest.
+
+    Names are held against what the files begin with: a renamed file must not hide what it holds.
+    """
+    if where.base_offset is None or behind.base_offset is None or where.base_offset >= behind.base_offset:
+        return False
+    begins, next_begins = _stored(where), _stored(behind)
+    limit = behind.base_offset if next_begins is None else max(behind.base_offset, next_begins)
+    return limit <= offset and (begins is None or begins < limit)
+
+
+def _begins_above(where: Segment, offset: int) -> bool:
+    """Tell whether all of a segment lies above an offset, by its name and by what it begins with."""
+    if where.base_offset is None or where.base_offset <= offset:
+        return False
+    begins = _stored(where)
+    return begins is None or begins > offset
+
+
+def _stored(where: Segment) -> int | None:
+    try:
+        return where.first_offset()
+    except UnreadableError:  # whoever reads the segment says so
+        return None
 
 
 def _trailing(piece: Trailing) -> Damage:

@@ -286,6 +286,31 @@ def test_several_processes_agree_on_transactions(dump):
         assert subprocess.run(args, cwd=ROOT, capture_output=True, check=True).stdout == one
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_closed_pipe_is_quiet(tmp_path, jobs):
+    for base in range(0, 16000, 1600):
+        write(tmp_path / "t-0", base, 100)
+    command = f"{sys.executable} -m kdump dump {tmp_path} -o jsonl --jobs {jobs} | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.split()[-1] == b"141"
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_ends_at_once(tmp_path, jobs):
+    write(tmp_path / "t-0", 0, 20_000)
+    write(tmp_path / "t-0", 320_000, 20_000)
+    command = [sys.executable, "-m", "kdump", "dump", str(tmp_path), "-o", "jsonl", "--jobs", jobs]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+
+
 def test_a_worker_that_dies_is_an_error(folder):
     script = (
         "import kdump.select as s, os, sys; s.Reader.read = lambda *a: os.kill(os.getpid(), 9)\n"

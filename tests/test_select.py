@@ -145,6 +145,44 @@ def test_the_last_ones_with_a_filter_and_damage(folder):
     assert [damage.size for damage in taken.lost] == [4]
 
 
+def test_a_folder_without_segments(folder):
+    folder.mkdir()
+    (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
+    assert take(folder, first_offset=1).offsets == take(folder, tail=1).offsets == []
+
+
+def test_renamed_files_hide_nothing(folder):
+    """Offsets are looked for in what files hold, where it is not what their names say."""
+    write(folder, 0, 2).rename(folder / "00000000000000000050.log")
+    write(folder, 160, 2).rename(folder / "00000000000000000000.log")
+    write(folder, 64, 2)
+    for offset in (0, 31, 64, 95, 160, 191):
+        assert take(folder, first_offset=offset, last_offset=offset).offsets == [offset]
+    assert take(folder, first_offset=32, last_offset=63).offsets == []
+
+
+def test_segments_that_cannot_hold_it_are_hardly_read(folder, counted):
+    for base in range(0, 1600, 160):
+        write(folder, base, 10, value=bytes(1000))
+    assert take(folder, first_offset=700, last_offset=700).offsets == [700]
+    size = (folder / "00000000000000000640.log").stat().st_size
+    assert counted[0] < size * 1.2
+
+
+def test_damaged_batches_are_shown_when_asked_for(folder):
+    path = write(folder, 0, 3)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 + 100] ^= 1
+    path.write_bytes(data)
+    assert take(folder).offsets == [*range(16), *range(32, 48)]
+    (partition,) = Finder().find([str(folder)])
+    for on_error, expected in (("resync", [True, False, True]), ("stop", [True, False])):
+        reader = Reader(include_damaged=True, on_error=on_error)
+        items = list(reader.read(partition))
+        assert [item.crc_valid for item in items if isinstance(item, Found)] == expected
+        assert [item.damage.kind for item in items if isinstance(item, Lost)] == ["crc"]
+
+
 def test_an_empty_batch_is_a_batch(folder):
     folder.mkdir()
     (folder / "0.log").write_bytes(forge.batch([], last_offset_delta=4))

@@ -97,6 +97,7 @@ class Printer(Protocol):
     show_default=True,
     help="After damage: give up the file, go where the bad length says, or find the next sound batch.",
 )
+@click.option("--include-damaged", is_flag=True, help="Show batches with a wrong crc too, as crcValid false.")
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Read with N processes; output in order.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
 @shared.add(shared.LIMITS)
@@ -197,6 +198,7 @@ class Dump:
             and any(column.name == "transactionState" for column in self.columns),
             on_error=self.options["on_error"],
             unpack_limit=self.options["max_batch_bytes"],
+            include_damaged=self.options["include_damaged"],
             note=self.session.note,
             wrong_index=self.session.wrong_index,
             fail=self.session.fail,
