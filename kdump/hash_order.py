@@ -1,8 +1,8 @@
 """The order in which Java and Scala collections give their keys back, by the keys' hashes.
 
 Releases report on files, members of a group and partitions in the order of a hash map's table. Each function takes
-keys in order of insertion, with their hashes, and returns them in the order of iteration. Source: ``java.util.HashMap``
-and ``scala.collection.mutable.HashMap`` of the Scala versions that the releases were built with.
+keys in order of insertion, repeated where they are put again, and returns them in the order of iteration. Source:
+``java.util.HashMap`` and ``scala.collection.mutable.HashMap`` of the Scala versions that the releases were built with.
 """
 
 from __future__ import annotations
@@ -72,10 +72,12 @@ def _scala(keys: Iterable[Key], hash_of: Callable[[Key], int], rotation: int) ->
 
 def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``mutable.HashMap`` and ``HashSet`` of Scala 2.13: chains by their signed hash."""
-    distinct = list(dict.fromkeys(keys))
     size = SMALLEST_TABLE
-    while len(distinct) >= size * 3 // 4:
-        size *= 2
+    distinct: dict[Key, None] = {}
+    for key in keys:
+        if len(distinct) + 1 >= size * 3 // 4:  # asked before it is known whether the key is there
+            size *= 2
+        distinct[key] = None
 
     def place(key: Key) -> tuple[int, int]:
         value = hash_of(key)
@@ -136,20 +138,22 @@ def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: new keys in front of a chain.
 
-    The table grows when the key after the one that filled it comes. Chains of eight keys, which become trees, are not
+    The table grows when any key comes after the one that filled it. Chains of eight keys, which become trees, are not
     followed.
     """
-    distinct = list(dict.fromkeys(keys))
     size = SMALLEST_TABLE
-    while len(distinct) - 1 > size * 3 // 4:
-        size *= 2
+    distinct: dict[Key, None] = {}
+    for key in keys:
+        if len(distinct) > size * 3 // 4:
+            size *= 2
+        distinct[key] = None
 
     def slot(key: Key) -> int:
         value = hash_of(key)
         return (value ^ value >> 16) & (size - 1)
 
-    distinct.reverse()
-    return sorted(distinct, key=slot)
+    newest_first = list(distinct)[::-1]
+    return sorted(newest_first, key=slot)
 
 
 def scala_2_9_files(paths: Iterable[str]) -> list[str]:

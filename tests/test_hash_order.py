@@ -57,6 +57,14 @@ def test_partitions_come_in_the_recorded_order(order, recorded):
     assert " ".join(f"{topic}-{number}" for topic, number in order(sets, hash_order.partition_hash)) == recorded
 
 
+def test_putting_a_key_again_grows_a_table_that_is_nearly_full():
+    keys = [f"orders-{n}" for n in range(11)]
+    assert hash_order.scala_2_13(keys, java_hash) != hash_order.scala_2_13([*keys, "orders-10"], java_hash)
+    assert hash_order.scala_2_12(keys, java_hash) == hash_order.scala_2_12([*keys, "orders-10"], java_hash)
+    keys += ["orders-11", "orders-12"]
+    assert hash_order.java(keys, java_hash) != hash_order.java([*keys, "orders-12"], java_hash)
+
+
 @pytest.mark.parametrize("order", [hash_order.scala_2_12_sets, hash_order.scala_2_13_sets])
 def test_every_partition_comes_once(order):
     assert order([], hash_order.partition_hash) == []

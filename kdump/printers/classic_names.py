@@ -32,7 +32,8 @@ def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str,
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)
         merged.setdefault(file, []).extend(found)
-    return [(file, merged[file]) for file in dialect.file_order(merged)]
+    puts = [file for file, found in merged.items() for _ in found]
+    return [(file, merged[file]) for file in dialect.file_order(puts)]
 
 
 def java_split(text: str) -> list[str]:
