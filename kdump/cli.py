@@ -23,17 +23,18 @@ COMMANDS: Final[dict[str, str]] = {
 }
 """Subcommand -> the module under kdump.commands that holds it."""
 
-EXAMPLES: Final = """\b
-Examples:
-  kdump --files 00000000000000000000.log --print-data-log
-  kdump --files a.log,b.index,c.timeindex --deep-iteration
-  kdump --compat 2.8 --files 00000000000000000000.log
-"""
-
 CLOSED_PIPE: Final = 141
 """What a shell reports for a program that a closed pipe ended (128 + SIGPIPE)."""
 
-INT32: Final = click.IntRange(-(1 << 31), (1 << 31) - 1)
+
+class Int32(click.types.IntParamType):
+    """A Java int."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number: int = super().convert(value, param, ctx)
+        if not -(1 << 31) <= number < 1 << 31:
+            self.fail(f"{number} does not fit into 32 bits", param, ctx)
+        return number
 
 
 class Once(click.Option):
@@ -95,7 +96,6 @@ class Root(click.Group):
     cls=Root,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=EXAMPLES,
 )
 @click.option("--files", cls=Once, metavar="FILE,FILE,...", help="The files to dump, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and values of records too.")
@@ -105,7 +105,7 @@ class Root(click.Group):
 @click.option(
     "--max-message-size",
     cls=Once,
-    type=INT32,
+    type=Int32(),
     default=5 << 20,
     show_default=True,
     metavar="BYTES",
@@ -114,7 +114,7 @@ class Root(click.Group):
 @click.option(
     "--max-bytes",
     cls=Once,
-    type=INT32,
+    type=Int32(),
     default=(1 << 31) - 1,
     show_default=True,
     metavar="BYTES",
@@ -157,6 +157,14 @@ class Root(click.Group):
 @click.pass_context
 def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) -> None:
     """Read Apache Kafka's files on disk, with no broker and no JVM.
+
+    \b
+    Examples:
+      kdump --files 00000000000000000000.log --print-data-log
+      kdump --files a.log,b.index,c.timeindex --deep-iteration
+      kdump --compat 2.8 --files 00000000000000000000.log
+      kdump dump /var/kafka/orders-0 --since -2h -o jsonl
+      kdump verify-index /var/kafka
 
     With --files, kdump prints what Kafka's own DumpLogSegments (kafka-dump-log.sh) prints. It opens files read-only.
     """
