@@ -80,6 +80,8 @@ class CoordinatorWords:
     """Whether a version that is too high is told of, or read as the highest known one."""
     value_version: str = "version"
     """The name of the version in a value."""
+    counts_tagged_fields: bool = False
+    """Whether the number of tagged fields is held against the bytes that are left before they are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,6 +302,17 @@ V4_1: Final = replace(
     control_json={**KRAFT_JSON, 2: (" LeaderChange: ", "LeaderChangeMessage")},  # the colon is the original's (sic)
 )
 
+COUNTED: Final = CoordinatorWords(counts_tagged_fields=True)
+
+V4_2_2: Final = replace(
+    V4_1,
+    since=(4, 2, 2),
+    why="more tagged fields than there are bytes have words of their own, in this release alone",
+    offsets=COUNTED,
+    transactions=COUNTED,
+    share=COUNTED,
+)
+
 V4_3: Final = replace(
     V4_1,
     since=(4, 3, 0),
@@ -327,6 +340,7 @@ DIALECTS: Final = (
     V3_9,
     V4_0,
     V4_1,
+    V4_2_2,
     V4_3,
 )
 

@@ -143,6 +143,17 @@ def test_a_version_of_share_group_state_is_called_type_in_4_0():
         assert parser(release, "share-group-state-decoder")(0, key, value).payload.startswith(f'{{"{word}":"0","data":')
 
 
+def test_too_many_tagged_fields_have_words_of_their_own_in_4_2_2_alone():
+    key = b"\0\1" + write(share_group_state.MESSAGES["ShareUpdateKey"].struct(0), {"groupId": "g"})
+    value = b"\0\0" + write(share_group_state.MESSAGES["ShareUpdateValue"].struct(0, (4, 2)), {})[:-1] + b"\x08"
+    said = {
+        release: parser(release, "share-group-state-decoder")(0, key, value).key.rpartition("due to: ")[2]
+        for release in ("4.2.0", "4.2.2", "4.3")
+    }
+    counted = "Tried to read 8 tagged fields, but there are only 0 bytes remaining.."
+    assert said == {"4.2.0": "null.", "4.2.2": counted, "4.3": "null."}
+
+
 def test_the_switch_that_is_not_given_parses_nothing():
     assert parser("4.3", None) is None
 

@@ -29,8 +29,17 @@ MODES = {
     "timeindex": INDEX_MODES,
     "txnindex": {"plain": []},
     "snapshot": {"plain": []},
+    "checkpoint": {"deep": ["--deep-iteration"]},
 }
 """Suffix of a file -> the ways in which it is dumped."""
+DECODERS = {
+    "__consumer_offsets": "--offsets-decoder",
+    "__transaction_state": "--transaction-log-decoder",
+    "__cluster_metadata": "--cluster-metadata-decoder",
+    "__remote_log_metadata": "--remote-log-metadata-decoder",
+    "__share_group_state": "--share-group-state-decoder",
+}
+"""Topic -> the decoder with which its segments are dumped too."""
 
 EXPLAINED = {
     "the original ran out of memory": re.compile(r"OutOfMemoryError"),
@@ -69,6 +78,14 @@ def reports(stderr: bytes) -> str:
     return goldens.sorted_reports(original.without_noise(stderr.decode(errors="replace")))
 
 
+def modes(mutant: mutations.Mutant) -> dict[str, list[str]]:
+    """The ways in which a mutant is dumped."""
+    found = dict(MODES[mutant.suffix])
+    if mutant.topic in DECODERS and mutant.suffix in {"log", "checkpoint"}:
+        found["decoded"] = [DECODERS[mutant.topic]]
+    return found
+
+
 def pairs(mutants: list[mutations.Mutant], release: str, folder: Path) -> Iterator[Pair]:
     """Run both on each mutant in each mode."""
     cases, ours, by_name = {}, {}, {}
@@ -77,7 +94,7 @@ def pairs(mutants: list[mutations.Mutant], release: str, folder: Path) -> Iterat
         (folder / place).mkdir(parents=True, exist_ok=True)
         for name, data in mutant.files.items():
             (folder / place / name).write_bytes(data)
-        for mode, options in MODES[mutant.suffix].items():
+        for mode, options in modes(mutant).items():
             name = f"{place} {mode}"
             by_name[name] = mutant
             cases[name] = [*options, "--files", f"{place}/{mutant.target}"]

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from tools.mutations import segments, state
 
-SEGMENT = "00000000000000000000.log"
 SHARE_OF_STATE = 0.25
 """How many of the mutants are no segments."""
 
@@ -26,6 +25,11 @@ class Mutant(NamedTuple):
     target: str
     """The name of the file that is to be dumped."""
     files: dict[str, bytes]
+
+    @property
+    def topic(self) -> str:
+        """The topic of the subject."""
+        return self.subject.split("/")[-2].rpartition("-")[0]
 
     @property
     def suffix(self) -> str:
@@ -47,7 +51,8 @@ def of_segment(random: Random, number: int) -> Mutant:
         kind = random.choice(segments.KINDS)
         broken = kind(random, data)
         if broken != data:
-            return Mutant(number, kind.__name__, subject, SEGMENT, {SEGMENT: broken})
+            target = subject.rpartition("/")[2]
+            return Mutant(number, kind.__name__, subject, target, {target: broken})
 
 
 def of_state(random: Random, number: int) -> Mutant:

@@ -27,9 +27,9 @@ Mutation = Callable[[Random, bytes], bytes]
 
 @functools.cache
 def segments() -> dict[str, bytes]:
-    """The first batches of each golden segment that is not large: name -> bytes."""
+    """The first batches of each golden segment and metadata snapshot that is not large: name -> bytes."""
     found = {}
-    for path in sorted((FOLDER / "brokers").glob("*/*/*.log")):
+    for path in sorted([*(FOLDER / "brokers").glob("*/*/*.log"), *(FOLDER / "brokers").glob("*/*/*.checkpoint")]):
         end = 0
         for entry in split(path.read_bytes()):
             if end + len(entry) > LARGEST:
@@ -278,6 +278,36 @@ def resized(out: bytes, body: bytes, grown: int, at: int) -> bytes:
     return out
 
 
+@in_one_batch
+def record_content(random: Random, entry: bytes) -> bytes:
+    """Break key or value of a record, and nothing around them: what decoders of Kafka's own records are to read."""
+    plain = unpacked(entry)
+    if plain is None or magic_of(entry) != batch.MAGIC or plain[0] != codecs.NONE:
+        return entry
+    header, position = batch.HEADER.read(entry), 0
+    out = []
+    chosen = random.randrange(max(1, header.records_count))
+    while position < len(plain[1]):
+        record, position = batch.read_record(plain[1], position, len(plain[1]), header, None)
+        key, value = record.key, record.value
+        if len(out) == chosen:
+            change = random.choice(whole.KINDS)
+            if key and random.random() < 0.3:
+                key = random.choice((change(random, key), change(random, key), b"", None))
+            elif value:
+                value = random.choice((change(random, value), change(random, value), change(random, value), b"", None))
+        out.append(
+            batch.write_record(
+                timestamp_delta=record.timestamp - header.base_timestamp,
+                offset_delta=record.offset - header.base_offset,
+                key=key,
+                value=value,
+                headers=record.headers,
+            )
+        )
+    return packed(entry, b"".join(out))
+
+
 @inside
 def inner_order(random: Random, magic: int, body: bytes) -> bytes:
     """Drop, double or swap records or inner messages."""
@@ -331,6 +361,8 @@ KINDS = (
     body_crc_ok,
     records,
     record_field,
+    record_content,
+    record_content,
     inner_order,
     nested_wrapper,
     other_framing,

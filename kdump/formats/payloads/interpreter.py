@@ -69,8 +69,10 @@ class PayloadError(DamageError):
 class Reader:
     """Takes values off a payload, front to back."""
 
-    def __init__(self, data: bytes, position: int = 0) -> None:
+    def __init__(self, data: bytes, position: int = 0, *, counts_tags: bool = False) -> None:
+        """``counts_tags`` refuses more tagged fields than there are bytes, before the first of them is read."""
         self.data = data
+        self.counts_tags = counts_tags
         self.position = position
 
     @property
@@ -152,7 +154,14 @@ def read_fields(schema: Struct, reader: Reader) -> Values:
 
 def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
     unknown: list[Value] = []
-    for _ in range(reader.varint()):
+    position, count = reader.position, reader.varint()
+    if reader.counts_tags and count > reader.remaining:
+        raise PayloadError(
+            f"Tried to read {count} tagged fields, but there are only {reader.remaining} bytes remaining.",
+            f"{count} tagged fields cannot stand in {reader.remaining} bytes",
+            position,
+        )
+    for _ in range(count):
         tag, size = reader.varint(), reader.varint()
         slot = schema.tagged.get(tag)
         try:

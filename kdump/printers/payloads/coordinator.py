@@ -27,14 +27,14 @@ def parser(messages: dict[str, Message], words: CoordinatorWords, release: Relea
         if key is None:
             raise no_key(offset)
         try:
-            reader = Reader(key)
+            reader = Reader(key, counts_tags=words.counts_tagged_fields)
             number = _read_version(reader, "key")
             if number not in keys:
                 return Texts(f"Unknown record type {number} at offset {offset}, skipping.", None)
             key_text = _text(keys[number].struct(0, release), reader, release, label="type", number=number, part="key")
             if value is None:
                 return Texts(key_text, DELETE)
-            reader = Reader(value)
+            reader = Reader(value, counts_tags=words.counts_tagged_fields)
             version = _read_version(reader, "value")
             known = values[number].versions(release)
             if words.checks_version and known is not None and not known.has(version):
