@@ -37,6 +37,14 @@ class Int32(click.types.IntParamType):
         return number
 
 
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from kdump import kernel
+
+        click.echo(f"kdump, version {__version__} (kernel: {kernel.build()})")
+        ctx.exit()
+
+
 class Once(click.Option):
     """An option that may be given once only, as in the original."""
 
@@ -153,7 +161,9 @@ class Root(click.Group):
 @click.option(
     "--compat", metavar="RELEASE", default="4.3", show_default=True, help="The Kafka release whose output to print."
 )
-@click.version_option(__version__, prog_name="kdump")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
+)
 @click.pass_context
 def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) -> None:
     """Read Apache Kafka's files on disk, with no broker and no JVM.

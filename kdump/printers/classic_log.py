@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import posixpath
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from kdump.errors import DamageError
+from kdump.formats.batch import Batch
 from kdump.formats.message import Message
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
+from kdump.printers.classic_lines import FastLines
 from kdump.printers.classic_names import absolute
 from kdump.printers.payloads.control import control_text
 from kdump.segment import LocalFile, walk
 from kdump.text import java_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.dialects import Dialect
     from kdump.printers.classic import Classic
@@ -64,15 +67,25 @@ class LogPrinter:
         self.legacy_batch_line = [line(text) for text in dialect.legacy_batch]
         self.record_line = [line(text) for text in dialect.record]
         self.legacy_record_line = [line(text) for text in dialect.legacy_record]
+        self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
+        self.fast = FastLines(self)
 
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
         """Print a batch, and its records when ``deep``."""
+        head = not deep or self.run.dialect.batches_beside_records
+        done = self.fast.batch(batch, head=head, deep=deep) if isinstance(batch, Batch) else 0
+        if done is None:
+            return
         try:
-            if not deep or self.run.dialect.batches_beside_records:
+            if head and not done:
                 self.header(batch)
             if deep:
                 limit = self.run.options.max_batch_bytes
-                for entry in batch.messages(limit) if isinstance(batch, Message) else batch.records(limit):
+                entries: Iterable[Record | Message]
+                entries = (
+                    batch.messages(limit) if isinstance(batch, Message) else islice(batch.records(limit), done, None)
+                )
+                for entry in entries:
                     self.record(batch, entry)
         except DamageError as damage:
             told = damage.at(batch.position)
@@ -94,34 +107,27 @@ class LogPrinter:
             self.gap(self.last_offset, offset)
         self.last_offset = offset
         write = self.out.write
-        prefix = b"| "
         if not options.skip_record_metadata:
             value = self.record_fields(batch, entry)
             for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
                 write(part.render(value).encode())
-            prefix = b" "
             if batch.is_control:
                 write(control_text(entry.key, entry.value, self.run.payloads).encode())
         if options.print_data_log and not batch.is_control:
-            write(b"".join(self.content(entry, prefix)))
+            write(b"".join(self.content(entry)))
         write(b"\n")
 
-    def content(self, entry: Record | Message, prefix: bytes) -> Iterator[bytes]:
+    def content(self, entry: Record | Message) -> Iterator[bytes]:
         """Yield the texts of key and value. They are printed together: a value that cannot be read hides its key."""
-        options, dialect = self.run.options, self.run.dialect
         if self.run.parser is not None:
-            alone = dialect.bare_payload if options.skip_record_metadata else " "
-            yield from parsed(self.run.parser, entry).parts(prefix.decode(), alone)
+            bare = self.run.options.skip_record_metadata
+            alone = self.run.dialect.bare_payload if bare else " "
+            yield from parsed(self.run.parser, entry).parts("| " if bare else " ", alone)
             return
-        if dialect.key_needs_value and entry.value_size < 0:
-            return
-        key = entry.key if entry.key_size >= 0 else None
-        if key is not None:
-            yield prefix + b"key: " + self.decoders.key(key)
-        value = entry.value if entry.value_size >= 0 else None
-        if value is not None:
-            bare = key is None and options.skip_record_metadata
-            yield (dialect.bare_payload.encode() if bare else b" ") + b"payload: " + self.decoders.value(value)
+        for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:
+            data = entry.key if name == "key" else entry.value
+            if data is not None:
+                yield text + getattr(self.decoders, name)(data)
 
     def gap(self, last: int, current: int) -> None:
         self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
@@ -170,3 +176,18 @@ def codec_name(dialect: Dialect, codec: int) -> str:
     if codec >= len(dialect.codecs):
         raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)
     return dialect.codecs[codec]
+
+
+def contents(run: Classic, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
+    """Return what shows key and value: a text, and which of the two is behind it."""
+    options, dialect = run.options, run.dialect
+    if not options.print_data_log or (dialect.key_needs_value and null_value):
+        return []
+    bare = options.skip_record_metadata
+    texts = []
+    if not null_key:
+        texts.append((b"| key: " if bare else b" key: ", "key"))
+    if not null_value:
+        prefix = dialect.bare_payload if bare and null_key else " "
+        texts.append((f"{prefix}payload: ".encode(), "value"))
+    return texts

@@ -1,0 +1,130 @@
+"""The lines of a dialect as shapes for the kernel: the fast branch of :mod:`kdump.printers.classic_log`.
+
+What the kernel cannot print whole is left to the general path: damaged batches, control records, magic 0 and 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import DamageError
+from kdump.formats.batch import HEADER
+from kdump.kernel import Kernel, Shape, slots
+from kdump.lines import WRITE
+from kdump.text import java_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kdump.formats.batch import Batch
+    from kdump.kernel import Part
+    from kdump.lines import Line
+    from kdump.printers.classic_log import LogPrinter
+
+CHUNK: Final = 1 << 20
+"""Bytes of output after which an uncompressed batch's lines go out."""
+WHOLE: Final = 1 << 18
+"""Bytes of a decompressed batch up to which its lines are made in one go, so that nothing stands of a broken one."""
+SLOTS: Final = slots(("last_offset", "last_sequence", "position", "size"))
+OTHER_NAMES: Final = {"count": "records_count"}
+SAME_IN_A_KIND: Final = {"codec", "timestamp_type", "is_valid", "is_transactional", "is_control", "delete_horizon_ms"}
+"""Fields that are the same in all batches of one kind: same attributes, same soundness, same delete horizon."""
+OF_RECORDS: Final = {"is_valid": True, "crc": None}
+"""What a record of magic 2 says where its batch says something else: it has no checksum of its own."""
+
+
+class FastLines:
+    """Prints batches of magic 2 through the kernel, as far as it goes."""
+
+    def __init__(self, printer: LogPrinter) -> None:
+        decoders = printer.decoders
+        self.printer = printer
+        self.kernel = Kernel(
+            None if decoders.key is java_text else decoders.key, None if decoders.value is java_text else decoders.value
+        )
+        self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
+
+    def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
+        """Print a batch, its own line only with ``head``; return None when all of it is printed.
+
+        A number says that the line of the batch and so many of its records are: with 0, nothing at all.
+        """
+        header = batch.header
+        by_hand = batch.is_control or self.printer.run.parser is not None
+        if batch.size < HEADER.size or (deep and by_hand):
+            return 0
+        try:
+            key = (header.attributes, batch.crc_valid, batch.delete_horizon_ms)
+            shapes = self.shapes.get(key) or self.compile(key, batch)
+            limit = self.printer.run.options.max_batch_bytes
+            data, start = batch.payload(limit) if deep and header.records_count else (b"", 0)
+        except DamageError:
+            return 0
+        printer, kernel = self.printer, self.kernel
+        others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
+        if not kernel.begin(data, start, header, others, printer.armed):
+            return 0
+        if not deep:
+            printer.out.write(kernel.lines(shapes[0], None, 0))
+            return None
+        kernel.last_offset = printer.last_offset
+        limit = CHUNK
+        if batch.codec and kernel.left:
+            if len(data) <= WHOLE:
+                limit = 1 << 62
+            elif not kernel.sound():
+                return 0
+        return self.records(shapes[0] if head else None, shapes[1], limit, header.records_count)
+
+    def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
+        """Print the records of the batch that the kernel has turned to."""
+        printer, kernel = self.printer, self.kernel
+        while True:
+            lines = kernel.lines(head, shape, limit)
+            if kernel.left and (limit > CHUNK or kernel.left == count):
+                kernel.gaps.clear()
+                return 0
+            head = None
+            printer.out.write(lines)
+            for last, current in kernel.gaps:
+                printer.gap(last, current)
+            kernel.gaps.clear()
+            printer.last_offset = kernel.last_offset
+            if not kernel.left:
+                return None
+            if len(lines) < limit:
+                return count - int(kernel.left)
+
+    def compile(self, key: tuple[int, bool, int | None], batch: Batch) -> tuple[Shape, Shape]:
+        """Return the shapes of batch and record line, what is the same in all batches of this kind being literal."""
+        printer = self.printer
+        value = printer.fields(batch)
+        own = [*self.parts(printer.batch_line, value, {}), b"\n"]
+        meta = [] if printer.run.options.skip_record_metadata else self.parts(printer.record_line, value, OF_RECORDS)
+        shapes = (
+            Shape([own] * 4),
+            Shape(
+                [
+                    [*meta, *(part for text, name in content for part in (text, SLOTS[name])), b"\n"]
+                    for content in printer.contents
+                ]
+            ),
+        )
+        if len(self.shapes) > 64:  # each delete horizon is one
+            self.shapes.clear()
+        self.shapes[key] = shapes
+        return shapes
+
+    def parts(self, lines: list[Line], value: Callable[[str], object], other: Mapping[str, object]) -> list[Part]:
+        """Return the literals and slots of ``lines``; ``other`` and ``value`` give what no slot holds."""
+        made: list[Part] = []
+        for part in (part for line in lines for part in line.parts):
+            if isinstance(part, str):
+                made.append(part.encode())
+            elif part.name in other:
+                made.append(WRITE[part.type](other[part.name]).encode())
+            elif part.name in SAME_IN_A_KIND:
+                made.append(WRITE[part.type](value(part.name)).encode())
+            else:
+                made.append(SLOTS[OTHER_NAMES.get(part.name, part.name)])
+        return made
