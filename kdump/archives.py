@@ -51,8 +51,8 @@ class Held:
         self.fd = os.dup(file.fileno())
         file.close()
 
-    def __del__(self) -> None:
-        os.close(self.fd)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # names may be gone when Python ends
+        close(self.fd)
 
 
 class Extents:
@@ -260,6 +260,8 @@ def _place(held: Held, name: str) -> Archive | OneFile:
 def standard_input() -> OneFile | Archive:
     """Return the place that standard input holds: an archive, or one segment."""
     name = "stdin"
+    if os.isatty(0):
+        raise UnreadableError("-", "standard input is a terminal", "kdump dump - < FILE, or a pipe")
     with os.fdopen(0, "rb", buffering=0, closefd=False) as stdin:
         if stat.S_ISREG(os.fstat(0).st_mode):
             held = Held(os.fdopen(os.dup(0), "rb", buffering=0))

@@ -33,6 +33,8 @@ RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
 RECORD_COST: Final = 300
 """Bytes that a record takes in memory beyond its own size, about."""
 _CHECKPOINTS: Final = 8
+_CODEC_BITS: Final = 0x07
+_NEVER: Final = 1 << 63
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,7 @@ class Filter:
         """Tell whether the batch's header lets it hold what is asked for."""
         return not (
             (self.first_offset is not None and batch.last_offset < self.first_offset)
-            or (self.since is not None and batch.max_timestamp < self.since)
+            or (self.since is not None and _latest(batch) < self.since)
             or (
                 self.until is not None and batch.timestamp_type == LOG_APPEND_TIME and batch.max_timestamp >= self.until
             )
@@ -101,6 +103,13 @@ class Filter:
         if self.grep is not None and not any(self.grep.search(part) for part in (record.key, record.value) if part):
             return False
         return all(_has_header(record, name, value) for name, value in self.headers)
+
+
+def _latest(batch: RecordBatch) -> int:
+    """Return a time that no record of a batch is behind; the wrappers of old producers do not tell it."""
+    if batch.magic == 1 and batch.codec != codecs.NONE and batch.timestamp_type != LOG_APPEND_TIME:
+        return _NEVER
+    return batch.max_timestamp
 
 
 def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
@@ -268,8 +277,10 @@ class Reader:
     def _damaged(self, source: Source, damage: Damage, file: File) -> Iterator[Found | Lost]:
         """Yield the batch with a wrong crc that a damaged stretch begins with, as far as it can be read."""
         piece = next(segment.walk(source, damage.position, damage.end), None)
-        if isinstance(piece, RecordBatch):
-            yield from self.batch(piece, file)
+        if isinstance(piece, RecordBatch) and piece.attributes & _CODEC_BITS < len(codecs.NAMES):
+            for item in self.batch(piece, file):
+                if isinstance(item, Found):  # what cannot be read of it belongs to the damage that was told of
+                    yield item
 
     def _range(self, where: Segment, source: Source) -> Range | None:
         """Return what to read of a segment, as far as its indexes can tell; None for nothing."""

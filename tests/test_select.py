@@ -109,6 +109,13 @@ def test_filters(folder, wanted, expected, interval):
     assert take(folder, **wanted).offsets == list(expected)
 
 
+def test_wrappers_do_not_tell_their_latest_record(folder):
+    folder.mkdir()
+    inner = [(0, forge.message(1, b"a", None, timestamp=5)), (1, forge.message(1, b"b", None, timestamp=9))]
+    (folder / "0.log").write_bytes(forge.wrapper(1, 1, inner, timestamp=-1))
+    assert take(folder, since=9).offsets == [1]
+
+
 def test_types_of_records(folder):
     folder.mkdir()
     plain = forge.batch(
@@ -181,6 +188,16 @@ def test_damaged_batches_are_shown_when_asked_for(folder):
         items = list(reader.read(partition))
         assert [item.crc_valid for item in items if isinstance(item, Found)] == expected
         assert [item.damage.kind for item in items if isinstance(item, Lost)] == ["crc"]
+
+
+def test_damaged_batches_that_say_nothing_sound_are_only_damage(folder):
+    folder.mkdir()
+    for attributes, payload in ((6, b"x"), (1, b"no gzip"), (0, b"\x7f")):
+        (folder / "0.log").write_bytes(forge.batch([], payload=payload, count=1, attributes=attributes, crc=1))
+        (partition,) = Finder().find([str(folder)])
+        items = list(Reader(include_damaged=True).read(partition))
+        assert isinstance(items[0], Lost)
+        assert not any(isinstance(item, Lost) or item.records for item in items[1:])
 
 
 def test_an_empty_batch_is_a_batch(folder):
