@@ -49,6 +49,12 @@ class OffsetsWords:
     """Whether the protocol type of a group without members is printed."""
     null_user_data: bool = False
     """Whether a member's user data may be null."""
+    members_once: bool = False
+    """Whether a group that names a member twice, but for its last one, ends the run."""
+    instances_once: bool = False
+    """Whether a group that names a static member's instance twice ends the run."""
+    reads_subscriptions: bool = False
+    """Whether what members of a consumer group subscribe to is read, and broken bytes end the run."""
     members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = hash_order.scala_2_12
 
 
@@ -68,6 +74,8 @@ class TransactionWords:
     """What is printed as the key of an unknown type; when empty, such a record ends the run."""
     states: int = 8
     """How many of the states are known."""
+    client_versions: int | None = None
+    """The highest transaction version of a client that is known; another one ends the run. None: none is looked at."""
     partitions_order: PartitionsOrder = hash_order.scala_2_12_sets
     """Puts the partitions of each topic into the order of the set that holds them all."""
 
@@ -174,8 +182,14 @@ V1_0_1: Final = replace(
     offsets=OFFSETS_1_0_1,
 )
 
+OFFSETS_2_1: Final = replace(OFFSETS_1_0_1, members_once=True)
+
+V2_1: Final = replace(
+    V1_0_1, since=(2, 1, 0), why="a member of a group that stands there twice ends the run", offsets=OFFSETS_2_1
+)
+
 OFFSETS_2_4_1: Final = replace(
-    OFFSETS_1_0_1,
+    OFFSETS_2_1,
     needs_value=False,
     offset_key="offset_commit::group={group},partition={topic}-{partition}",
     offset="offset={offset}",
@@ -187,7 +201,7 @@ OFFSETS_2_4_1: Final = replace(
 TRANSACTIONS_2_4_1: Final = TransactionWords(key="transaction_metadata::transactionalId={id}", deletes=True)
 
 V2_4_1: Final = replace(
-    V1_0_1,
+    V2_1,
     since=(2, 4, 1),
     why="offsets and transactions: names of the record types, tombstones (KAFKA-9293)",
     offsets=OFFSETS_2_4_1,
@@ -218,18 +232,24 @@ V2_7: Final = replace(
     control_names={2: "QUORUM_REASSIGNMENT", 3: "LEADER_CHANGE"},
 )
 
+OFFSETS_2_8: Final = replace(OFFSETS_2_6, reads_subscriptions=True)
+
 V2_8: Final = replace(
     V2_7,
     since=(2, 8, 0),
-    why="records of the KRaft preview",
+    why="records of the KRaft preview; broken subscriptions of group members end the run",
+    offsets=OFFSETS_2_8,
     metadata=FrameWords(
         frame=0, tells_part=False, null_value='Cannot invoke "java.nio.ByteBuffer.get()" because "buffer" is null'
     ),
 )
 
+OFFSETS_3_0: Final = replace(OFFSETS_2_8, instances_once=True)
+
 V3_0: Final = replace(
     V2_8,
     since=(3, 0, 0),
+    offsets=OFFSETS_3_0,
     why="records of KRaft in frames of version 1; names of the ends of a snapshot",
     metadata=FrameWords(),
     control_names={2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER"},
@@ -250,12 +270,14 @@ V3_3: Final = replace(
 
 UNKNOWN_VERSION: Final = "unknown::version={version}"
 
+TRANSACTIONS_3_4_1: Final = replace(TRANSACTIONS_2_6, unknown_key=UNKNOWN_VERSION)
+
 V3_4_1: Final = replace(
     V3_3,
     since=(3, 4, 1),
     why="offsets and transactions: unknown record types do not end the run (KIP-915)",
-    offsets=replace(OFFSETS_2_6, unknown_key=UNKNOWN_VERSION),
-    transactions=replace(TRANSACTIONS_2_6, unknown_key=UNKNOWN_VERSION),
+    offsets=replace(OFFSETS_3_0, unknown_key=UNKNOWN_VERSION),
+    transactions=TRANSACTIONS_3_4_1,
 )
 
 KRAFT_JSON: Final = {
@@ -288,6 +310,7 @@ V4_0: Final = replace(
     since=(4, 0, 0),
     why="share groups as JSON; versions that are too high are told of",
     offsets=CoordinatorWords(),
+    transactions=replace(TRANSACTIONS_3_4_1, client_versions=2),
     share=CoordinatorWords(value_version="type"),
     remote_log_txn_index=True,
 )
@@ -328,6 +351,7 @@ DIALECTS: Final = (
     V0_11_0_2,
     V1_0,
     V1_0_1,
+    V2_1,
     V2_4_1,
     V2_5,
     V2_6,

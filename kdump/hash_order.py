@@ -79,12 +79,7 @@ def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
             size *= 2
         distinct[key] = None
 
-    def place(key: Key) -> tuple[int, int]:
-        value = hash_of(key)
-        mixed = value ^ value >> 16
-        return mixed & (size - 1), mixed - ((mixed & 0x80000000) << 1)
-
-    return sorted(distinct, key=place)
+    return sorted(distinct, key=lambda key: _place_2_13(hash_of(key), size))
 
 
 def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
@@ -131,8 +126,31 @@ def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[
 
 
 def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashSet`` of Scala 2.13 to which sets were added in turn."""
-    return scala_2_13((key for each in sets for key in each), hash_of)
+    """Return the order of ``mutable.HashSet`` of Scala 2.13 to which immutable sets were added in turn.
+
+    A set of more than four makes the table large enough for itself alone, and fills it beyond three quarters; of a
+    smaller one each key, even one that is there, may double the table.
+    """
+    distinct: dict[Key, None] = {}
+    size = SMALLEST_TABLE
+    for each in sets:
+        added = dict.fromkeys(each)
+        if len(added) > 4:
+            while (len(added) + 1) * 4 // 3 > size:
+                size *= 2
+            distinct |= added
+            continue
+        for key in added:
+            if len(distinct) + 1 >= size * 3 // 4:
+                size *= 2
+            distinct[key] = None
+    return sorted(distinct, key=lambda key: _place_2_13(hash_of(key), size))
+
+
+def _place_2_13(value: int, size: int) -> tuple[int, int]:
+    """Return the slot of a hash in a table of Scala 2.13, and what chains are sorted by."""
+    mixed = value ^ value >> 16
+    return mixed & (size - 1), mixed - ((mixed & 0x80000000) << 1)
 
 
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:

@@ -65,6 +65,25 @@ def test_putting_a_key_again_grows_a_table_that_is_nearly_full():
     assert hash_order.java(keys, java_hash) != hash_order.java([*keys, "orders-12"], java_hash)
 
 
+BULKY = [
+    [-602834831, 1, 1, 127, 1, 2, 127, 0, -2012234702, -1, 127, 548122383, 5, 0, 2, 5, 7, 1840061999, 0, 5],
+    [-1383357728, -1510611561, 1696562740],
+    [-202560798, 5, -317393250, 7, -1, 7, -1, 2089856548, 1472014281, -693906541, 1, 2064714880, 932814185, -684008623,
+     -9825561, 1542336683, 0, 1, -1, 7],
+]  # fmt: skip
+RECORDED_BULKY = [
+    -693906541, -1383357728, 7, 2089856548, 1840061999, 2, 1472014281, 1, 0, -1, 127, 5, 1696562740, -2012234702,
+    -202560798, 548122383, -684008623, 2064714880, 932814185, -9825561, -602834831, -1510611561, -317393250, 1542336683,
+]  # fmt: skip
+
+
+def test_large_sets_fill_a_table_of_scala_2_13_beyond_three_quarters():
+    """What 4.0.2 printed for a transaction with a topic that stands there three times."""
+    sets = [[("range", number) for number in numbers] for numbers in BULKY]
+    ordered = hash_order.scala_2_13_sets(sets, hash_order.partition_hash)
+    assert [number for _, number in ordered] == RECORDED_BULKY
+
+
 @pytest.mark.parametrize("order", [hash_order.scala_2_12_sets, hash_order.scala_2_13_sets])
 def test_every_partition_comes_once(order):
     assert order([], hash_order.partition_hash) == []

@@ -7,7 +7,7 @@ import pytest
 
 from kdump import dialects_payload
 from kdump.errors import DamageError
-from kdump.formats.payloads import remote_log_metadata, share_group_state
+from kdump.formats.payloads import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.formats.payloads.interpreter import write
 from kdump.formats.payloads.schema import defaults, parse
 from kdump.printers.payloads import java, switches
@@ -113,6 +113,11 @@ ZERO = "AAAAAAAAAAAAAAAAAAAAAA"
             "state=COPY_SEGMENT_STARTED, txnIdxEmpty=true}",
         ),
         (framed("RemoteLogSegmentMetadataSnapshotRecord"), "segmentLeaderEpochs can not be null or empty"),
+        (framed("RemoteLogSegmentMetadataSnapshotRecord", remoteLogSegmentState=4), "state can not be null"),
+        (
+            framed("RemoteLogSegmentMetadataRecord", remoteLogSegmentState=4),
+            "segmentLeaderEpochs can not be null or empty",
+        ),
         (
             framed("RemoteLogSegmentMetadataRecord", **EPOCHS, startOffset=-1),
             "Unexpected start offset = -1. StartOffset for a remote segment cannot be negative",
@@ -204,6 +209,65 @@ def test_a_control_record(release, kind, value, text):
 def test_a_broken_control_record_ends_the_run(key, value):
     with pytest.raises(DamageError):
         control_text(key, value, dialects_payload.NEWEST)
+
+
+def group(*members, version=3, protocol="range", **values):
+    """Key and value of a consumer group whose members say only what is given."""
+    schema = consumer_offsets.MESSAGES["GroupMetadataValue"].struct(version)
+    told = {"protocolType": "consumer", "protocol": protocol, "members": [member(each) for each in members], **values}
+    return b"\0\2\0\1g", bytes([0, version]) + write(schema, told)
+
+
+def member(values):
+    """A member, assigned partition 1 of topic t."""
+    assignment = bytes.fromhex("0001 00000001 0001 74 00000001 00000001 ffffffff")
+    return {"memberId": "m", "subscription": SUBSCRIPTION, "assignment": assignment, **values}
+
+
+SUBSCRIPTION = bytes.fromhex("0000 00000000 ffffffff")
+TWICE = group({"memberId": "a"}, {"memberId": "a"}, {"memberId": "b"})
+LAST_TWICE = group({"memberId": "a"}, {"memberId": "b"}, {"memberId": "a"})
+STATIC_TWICE = group({"memberId": "a", "groupInstanceId": "i"}, {"memberId": "b", "groupInstanceId": "i"})
+BROKEN_SUBSCRIPTION = group({"subscription": bytes.fromhex("0000 00000001 ffff 00000000")})
+CUT_SUBSCRIPTION = group({"subscription": b"\0"})
+NEWER_ASSIGNMENT = group({"assignment": bytes.fromhex("0009 00000001 0001 74 00000001 00000001 ffffffff")})
+NEGATIVE_ASSIGNMENT = group({"assignment": bytes.fromhex("ffff 00000000 ffffffff")})
+
+
+@pytest.mark.parametrize(
+    ("record", "ending"),
+    [
+        (TWICE, {"2.4.1", "2.8", "3.0"}),
+        (LAST_TWICE, set()),
+        (STATIC_TWICE, {"3.0"}),
+        (BROKEN_SUBSCRIPTION, {"2.8", "3.0"}),
+        (CUT_SUBSCRIPTION, set()),
+        (NEWER_ASSIGNMENT, set()),
+        (NEGATIVE_ASSIGNMENT, {"2.4.1", "2.8", "3.0"}),
+    ],
+)
+@pytest.mark.parametrize("release", ["2.4.1", "2.8", "3.0"])
+def test_what_makes_no_group_ends_the_run_in_the_releases_that_look(record, ending, release):
+    parse_record = parser(release, "offsets-decoder")
+    if release in ending:
+        with pytest.raises(DamageError):
+            parse_record(0, *record)
+    else:
+        said = parse_record(0, *record)
+        assert said.key == "group_metadata::group=g"
+        assert "t-1" in said.payload
+
+
+@pytest.mark.parametrize("release", ["3.9", "4.0", "4.1"])
+def test_a_transaction_version_of_the_future_ends_the_run_of_4_0_alone(release):
+    schema = transaction_state.MESSAGES["TransactionLogValue"].struct(1)
+    value = b"\0\1" + write(schema, {"clientTransactionVersion": 3})
+    parse_record = parser(release, "transaction-log-decoder")
+    if release == "4.0":
+        with pytest.raises(DamageError, match="transaction version"):
+            parse_record(0, b"\0\0\0\1t", value)
+    else:
+        assert parse_record(0, b"\0\0\0\1t", value).payload
 
 
 @pytest.mark.parametrize("release", ["0.9.0.1", "1.0.0", "2.3", "3.7", "3.8", "4.3"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from kdump.errors import DamageError
 from kdump.formats.payloads.consumer_offsets import EMBEDDED, MESSAGES
@@ -14,6 +14,14 @@ from kdump.printers.payloads.texts import DELETE, Parser, Texts, broken, no_key,
 if TYPE_CHECKING:
     from kdump.dialects_payload import OffsetsWords
     from kdump.formats.payloads.schema import Message, Release, Values
+
+
+CONSUMER: Final = "consumer"
+"""The protocol type whose members' bytes are shown decoded."""
+ASSIGNMENT: Final = EMBEDDED["ConsumerProtocolAssignment"]
+NEWEST_ASSIGNMENT: Final = 3
+"""The version as which newer ones are read: none of its layouts differs."""
+SUBSCRIPTION: Final = EMBEDDED["ConsumerProtocolSubscription"].struct(0)
 
 
 def parser(words: OffsetsWords, release: Release) -> Parser:
@@ -69,10 +77,15 @@ def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | No
     if value is None:
         return DELETE
     values = _value(MESSAGES["GroupMetadataValue"], release, offset, value)
-    members = {str(member["memberId"]): member for member in cast("list[Values]", values["members"])}
+    listed = cast("list[Values]", values["members"])
+    _check_once(words, listed, offset)
+    members = {str(member["memberId"]): member for member in listed}
+    order = words.members_order(members, java_hash)
     kind = str(values["protocolType"])
+    if words.reads_subscriptions and kind == CONSUMER and values["protocol"] is not None:
+        _check_subscriptions([cast("bytes", members[name]["subscription"]) for name in order])
     shown = kind if members or words.protocol_type_of_empty else ""
-    told = [_member(words, shown, members[name], offset) for name in words.members_order(members, java_hash)]
+    told = [_member(words, shown, members[name], offset) for name in order]
     assignment = "{" + ",".join(told) + "}"
     protocol = values["protocol"]
     if words.group_as_json:
@@ -86,12 +99,37 @@ def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | No
     )
 
 
+def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None:
+    """Raise the damage of a group that names a member, or an instance of a static one, twice where it must not."""
+    names = [member["memberId"] for member in members[:-1]]
+    if words.members_once and len(set(names)) < len(names):
+        raise DamageError("payload", f"the record at offset {offset}: a member of the group stands there twice")
+    instances = [member["groupInstanceId"] for member in members if member.get("groupInstanceId") is not None]
+    if words.instances_once and len(set(instances)) < len(instances):
+        raise DamageError("payload", f"the record at offset {offset}: a static member stands there twice")
+
+
+def _check_subscriptions(subscriptions: list[bytes]) -> None:
+    """Read what members subscribe to, up to one that is cut off. Raises PayloadError for one that is broken."""
+    try:
+        for data in subscriptions:
+            reader = Reader(data)
+            reader.int16()
+            read_fields(SUBSCRIPTION, reader)
+    except PayloadError as error:
+        if error.said is not None:
+            raise
+
+
 def _member(words: OffsetsWords, protocol_type: str, member: Values, offset: int) -> str:
     name, assignment = str(member["memberId"]), cast("bytes", member["assignment"])
-    if protocol_type != "consumer":
+    if protocol_type != CONSUMER:
         return f"{name}={_hex(words, assignment, offset)}"
     reader = Reader(assignment)
-    values = read_fields(EMBEDDED["ConsumerProtocolAssignment"].struct(reader.int16()), reader)
+    version = reader.int16()
+    if version < 0:
+        raise unknown("version of an assignment", version, offset)
+    values = read_fields(ASSIGNMENT.struct(min(version, NEWEST_ASSIGNMENT)), reader)
     topics = cast("list[Values]", values["assignedPartitions"])
     partitions = ", ".join(
         f"{topic['topic']!s}-{partition}" for topic in topics for partition in cast("list[int]", topic["partitions"])

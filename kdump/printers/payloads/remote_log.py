@@ -44,8 +44,8 @@ def text(name: str, values: Values, *, txn_index: bool) -> str:
 
     Raises PayloadError with the words of the class that refuses the values.
     """
-    if name == "RemoteLogSegmentMetadataRecord":
-        _check_offsets(values)
+    if name in FIRST_CHECKS:
+        FIRST_CHECKS[name](values)
     told = {key: FIELDS[key](value) if key in FIELDS else value for key, value in values.items()}
     return TEXTS[name].format_map(told if txn_index else {**told, "txnIndexEmpty": ""})
 
@@ -105,6 +105,12 @@ def _partition_state(value: Value) -> str:
         raise _refused(None, "unknown state of a partition")
     return PARTITION_STATES[state]
 
+
+FIRST_CHECKS: Final[dict[str, Callable[[Values], object]]] = {
+    "RemoteLogSegmentMetadataRecord": _check_offsets,
+    "RemoteLogSegmentMetadataSnapshotRecord": lambda values: _segment_state(values["remoteLogSegmentState"]),
+}
+"""Message -> what its class checks before it looks at the leader epochs."""
 
 FIELDS: Final[dict[str, Callable[[Value], str]]] = {
     "remoteLogSegmentId": _segment_id,

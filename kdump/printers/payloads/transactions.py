@@ -53,6 +53,9 @@ def _value(words: TransactionWords, release: Release, offset: int, value: bytes 
     status = cast("int", values["transactionStatus"])
     if not 0 <= status < words.states:
         raise unknown("transaction state", status, offset)
+    client = cast("int", values.get("clientTransactionVersion", 0))
+    if words.client_versions is not None and not 0 <= client <= words.client_versions:
+        raise unknown("transaction version of the client", client, offset)
     left, between, right = words.partitions
     return words.value.format(
         producer_id=values["producerId"],
