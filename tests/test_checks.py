@@ -372,6 +372,24 @@ def test_what_real_brokers_wrote_has_no_finding(folder):
     assert [f.text for f in of(folder) if not f.is_remark] == []
 
 
+def test_a_txnindex_that_comes_while_the_youngest_segment_is_read(tmp_path, monkeypatch):
+    files = made(TXN_LOG)
+    stem = tmp_path / f"{BASE:020}"
+    stem.with_suffix(".log").write_bytes(TXN_LOG)
+    pauses = []
+
+    def come(seconds):
+        pauses.append(seconds)
+        stem.with_suffix(".txnindex").write_bytes(files.txn_index[: 34 * len(pauses)])
+
+    monkeypatch.setattr(partition.time, "sleep", come)
+    assert wrong(of(tmp_path)) == []
+    assert len(pauses) == 2
+    stem.with_suffix(".txnindex").unlink()
+    monkeypatch.setattr(partition.time, "sleep", lambda _: None)
+    assert len(wrong(of(tmp_path))) == 2
+
+
 HARMLESS = {"idx-allzero", "idx-empty", "idx-last-zero", "idx-pad1024", "idx-pad64", "idx-pad8", "tidx-allzero"}
 HARMLESS |= {"tidx-empty", "tidx-pad12", "tidx-pad120", "tidx-pad1020"}
 DAMAGED = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +26,9 @@ INDEX_NAME: Final = re.compile(
     r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.(?P<suffix>index|timeindex|txnindex)", re.ASCII
 )
 TRIES: Final = 3
-"""How often the youngest segment is looked at again while a broker writes to it."""
+"""How often the youngest segment is looked at while a broker may write to it."""
+PAUSE: Final = 0.1
+"""Seconds that a broker is given to write to ``.txnindex`` what it wrote to the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +104,9 @@ def _segment(
     segment: Segment, state: PartitionState, read: Callable[[int], None], *, active: bool
 ) -> tuple[Checked, PartitionState]:
     """Check one segment. While a broker appends, a marker may be in the log before its entry is in ``.txnindex``."""
-    for _ in range(TRIES if active else 1):
+    for left in reversed(range(TRIES if active else 1)):
         after = state.copy()
-        contents = {suffix: segment.sibling(suffix) for suffix in SUFFIXES}
+        contents = {suffix: _beside(segment, suffix) for suffix in SUFFIXES}
         with segment.open() as source:
             files = SegmentFiles(
                 name=segment.name,
@@ -114,11 +117,23 @@ def _segment(
             )
             checker = IndexCheck(files, after)
             ends = _walk(checker, source, read)
-        if not checker.lacks_transactions or segment.sibling("txnindex") == contents["txnindex"]:
+        if not checker.lacks_transactions:
             break
+        if left:
+            time.sleep(PAUSE)
     readable = not any(finding.level is Level.LOG for finding in ends)
     findings = (*ends, *checker.finish(readable=readable))
     return Checked(segment.name, source.size, checker.batches, findings), after
+
+
+def _beside(segment: Segment, suffix: str) -> bytes | None:
+    """Return the content of another file of the segment, also of one that came after the folder was listed."""
+    content = segment.sibling(suffix)
+    path = f"{segment.path.removesuffix('.log')}.{suffix}"
+    if content is not None or not segment.path.endswith(".log") or segment.files.look(path) is None:
+        return content
+    with segment.files.open(path) as source:
+        return source.read(0, source.size)
 
 
 def _walk(checker: IndexCheck, source: OpenSource, read: Callable[[int], None]) -> list[Finding]:
