@@ -89,10 +89,10 @@ class IndexCheck:
             self._first(last)
         self.batches += 1
         self.valid_end = batch.end
-        met = self.offsets.batch(batch)
+        met = self.offsets.batch(batch, last)
         if met and self._cover is not None:
             self.times.covers(*self._cover)
-        self.times.batch(batch)
+        self.times.batch(batch, last)
         if met and self._covers:
             slot = self.offsets.met_slot
             self._cover = (slot, batch.position, last, self.times.highest)

@@ -90,13 +90,13 @@ class OffsetIndexCheck:
         self._entry = self.index[self._slots[at]] if at < len(self._slots) else OffsetPosition(0, NOWHERE)
         self.next_position = self._entry.position
 
-    def batch(self, batch: RecordBatch) -> bool:
-        """Take the next batch; return whether an entry points at its start."""
+    def batch(self, batch: RecordBatch, last: int) -> bool:
+        """Take the next batch and its last offset; return whether an entry points at its start."""
         met = False
-        position, last = batch.position, batch.last_offset
-        if self.next_position < batch.end:
+        position, end = batch.position, batch.position + batch.size
+        if self.next_position < end:
             self._give_up()
-            while self.next_position < batch.end:
+            while self.next_position < end:
                 slot = self._slots[self._at]
                 if self.next_position == position:
                     met = True
@@ -104,7 +104,7 @@ class OffsetIndexCheck:
                     self._judge(slot, self._entry.offset, batch, last)
                 else:
                     text = f"points into the batch at byte {position}"
-                    fault = Fault("position", text, f"{position} or {batch.end}", self.next_position)
+                    fault = Fault("position", text, f"{position} or {end}", self.next_position)
                     self.faults[slot] = fault
                 self._advance(self._at + 1)
         elif self._pending is not None:

@@ -67,9 +67,9 @@ class TimeIndexCheck:
         self._entry = self.index[self._slots[at]] if at < len(self._slots) else TimestampOffset(NO_TIMESTAMP, NOWHERE)
         self.next_offset = self._entry.offset
 
-    def batch(self, batch: RecordBatch) -> None:
-        """Take the next batch."""
-        last, highest = batch.last_offset, batch.max_timestamp
+    def batch(self, batch: RecordBatch, last: int) -> None:
+        """Take the next batch and its last offset."""
+        highest = batch.max_timestamp
         while self.next_offset <= last:
             fault = self._judge(self._entry, batch, last, highest)
             if fault is None:
@@ -77,8 +77,10 @@ class TimeIndexCheck:
             else:
                 self.faults[self._slots[self._at]] = fault
             self._advance(self._at + 1)
-        self.highest = max(self.highest, highest)
-        self._previous_last = max(self._previous_last, last)
+        if highest > self.highest:  # noqa: PLR1730  max() costs more than all the rest here
+            self.highest = highest
+        if last > self._previous_last:  # noqa: PLR1730  likewise
+            self._previous_last = last
 
     def _judge(self, entry: TimestampOffset, batch: RecordBatch, last: int, highest: int) -> Fault | None:
         if entry.offset <= self._previous_last or (batch.magic >= 2 and entry.offset < batch.base_offset):
