@@ -17,6 +17,7 @@ COMMANDS: Final[dict[str, str]] = {
     "completion": "completion",
     "dump": "dump",
     "get": "get",
+    "check": "check",
     "verify-index": "verify_index",
     "rebuild-index": "rebuild_index",
     "spark-export": "spark_export",

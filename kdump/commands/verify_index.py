@@ -52,7 +52,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, quiet: bool
         partitions = list(partitions)
         run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))
     with open(1, "wb", buffering=1 << 16, closefd=False) as out:
-        report = JsonReport(out) if as_json else _for_people(quiet=quiet, remarks=remarks)
+        report = JsonReport(out) if as_json else for_people(quiet=quiet, remarks=remarks)
         summary = Summary()
         for part in partitions:
             _check(part, run, report, summary)
@@ -87,7 +87,7 @@ def _by_file(checked: Checked) -> dict[str, list[Finding]]:
     return files
 
 
-def _for_people(*, quiet: bool, remarks: bool) -> Report:
+def for_people(*, quiet: bool, remarks: bool) -> Report:
     """Return the report for a terminal, or for a pipe."""
     if sys.stdout.isatty():
         from kdump.printers.findings_table import TableReport

@@ -1,0 +1,385 @@
+"""The batches of a partition: what a right crc hides, and whether one goes on where the other ends.
+
+Offsets, leader epochs and producers are followed from segment to segment. Gaps in the offsets are what compaction
+leaves, and what lost batches leave: the partition as a whole tells which, so they are judged at its end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump import segment
+from kdump.checks.indexes import LOG_ADVICE
+from kdump.errors import DamageError
+from kdump.findings import Finding, Level
+from kdump.formats import batch as magic_2
+from kdump.formats import control
+from kdump.formats.batch import Batch
+from kdump.formats.message import Message
+from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.formats.leader_epoch import EpochEntry
+    from kdump.segment import Source
+
+COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
+"""Attribute bits by magic that no release has given a meaning."""
+MOST_GAPS: Final = 1000
+_MARK: Final = 1 << 20
+
+
+class _Gap(NamedTuple):
+    file: str
+    position: int
+    first: int
+    until: int
+    active: bool
+
+
+class LogCheck:
+    """Judges the log of one partition; its segments are given in offset order.
+
+    ``records`` tells whether to look into batches. ``epochs`` is the leader epoch checkpoint, None where there is none.
+    ``cleaned`` is what the log dir says of compaction: True or False, None where nothing tells.
+    """
+
+    def __init__(
+        self,
+        *,
+        records: bool = True,
+        epochs: Sequence[EpochEntry] | None = None,
+        epochs_file: str = "",
+        cleaned: bool | None = None,
+    ) -> None:
+        self._records = records
+        self._epochs, self._epochs_file = epochs, epochs_file
+        self._starts = [entry.start_offset for entry in epochs or ()]
+        self._cleaned = cleaned
+        self.compacted = bool(cleaned)
+        self.next_offset: int | None = None
+        """The offset behind the last sound batch, None before the first."""
+        self.wants_recovery = False
+        """Whether a broker that recovers the log would find anything to cut."""
+        self.batches = 0
+        self._epoch = -1
+        self._producers: dict[int, tuple[int, int]] = {}
+        self._gaps: list[_Gap] = []
+        self._more_gaps = 0
+        self._file, self._active = "", False
+        self._found: list[Finding] = []
+        self._epoch_told = False
+
+    def segment(
+        self, file: str, base_offset: int | None, source: Source, *, active: bool, read: Callable[[int], None]
+    ) -> list[Finding]:
+        """Read one segment and return what is wrong with it; ``read`` is told how many more bytes were read."""
+        self._file, self._active, self._found, self._epoch_told = file, active, [], False
+        if base_offset is not None:
+            self._begin(base_offset)
+        told = 0
+        for piece in segment.read(source, on_error="resync", first_offset=self.next_offset):
+            if isinstance(piece, RecordBatch):
+                self._batch(piece)
+            else:
+                self._end(piece)
+            if piece.position - told > _MARK:
+                read(piece.position - told)
+                told = piece.position
+        read(source.size - told)
+        return self._found
+
+    def finish(self) -> Iterator[Finding]:
+        """Yield what the partition as a whole tells: its gaps."""
+        lost = [gap for gap in self._gaps if not self.compacted and (gap.active or self._cleaned is False)]
+        for gap in lost:
+            yield Finding(
+                level=Level.LOG,
+                file=gap.file,
+                kind="gap",
+                text=f"offsets {gap.first} to {gap.until - 1} are missing before the batch at byte {gap.position}",
+                position=gap.position,
+                offset=gap.first,
+                expected=gap.first,
+                found=gap.until,
+                advice="Another replica may have them.",
+            )
+        count = len(self._gaps) + self._more_gaps - len(lost)
+        if count:
+            gap = next(gap for gap in self._gaps if gap not in lost)
+            known = "as compaction leaves them" if self.compacted else "as compaction leaves them, and lost data too"
+            yield Finding(
+                level=Level.REMARK,
+                file=gap.file,
+                kind="compaction",
+                text=f"{count} gaps in the offsets of the partition, {known}; the first is before byte {gap.position}",
+                position=gap.position,
+                offset=gap.first,
+            )
+
+    def _say(self, kind: str, text: str, position: int, **rest: object) -> None:
+        self._found.append(
+            Finding(level=Level.LOG, file=self._file, kind=kind, text=text, position=position, **rest)  # type: ignore[arg-type]  # the names are Finding's
+        )
+
+    def _begin(self, base_offset: int) -> None:
+        if self.next_offset is not None and base_offset < self.next_offset:
+            self._say(
+                "base offset",
+                f"the segment's name says offset {base_offset}, the one before it ends behind {self.next_offset - 1}",
+                0,
+                expected=f"{self.next_offset} or more",
+                found=base_offset,
+            )
+        elif self.next_offset is not None and base_offset > self.next_offset:
+            self._gap(0, self.next_offset, base_offset)
+        self.next_offset = base_offset
+
+    def _end(self, piece: Damage | Trailing | Padding) -> None:
+        self.wants_recovery = True
+        self._producers.clear()
+        if isinstance(piece, Padding):
+            text = f"{piece.size} bytes of zeros follow the last batch: a preallocated file that was not trimmed"
+            self._found.append(
+                Finding(level=Level.REMARK, file=self._file, kind="zero tail", text=text, position=piece.position)
+            )
+        elif isinstance(piece, Trailing):
+            text = f"the last {piece.size} bytes are the beginning of a batch: torn, or copied while it was written"
+            self._say("end of log", text, piece.position, offset=self.next_offset, advice=LOG_ADVICE)
+        else:
+            missing = piece.missing
+            lost = f"; offsets {missing.start} to {missing.stop - 1} are missing" if missing else ""
+            if missing is None and piece.missing_from is not None:
+                lost = f"; what is missing begins with offset {piece.missing_from}"
+            self._say(
+                piece.kind,
+                f"{piece.size} bytes cannot be read: {piece.reason} (byte {piece.at}){lost}",
+                piece.position,
+                offset=piece.missing_from,
+                expected=None if piece.expected is None else str(piece.expected),
+                found=None if piece.found is None else str(piece.found),
+                advice=LOG_ADVICE,
+            )
+            self.next_offset = piece.missing_until if piece.missing_until is not None else self.next_offset
+
+    def _gap(self, position: int, first: int, until: int) -> None:
+        if len(self._gaps) < MOST_GAPS:
+            self._gaps.append(_Gap(self._file, position, first, until, self._active))
+        else:
+            self._more_gaps += 1
+
+    def _batch(self, batch: RecordBatch) -> None:
+        self.batches += 1
+        try:
+            base = batch.base_offset
+        except DamageError as damage:
+            self._unreadable(batch, damage)
+            base = batch.last_offset
+        if self.next_offset is not None and base != self.next_offset:
+            if base > self.next_offset:
+                self._gap(batch.position, self.next_offset, base)
+                self._producers.clear()
+            else:
+                self.wants_recovery = True
+                self._say(
+                    "offset order",
+                    f"the batch begins at offset {base}, the one before it ends with {self.next_offset - 1}",
+                    batch.position,
+                    offset=base,
+                    expected=f"{self.next_offset} or more",
+                    found=base,
+                )
+        if batch.attributes & RESERVED[batch.magic]:
+            self._say(
+                "attributes",
+                f"attribute bits are set that magic {batch.magic} does not have",
+                batch.position + magic_2.HEADER.offsets["attributes"],
+                expected=f"no bit of {RESERVED[batch.magic]:#06x}",
+                found=f"{batch.attributes & 0xFFFF:#06x}",
+            )
+        if isinstance(batch, Batch):
+            self._header(batch, base)
+        elif isinstance(batch, Message):
+            self._message(batch)
+        if self._records or batch.is_control:
+            self._inside(batch)
+        self.next_offset = batch.last_offset + 1
+
+    def _header(self, batch: Batch, base: int) -> None:
+        header = batch.header
+        delta, count = header.last_offset_delta, header.records_count
+        if not 0 <= count <= delta + 1:
+            field, text = ("last_offset_delta", delta) if delta < 0 else ("records_count", count)
+            self._say(
+                "record count",
+                f"the batch claims {count} records up to offset delta {delta}",
+                batch.position + magic_2.HEADER.offsets[field],
+                expected=f"0 to {delta + 1} records" if delta >= 0 else "a last offset delta of 0 or more",
+                found=text,
+            )
+        elif count == 0 and batch.size > magic_2.HEADER.size:
+            self._say(
+                "record count",
+                f"the batch claims no record, and has {batch.size - magic_2.HEADER.size} bytes of them",
+                batch.position + magic_2.HEADER.offsets["records_count"],
+                found=0,
+            )
+        elif count <= delta:
+            self.compacted = True
+        if batch.delete_horizon_ms is not None:
+            self.compacted = True
+        self._leader_epoch(batch, base)
+        self._producer(batch)
+
+    def _message(self, message: Message) -> None:
+        try:
+            sizes = message.key_size, message.value_size
+        except DamageError as damage:
+            if not self._records:
+                self._unreadable(message, damage)
+            return
+        if min(sizes) < -1:
+            self._say("key size", "a key or value has a negative size other than null's -1", message.position)
+
+    def _leader_epoch(self, batch: Batch, base: int) -> None:
+        epoch, position = (
+            batch.partition_leader_epoch,
+            batch.position + magic_2.HEADER.offsets["partition_leader_epoch"],
+        )
+        if epoch < self._epoch or epoch < -1:
+            self._say(
+                "leader epoch",
+                f"the leader epoch goes back to {epoch}",
+                position,
+                offset=base,
+                expected=f"{max(self._epoch, -1)} or more",
+                found=epoch,
+            )
+            return
+        self._epoch = epoch
+        if not self._starts or epoch < 0 or self._epoch_told or self._epochs is None:
+            return
+        at = bisect_right(self._starts, base) - 1
+        known = self._epochs[at].epoch if at >= 0 else None
+        if known != epoch and (known is not None or base >= self._starts[0]):
+            self._epoch_told = True
+            self._found.append(
+                Finding(
+                    level=Level.DERIVED,
+                    file=self._epochs_file,
+                    kind="leader epoch",
+                    text=f"{self._file}, byte {position}: offset {base} was written in another leader epoch",
+                    entry=at,
+                    offset=base,
+                    expected=epoch,
+                    found=known,
+                )
+            )
+
+    def _producer(self, batch: Batch) -> None:
+        header = batch.header
+        producer, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+        if producer < 0:
+            # Brokers write 0 into the sequence of what they append themselves (offsets, groups).
+            if producer != -1 or epoch != -1 or sequence not in {-1, 0} or batch.is_transactional:
+                self._say(
+                    "producer",
+                    "a batch without a producer has what only a producer gives it",
+                    batch.position + magic_2.HEADER.offsets["producer_id"],
+                    expected="producer id, epoch and sequence -1, not transactional",
+                    found=f"{producer}, {epoch}, {sequence}{', transactional' if batch.is_transactional else ''}",
+                )
+            return
+        known = self._producers.get(producer)
+        if epoch < 0 or (sequence < 0) != batch.is_control or (known is not None and epoch < known[0]):
+            self._say(
+                "producer",
+                f"producer {producer}: epoch {epoch} and sequence {sequence} make no sense here",
+                batch.position + magic_2.HEADER.offsets["producer_epoch"],
+                expected=f"epoch {known[0] if known else 0} or more",
+                found=epoch,
+            )
+            return
+        if batch.is_control:
+            self._producers[producer] = (epoch, known[1] if known is not None and known[0] == epoch else -1)
+            return
+        if known is not None and known[0] == epoch and known[1] >= 0 and not self.compacted:
+            expected = magic_2.increment_sequence(known[1], 1)
+            if sequence != expected:
+                self._say(
+                    "sequence",
+                    f"producer {producer}, epoch {epoch}: a sequence number is repeated or left out",
+                    batch.position + magic_2.HEADER.offsets["base_sequence"],
+                    offset=batch.base_offset,
+                    expected=expected,
+                    found=sequence,
+                )
+        self._producers[producer] = (epoch, batch.last_sequence)
+
+    def _unreadable(self, batch: RecordBatch, damage: DamageError) -> None:
+        self._say(
+            damage.kind,
+            f"the crc of the batch is right, and its records cannot be read: {damage.reason}",
+            batch.position,
+            offset=batch.last_offset,
+            expected=None if damage.expected is None else str(damage.expected),
+            found=None if damage.found is None else str(damage.found),
+            advice="It was written so: a consumer fails at it.",
+        )
+
+    def _inside(self, batch: RecordBatch) -> None:
+        """Read the records of a batch, and hold its header against them."""
+        last, highest, broken = None, -1, 0
+        try:
+            for record in batch.records():
+                if last is not None and record.offset <= last:
+                    broken += 1
+                last = record.offset
+                highest = max(highest, record.timestamp)
+                if record.crc_valid is False or (batch.magic == magic_2.MAGIC and record.attributes):
+                    broken += 1
+                if batch.is_control:
+                    self._control(batch, control.read_key(record.key).type)
+        except DamageError as damage:
+            self._unreadable(batch, damage)
+            return
+        if broken:
+            self._say(
+                "records",
+                f"{broken} records have a wrong crc, attributes, or an offset that does not rise",
+                batch.position,
+                offset=batch.last_offset,
+            )
+        if last is None:
+            return
+        if last > batch.last_offset:
+            self._say(
+                "last offset",
+                f"the batch says that it ends with offset {batch.last_offset}, and holds offset {last}",
+                batch.position,
+                offset=batch.last_offset,
+                expected=f"{last} or more",
+                found=batch.last_offset,
+            )
+        if batch.timestamp_type != LOG_APPEND_TIME and not _is_plain(batch) and highest != batch.max_timestamp:
+            self._say(
+                "max timestamp",
+                f"the batch says that its greatest timestamp is {batch.max_timestamp}, its records' is {highest}",
+                batch.position,
+                offset=batch.last_offset,
+                expected=highest,
+                found=batch.max_timestamp,
+            )
+
+    def _control(self, batch: RecordBatch, kind: int) -> None:
+        of_producer = batch.producer_id is not None and batch.producer_id >= 0
+        if kind not in control.TYPES or (kind in control.MARKERS) != of_producer:
+            raise DamageError("control record", f"a control record of type {kind} has no place here", found=kind)
+
+
+def _is_plain(batch: RecordBatch) -> bool:
+    """Tell whether the batch is one message, which has no header of its own."""
+    return isinstance(batch, Message) and batch.codec == 0

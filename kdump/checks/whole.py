@@ -1,0 +1,134 @@
+"""Everything that can be said of a partition: log, indexes, the files beside them, and a broker's next start."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump import recovery
+from kdump.checks import folder, partition
+from kdump.checks.log import COMPACTED_TOPICS, LogCheck
+from kdump.findings import Finding, Level
+from kdump.rebuild import DEFAULT_INTERVAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.checks.folder import LogDir
+    from kdump.inputs import Partition
+    from kdump.recovery import Cut, Outcome
+
+
+class Options(NamedTuple):
+    """What to check: ``records`` looks into batches, ``interval`` is index.interval.bytes, for the dry run."""
+
+    records: bool = True
+    interval: int = DEFAULT_INTERVAL
+
+
+class Checked(NamedTuple):
+    """What was gone through in a partition, and what was found; ``size`` is that of its logs in bytes."""
+
+    segments: int
+    batches: int
+    size: int
+    findings: tuple[Finding, ...]
+
+
+def check(
+    part: Partition,
+    options: Options,
+    seen: dict[str, list[Finding]],
+    read: Callable[[int], None] = lambda _: None,
+) -> Checked:
+    """Check a partition. ``seen`` holds the findings of log dir files by path. Raises UnreadableError."""
+    known = set(seen)
+    place = folder.log_dir(part, seen)
+    findings = [finding for path, told in seen.items() if path not in known for finding in told]
+    findings += folder.check(part)
+    log = LogCheck(
+        records=options.records,
+        epochs=folder.epochs(part),
+        epochs_file=part.files.shown(posixpath.join(part.folder, folder.EPOCHS)),
+        cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
+    )
+    live = [segment for segment in part.segments if ".log." not in posixpath.basename(segment.path)]
+    live = live or list(part.segments)
+    for segment in live:
+        with segment.open() as source:
+            findings += log.segment(segment.name, segment.base_offset, source, active=segment is live[-1], read=read)
+    findings += log.finish()
+    for checked in partition.check(replace(part, segments=tuple(live))):
+        findings += (finding for finding in checked.findings if not _is_of_log(finding, checked.name))
+    findings += _start(part, place, options, log, damaged=any(f.level is Level.LOG for f in findings))
+    return Checked(len(live), log.batches, sum(segment.size for segment in live), tuple(findings))
+
+
+def _is_of_log(finding: Finding, log: str) -> bool:
+    """Tell whether an index check says what the log's own check says with more care."""
+    return finding.file == log
+
+
+def _start(part: Partition, place: LogDir, options: Options, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
+    """Say what a broker would do at its next start."""
+    where = part.files.shown(part.folder)
+    end = log.next_offset
+    if damaged or log.wants_recovery:
+        point = place.recovery_point or 0
+        start = place.log_start or 0
+        if place.clean:
+            now = recovery.dry_run(part, clean=True, log_start=start, interval=options.interval)
+            yield from _outcome(where, now, "after the clean stop that .kafka_cleanshutdown tells of, a broker")
+        unclean = recovery.dry_run(part, clean=False, recovery_point=point, log_start=start, interval=options.interval)
+        word = "after an unclean stop a broker" if place.clean else "a broker"
+        yield from _outcome(where, unclean, word, would=place.clean)
+        end = unclean.log_end_offset
+    if place.high_watermark is not None and end is not None and place.high_watermark > end:
+        yield Finding(
+            level=Level.LOG,
+            file=where,
+            kind="high watermark",
+            text=f"consumers had been given offsets below {place.high_watermark}, and the log ends at {end}",
+            offset=end,
+            expected=f"{place.high_watermark} or more",
+            found=end,
+            advice="Another replica may have them.",
+        )
+
+
+def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
+    """Say what a start does; ``would`` makes it a remark, since the next start is not of that kind."""
+    for cut in outcome.cuts:
+        harmless = would or not cut.records
+        yield Finding(
+            level=Level.REMARK if harmless else Level.LOG,
+            file=cut.file,
+            kind="recovery",
+            text=f"{who} would cut it here: {_lost(cut)} would go ({cut.reason})",
+            position=cut.position,
+            offset=cut.first_offset,
+            advice="" if harmless else "Salvage it first: kdump salvage.",
+        )
+    if outcome.fails:
+        yield Finding(
+            level=Level.REMARK if would else Level.LOG,
+            file=where,
+            kind="recovery",
+            text=f"{who} would not load the log: {outcome.fails}",
+        )
+    else:
+        yield Finding(
+            level=Level.REMARK,
+            file=where,
+            kind="recovery",
+            text=f"{who} would read {outcome.recovered_bytes} bytes of {len(outcome.recovered)} segments, "
+            f"and the log would end at offset {outcome.log_end_offset}",
+            offset=outcome.log_end_offset,
+        )
+
+
+def _lost(cut: Cut) -> str:
+    if not cut.records:
+        return f"{cut.size} bytes without a sound batch"
+    return f"offsets {cut.first_offset} to {cut.last_offset}, {cut.records} records, {cut.size} bytes"

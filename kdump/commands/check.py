@@ -1,0 +1,141 @@
+"""``kdump check``: everything that can be wrong with partitions, and what a broker would do at its next start."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kdump.checks import whole
+from kdump.commands import session
+from kdump.commands.verify_index import for_people
+from kdump.errors import UnreadableError
+from kdump.findings import Level
+from kdump.inputs import Finder, Wanted
+from kdump.printers.findings import JsonReport, Summary
+from kdump.rebuild import DEFAULT_INTERVAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.checks.whole import Checked
+    from kdump.findings import Finding
+    from kdump.inputs import Partition
+    from kdump.printers.findings import Report
+
+
+@click.command("check")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines: kdump/findings.schema.json describes them.")
+@click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too.")
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(0),
+    default=DEFAULT_INTERVAL,
+    show_default=True,
+    metavar="BYTES",
+    help="The topic's setting: it decides what a broker cuts where offsets are not in order.",
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes to use.")
+@click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
+def command(
+    paths: tuple[str, ...],
+    *,
+    headers_only: bool,
+    as_json: bool,
+    remarks: bool,
+    index_interval_bytes: int,
+    jobs: int,
+    quiet: bool,
+) -> int:
+    """Check partitions: their logs, indexes and checkpoints. Files are opened read-only.
+
+    \b
+    Examples:
+      kdump check /var/kafka
+      kdump check -q /var/kafka || echo "something is wrong"
+      kdump check /var/kafka --headers-only --jobs 8
+      kdump check /backup/orders-0 --json | jq 'select(.check == "recovery")'
+
+    PATH is a segment, a partition's folder, a log dir, a glob or a tar archive. Where a log is damaged, a dry run tells
+    what a broker would cut from it when it starts: after a clean stop nothing, after an unclean one all that follows
+    the first bad batch above the recovery point.
+
+    Exit status: 0 all is well, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only files are wrong
+    that can be made anew (indexes, snapshots, checkpoints).
+    """
+    run = session.Session(quiet=quiet)
+    finder = Finder(Wanted(siblings=True, leftovers=True), note=run.note, fail=run.fail)
+    partitions = list(finder.find(paths))
+    if sys.stderr.isatty():
+        run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))
+    options = whole.Options(records=not headers_only, interval=index_interval_bytes)
+    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+        report: Report = JsonReport(out) if as_json else for_people(quiet=quiet, remarks=remarks)
+        summary = Summary()
+        for checked in _checked(partitions, options, jobs, run):
+            _tell(checked, run, report, summary)
+        if run.progress is not None:
+            run.progress.clear()
+        report.end(summary, run.status)
+    return run.status
+
+
+def _checked(partitions: list[Partition], options: whole.Options, jobs: int, run: session.Session) -> Iterator[Checked]:
+    """Yield what is found in each partition, in order."""
+    if jobs == 1 or len(partitions) < 2:
+        seen: dict[str, list[Finding]] = {}
+        for part in partitions:
+            try:
+                yield whole.check(part, options, seen, run.progress or (lambda _: None))
+            except UnreadableError as error:
+                run.fail(error)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    told: set[Finding] = set()
+    with ProcessPoolExecutor(jobs, get_context("fork"), _begin, (partitions, options)) as pool:
+        for result in pool.map(_one, range(len(partitions))):
+            if not isinstance(result, whole.Checked):
+                run.fail(UnreadableError(*result))
+                continue
+            if run.progress is not None:
+                run.progress(result.size)
+            new = tuple(finding for finding in result.findings if finding not in told)
+            told.update(finding for finding in new if finding.level is Level.DERIVED)
+            yield result._replace(findings=new)
+
+
+_work: Callable[[int], Checked]
+
+
+def _begin(partitions: list[Partition], options: whole.Options) -> None:
+    global _work  # noqa: PLW0603  a process of the pool is told once what it works on
+    _work = lambda number: whole.check(partitions[number], options, {})  # noqa: E731
+
+
+def _one(number: int) -> Checked | tuple[object, str, str]:
+    try:
+        return _work(number)
+    except UnreadableError as error:
+        return error.path, error.reason, error.hint
+
+
+def _tell(checked: Checked, run: session.Session, report: Report, summary: Summary) -> None:
+    summary.segments += checked.segments
+    summary.batches += checked.batches
+    summary.size += checked.size
+    summary.add(checked.findings)
+    files: dict[str, list[Finding]] = {}
+    for finding in checked.findings:
+        files.setdefault(finding.file, []).append(finding)
+    if run.progress is not None and files:
+        run.progress.clear()
+    for name, findings in files.items():
+        report.file(name, findings)
+    levels = {finding.level for finding in checked.findings}
+    run.met |= {session.DAMAGED} if Level.LOG in levels else set()
+    run.met |= {session.DERIVED} if Level.DERIVED in levels else set()
