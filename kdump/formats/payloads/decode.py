@@ -94,11 +94,12 @@ def _raw(raw: bytes | None, reason: str) -> Decoded | None:
 def _candidates(messages: dict[str, Message], suffix: str, *, since: Release = ()) -> dict[int, list[Candidate]]:
     """Return type -> the messages of that number with the releases in which they differ, newest first."""
     releases = {release for message in messages.values() for release in message.releases()}
-    found: dict[int, list[Candidate]] = {}
+    found: dict[int, dict[Candidate, None]] = {}
     for release in sorted({since, *(some for some in releases if some >= since)}, reverse=True):
         for number, message in by_type(messages, suffix, release).items():
-            found.setdefault(number, []).append(Candidate(message, release))
-    return found
+            changed = next(some for some in message.releases() if some <= release)
+            found.setdefault(number, {})[Candidate(message, max(since, changed))] = None
+    return {number: list(candidates) for number, candidates in found.items()}
 
 
 class Candidate(NamedTuple):
