@@ -97,8 +97,7 @@ def _candidates(messages: dict[str, Message], suffix: str, *, since: Release = (
     found: dict[int, dict[Candidate, None]] = {}
     for release in sorted({since, *(some for some in releases if some >= since)}, reverse=True):
         for number, message in by_type(messages, suffix, release).items():
-            changed = next(some for some in message.releases() if some <= release)
-            found.setdefault(number, {})[Candidate(message, max(since, changed))] = None
+            found.setdefault(number, {})[Candidate(message, max(since, message.changed(release)))] = None
     return {number: list(candidates) for number, candidates in found.items()}
 
 

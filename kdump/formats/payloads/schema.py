@@ -188,6 +188,10 @@ class Message:
         bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}
         return sorted({(), *bounds} - {ALWAYS.before}, reverse=True)
 
+    def changed(self, release: Release) -> Release:
+        """Return the release, up to ``release``, since which nothing of the message changed."""
+        return next(some for some in self.releases() if some <= release)
+
 
 def _eras(fields: tuple[Field, ...]) -> list[Era]:
     return [era for field in fields for era in (field.era, *_eras(field.fields))]
