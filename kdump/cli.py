@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from typing import Any, Final
@@ -75,7 +74,9 @@ class Root(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere, quietly
+            from kdump.stdout import give_up
+
+            give_up()
             return CLOSED_PIPE
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
@@ -199,6 +200,7 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     from kdump import dialects, dialects_payload, dialects_state
     from kdump.printers.classic import Classic, Options
     from kdump.printers.classic_names import java_split
+    from kdump.stdout import open_output
 
     dialect = dialects.find(compat)
     for name in given:
@@ -208,7 +210,7 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     decoders = (options["key_decoder_class"], options["value_decoder_class"], *switches)
     if dialect.decoders_imply_print:
         options["print_data_log"] |= any(name is not None for name in decoders)
-    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+    with open_output(escape=True) as out:
         state, payloads = dialects_state.find(compat), dialects_payload.find(compat)
         chosen = Options(**options, decoder_switch=switches[0] if switches else None)
         Classic(dialect, chosen, out, state=state, payloads=payloads).run(java_split(files))
@@ -229,18 +231,35 @@ DECODER_SWITCHES: Final = (
 
 def main() -> int:
     """Run kdump; return the exit status."""
+    from kdump.stdout import OutputError, give_up
+    from kdump.text import harmless
+
     try:
         result = root.main(standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        give_up()
+        return CLOSED_PIPE
+    except OSError as reason:
+        if reason.filename is not None:  # readers and writers of files tell of them themselves
+            raise
+        give_up()
+        click.echo(f"kdump: {OutputError(reason)}", err=True)
+        return 1
+    except OutputError as error:
+        give_up()
+        click.echo(f"kdump: {harmless(str(error))}", err=True)
+        return 1
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except UsageError as error:
-        click.echo(f"kdump: {error}", err=True)
+        click.echo(f"kdump: {harmless(str(error))}", err=True)
         return 2
     except KdumpError as error:
-        click.echo(f"kdump: {error}", err=True)
+        click.echo(f"kdump: {harmless(str(error))}", err=True)
         return 1
     return result if isinstance(result, int) else 0
 

@@ -7,6 +7,7 @@ Files are read in blocks and never mapped: a segment that shrinks while it is re
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from kdump import codecs
@@ -42,10 +43,15 @@ class LocalFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self.size = os.fstat(self._fd).st_size
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait for its writer
+            status = os.fstat(self._fd)
         except OSError as reason:
             raise UnreadableError(self.name, reason.strerror or str(reason)) from reason
+        self.size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+            raise UnreadableError(self.name, f"is {what}, not a file")
 
     def __enter__(self) -> LocalFile:
         return self
@@ -57,6 +63,11 @@ class LocalFile:
 
     def close(self) -> None:
         os.close(self._fd)
+
+    @property
+    def lost(self) -> int:
+        """How many bytes the file has become shorter since it was opened: brokers cut live files."""
+        return max(0, self.size - os.fstat(self._fd).st_size)
 
     def read(self, position: int, size: int) -> bytes:
         try:
@@ -124,7 +135,10 @@ def walk(
                 break
             log.check_limit(overhead.size, limit)
             magic = head[log.MAGIC_POSITION] - (head[log.MAGIC_POSITION] & 0x80) * 2
-            piece = log.read(window.view(position, log.needs(overhead, magic)), overhead, magic, position)
+            data = window.view(position, log.needs(overhead, magic))
+            if len(data) < log.OVERHEAD.size + overhead.size:  # it has shrunk
+                break
+            piece = log.read(data, overhead, magic, position)
         except DamageError as damage:
             yield as_piece(damage, position, end - position)
             return

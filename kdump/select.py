@@ -270,6 +270,8 @@ class Reader:
                             yield from self._damaged(source, piece, file)
                     self.progress(piece.position + piece.size - done)
                     done = piece.position + piece.size
+                if isinstance(source, segment.LocalFile) and source.lost:
+                    self.note(f"{where.name} became {source.lost} bytes shorter while it was read")
         except UnreadableError as error:
             self._failed(error)
         self.progress(where.size - done)

@@ -111,8 +111,8 @@ def test_a_file_that_shrinks_while_it_is_read():
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(UnreadableError, match="No such file"):
         segment.LocalFile(tmp_path / "missing.log")
-    with segment.LocalFile(tmp_path) as folder, pytest.raises(UnreadableError, match="directory"):
-        folder.read(0, 1)
+    with pytest.raises(UnreadableError, match="is a folder, not a file"):
+        segment.LocalFile(tmp_path)
 
 
 def test_damage_inside_a_batch_keeps_its_place():

@@ -15,6 +15,7 @@ from kdump.findings import Level
 from kdump.inputs import Finder, Wanted
 from kdump.printers.findings import JsonReport, Summary
 from kdump.rebuild import DEFAULT_INTERVAL
+from kdump.stdout import open_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +73,7 @@ def command(
     if sys.stderr.isatty():
         run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))
     options = whole.Options(records=not headers_only, interval=index_interval_bytes)
-    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+    with open_output() as out:
         report: Report = JsonReport(out) if as_json else for_people(quiet=quiet, remarks=remarks)
         summary = Summary()
         for checked in _checked(partitions, options, jobs, run):

@@ -17,6 +17,7 @@ from kdump.inputs import Finder
 from kdump.outcomes import is_transactional
 from kdump.printers.values import ENCODINGS, Encoding
 from kdump.select import Reader
+from kdump.stdout import open_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -127,7 +128,7 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     if sys.stderr.isatty() and not sys.stdout.isatty() and not follow:
         partitions = list(partitions)
         run.progress = session.progress(sum(segment.size for part in partitions for segment in part.segments))
-    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+    with open_output() as out:
         if follow:
             dump.follow(list(partitions), out)
         elif jobs > 1 and not dump.stops_early:

@@ -13,6 +13,7 @@ from kdump.errors import DamageError, UsageError
 from kdump.found import Found, Lost
 from kdump.inputs import Finder, Wanted
 from kdump.select import Filter, Reader
+from kdump.stdout import open_output
 
 if TYPE_CHECKING:
     from kdump.inputs import Partition
@@ -50,7 +51,7 @@ def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, ou
     partitions = list(finder.find(paths))
     reader = Reader(filter=Filter(first_offset=offset, last_offset=offset), wrong_index=run.wrong_index, fail=run.fail)
     there = False
-    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+    with open_output() as out:
         for part in partitions:
             for item in reader.read(part):
                 if isinstance(item, Lost):
@@ -86,7 +87,7 @@ def show(item: Found, out: BinaryIO, run: session.Session, *, offset: int | None
         JsonLines(out).found(item)
         return
     from kdump.printers.cells import cell
-    from kdump.printers.values import harmless
+    from kdump.text import harmless
 
     if offset is None:
         for column in rows.BATCH:

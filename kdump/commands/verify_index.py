@@ -13,6 +13,7 @@ from kdump.errors import UnreadableError
 from kdump.findings import Level
 from kdump.inputs import Finder, Wanted
 from kdump.printers.findings import JsonReport, PlainReport, Summary
+from kdump.stdout import open_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +52,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, quiet: bool
     if sys.stderr.isatty():
         partitions = list(partitions)
         run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))
-    with open(1, "wb", buffering=1 << 16, closefd=False) as out:
+    with open_output() as out:
         report = JsonReport(out) if as_json else for_people(quiet=quiet, remarks=remarks)
         summary = Summary()
         for part in partitions:

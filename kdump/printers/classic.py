@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kdump.dialects import Dialect
     from kdump.dialects_payload import PayloadDialect
     from kdump.dialects_state import StateDialect
+    from kdump.segment import LocalFile
 
 INT_MAX: Final = 0x7FFFFFFF
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
@@ -92,6 +93,19 @@ class Classic:
             raise DamageError("file name", f"{path}: a file name without a dot says nothing about what it holds")
         elif self.state.announces_unknown:
             self.complain(f"Ignoring unknown file {path}")
+
+    def trailing(self, source: LocalFile, size: int) -> None:
+        """Tell of bytes behind the last whole batch; of a file that became shorter, those that are still there."""
+        if size > source.lost:
+            name = posixpath.basename(source.name)
+            self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
+
+    def close(self, source: LocalFile) -> None:
+        """Say so where a file became shorter while it was read."""
+        if source.lost:
+            self.complain(
+                f"kdump: {source.name} became {source.lost} bytes shorter while it was read; what was there is printed"
+            )
 
     def complain(self, text: str) -> None:
         """Print a line to standard error, behind what was printed so far."""

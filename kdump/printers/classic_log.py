@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
@@ -40,8 +39,7 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
             if isinstance(piece, RecordBatch):
                 printer.batch(piece, deep=deep)
             elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
-                name = posixpath.basename(path)
-                run.print(run.dialect.trailing_bytes.format(count=piece.size, name=name))
+                run.trailing(source, piece.size)
             elif isinstance(piece, Damage):
                 raise DamageError(
                     piece.kind,
@@ -50,6 +48,7 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
                     expected=piece.expected,
                     found=piece.found,
                 )
+        run.close(source)
 
 
 class LogPrinter:

@@ -6,7 +6,6 @@ nonsense, or an end of the run, in the same places as there.
 
 from __future__ import annotations
 
-import posixpath
 from typing import TYPE_CHECKING
 
 from kdump import codecs
@@ -37,11 +36,11 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
                 if isinstance(piece, Message):
                     printer.entry(piece)
                 else:
-                    name = posixpath.basename(path)
-                    run.print(run.dialect.trailing_bytes.format(count=piece.size, name=name))
+                    run.trailing(source, piece.size)
         except DamageError as damage:
             damage.reason = f"{path}: {damage.reason}"
             raise
+        run.close(source)
 
 
 def walk(
@@ -62,7 +61,10 @@ def walk(
     window = Window(source, end)
     position, left = start, end - start
     while left > log.OVERHEAD.size:
-        overhead = log.OVERHEAD.read(window.view(position, log.OVERHEAD.size))
+        head = window.view(position, log.OVERHEAD.size)
+        if len(head) < log.OVERHEAD.size:  # the file has shrunk since its size was taken
+            break
+        overhead = log.OVERHEAD.read(head)
         if overhead.size < log.SMALLEST and dialect.smallest_size_ends_file:
             break
         try:
@@ -80,6 +82,8 @@ def walk(
                 break
             log.check_limit(overhead.size, limit)
             data = window.view(position, size)[log.OVERHEAD.size :]
+            if len(data) < overhead.size:
+                break
             yield Message(data, overhead.offset, position, newest=dialect.newest_magic)
         except DamageError as damage:
             raise damage.at(position) from damage

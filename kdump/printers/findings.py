@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from kdump.findings import Level
-from kdump.printers.values import harmless
+from kdump.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Final
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from kdump.findings import Level
 from kdump.printers.findings import MOST, WORDS, Summary, choose, conclusion
-from kdump.printers.values import harmless
+from kdump.printers.table import Quiet
+from kdump.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ class TableReport:
     """Draws with rich: colours, and columns of the terminal's width."""
 
     def __init__(self, out: IO[str], *, quiet: bool = False, remarks: bool = False) -> None:
-        self._console = Console(file=out, highlight=False)
+        self._console = Quiet(file=out, highlight=False)
         self._quiet = quiet
         self._remarks = remarks
 

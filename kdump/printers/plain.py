@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from kdump.errors import UsageError
-from kdump.printers.values import harmless_bytes
+from kdump.text import harmless_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

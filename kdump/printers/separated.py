@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from kdump.printers.cells import rows
-from kdump.printers.values import harmless
+from kdump.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kdump.printers.cells import rows
-from kdump.printers.values import harmless
+from kdump.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,13 +31,20 @@ LONGEST: Final = 200
 """Characters of a cell that are shown."""
 
 
+class Quiet(Console):
+    """A console that leaves it to its caller what a closed pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Tables:
     """Prints records or batches as a table; damaged stretches stand in rows of their own."""
 
     shows_damage = True
 
     def __init__(self, out: IO[str], columns: Sequence[Column], *, batches: bool, encoding: Encoding) -> None:
-        self.console = Console(file=out, highlight=False, width=None if out.isatty() else WIDEST)
+        self.console = Quiet(file=out, highlight=False, width=None if out.isatty() else WIDEST)
         self.columns, self.batches, self.encoding = columns, batches, encoding
         self._rows: list[list[Text] | Text] = []
         self._widths: list[int] | None = None

@@ -54,18 +54,3 @@ def is_json(text: str) -> bool:
 _LONE_ESCAPE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
-
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_CONTROL_BYTES: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
-
-
-def harmless(text: str) -> str:
-    """Return ``text`` with the characters escaped that make a terminal do something; tab and newline stay."""
-    return _CONTROL.sub(
-        lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
-    )
-
-
-def harmless_bytes(data: bytes) -> bytes:
-    """The same for bytes that are mostly UTF-8."""
-    return _CONTROL_BYTES.sub(lambda found: b"\\x%02x" % found[0][-1], data)

@@ -1,0 +1,71 @@
+"""Standard output in bytes: what goes wrong there is told as an error of its own, and a terminal is not steered."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from kdump.errors import KdumpError
+from kdump.text import harmless_bytes
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+BUFFER: Final = 1 << 16
+
+
+class OutputError(KdumpError):
+    """Standard output takes no more: a full disk, an I/O fault (exit status 1)."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(f"standard output cannot be written: {reason.strerror or reason}")
+
+
+class _Raw(io.RawIOBase):
+    """File descriptor 1, with ``escape`` without the bytes that make a terminal do something."""
+
+    def __init__(self, *, escape: bool) -> None:
+        self._escape = escape
+        self._half = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return os.isatty(1)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        with memoryview(data) as view:
+            taken = view.nbytes
+            out = view if not self._escape else memoryview(self._harmless(bytes(view)))
+            try:
+                while out:
+                    out = out[os.write(1, out) :]
+            except BrokenPipeError:
+                raise
+            except OSError as reason:
+                raise OutputError(reason) from reason
+        return taken
+
+    def _harmless(self, data: bytes) -> bytes:
+        """Escape ``data``. A character that lies across its end waits for the next bytes."""
+        data = self._half + data
+        self._half = b"\xc2" if data.endswith(b"\xc2") else b""
+        return harmless_bytes(data[: len(data) - len(self._half)])
+
+
+def open_output(*, escape: bool = False) -> BinaryIO:
+    """Return standard output, buffered, for a ``with`` statement; file descriptor 1 stays open behind it.
+
+    With ``escape`` control characters but tab and newline reach a terminal as ``\\x1b`` and the like; in a pipe or a
+    file every byte stays as it is. Writing raises OutputError, and BrokenPipeError where the reader has gone.
+    """
+    return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and os.isatty(1)), BUFFER))
+
+
+def give_up() -> None:
+    """Send what is still buffered nowhere, so that the end of Python does not try again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

@@ -1,0 +1,261 @@
+"""Files that change under the reader's eyes, and a world that gives nothing: full disks, closed pipes, no rights."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from kdump import dialects
+from kdump.errors import UnreadableError
+from kdump.pieces import RecordBatch, Trailing
+from kdump.printers.classic import Classic, Options
+from kdump.segment import BLOCK, LocalFile, walk
+from kdump.stdout import OutputError, open_output
+from tests import forge
+from tests.support import ROOT, kdump
+
+LOG = "00000000000000000000.log"
+OTHER = "00000000000000009999.log"
+LARGE = forge.record(None, bytes(400_000))
+COMMANDS = [["--files"], ["dump"], ["dump", "-o", "jsonl"], ["dump", "-o", "table"], ["verify-index"], ["check"]]
+
+
+@pytest.fixture
+def segment(tmp_path):
+    """Ten batches of 400 kB: more than is read at a time."""
+    path = tmp_path / LOG
+    path.write_bytes(b"".join(forge.batch([LARGE], base_offset=offset) for offset in range(10)))
+    return path
+
+
+@pytest.fixture
+def after_two(monkeypatch):
+    """Have something done to the file after its second batch was printed."""
+
+    def prepare(change):
+        original, seen = io.BytesIO.write, []
+
+        class Out(io.BytesIO):
+            def write(self, data, /):
+                if bytes(data).startswith(b"baseOffset"):
+                    seen.append(data)
+                    if len(seen) == 2:
+                        change()
+                return original(self, data)
+
+        return Out()
+
+    return prepare
+
+
+def run(path, out):
+    Classic(dialects.NEWEST, Options(), out).run([str(path)])
+    return out.getvalue().decode().splitlines()
+
+
+def test_a_file_that_is_cut_while_it_is_read(segment, after_two, capsys):
+    size = segment.stat().st_size
+    kept = size // 2 + 1000
+    lines = run(segment, after_two(lambda: os.truncate(segment, kept)))
+    batches = [line for line in lines if line.startswith("baseOffset")]
+    assert len(batches) == 5
+    assert all("isvalid: true" in line for line in batches)
+    assert lines[-1] == f"Found 1000 invalid bytes at the end of {LOG}"
+    assert f"{LOG} became {size - kept} bytes shorter while it was read" in capsys.readouterr().err
+
+
+def test_a_file_that_is_emptied_while_it_is_read(segment, after_two, capsys):
+    lines = run(segment, after_two(lambda: os.truncate(segment, 0)))
+    assert all("isvalid: true" in line for line in lines[2:])
+    assert "bytes shorter" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", ["rename", "unlink", "append", "replace"])
+def test_a_file_that_is_renamed_deleted_rolled_or_written_to_is_read_as_it_was(segment, after_two, capsys, change):
+    want = run(segment, io.BytesIO())
+
+    def roll():
+        if change == "rename":
+            segment.rename(f"{segment}.deleted")
+        elif change == "unlink":
+            segment.unlink()
+        elif change == "append":
+            with segment.open("ab") as file:
+                file.write(forge.batch([LARGE], base_offset=10) * 3)
+        else:
+            fresh = segment.with_name("fresh")
+            fresh.write_bytes(b"")
+            fresh.replace(segment)
+
+    assert run(segment, after_two(roll)) == want
+    assert capsys.readouterr().err == ""
+
+
+def test_pieces_of_a_file_that_shrinks_are_never_half(segment):
+    size = segment.stat().st_size
+    for kept in (0, 16, 17, 60, 61, BLOCK, size - 1):
+        segment.write_bytes(b"".join(forge.batch([LARGE], base_offset=offset) for offset in range(10)))
+        with LocalFile(segment) as source:
+            os.truncate(segment, kept)
+            pieces = list(walk(source))
+            assert source.lost == size - kept
+        assert isinstance(pieces[-1], Trailing)
+        assert all(piece.crc_valid for piece in pieces if isinstance(piece, RecordBatch))
+        assert sum(piece.size for piece in pieces) == size
+
+
+def test_a_dump_says_that_a_file_became_shorter(segment, monkeypatch):
+    original = LocalFile.read
+
+    def cut_behind_a_read(self, position, size):
+        data = original(self, position, size)
+        if position > 500_000:
+            os.truncate(segment, 900_000)
+        return data
+
+    monkeypatch.setattr(LocalFile, "read", cut_behind_a_read)
+    from kdump.inputs import Finder, Wanted
+    from kdump.select import Reader
+
+    notes = []
+    partitions = list(Finder(Wanted(), note=notes.append, fail=notes.append).find([str(segment)]))
+    items = [item for part in partitions for item in Reader(note=notes.append).read(part)]
+    assert [type(item).__name__ for item in items] == ["Found"] * (len(items) - 1) + ["Lost"]
+    assert 2 <= len(items) < 10
+    assert any("bytes shorter" in str(note) for note in notes)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_full_disk_is_told_in_one_line(segment, command):
+    with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
+        done = subprocess.run(
+            [sys.executable, "-m", "kdump", *command, str(segment)],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    told = [line for line in done.stderr.decode().splitlines() if "standard output" in line]
+    assert (done.returncode, told) == (1, ["kdump: standard output cannot be written: No space left on device"])
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_closed_pipe_is_quiet(segment, command):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "kdump", *command, str(segment)],
+        cwd=ROOT,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert done.returncode == 141
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+
+
+@pytest.fixture
+def unreadable(tmp_path):
+    """Things under the name of a segment that cannot be read, even by root."""
+    os.mkfifo(tmp_path / "00000000000000000001.log")
+    (tmp_path / "00000000000000000002.log").mkdir()
+    (tmp_path / "00000000000000000003.log").symlink_to("/dev/zero")
+    (tmp_path / "00000000000000000004.log").symlink_to("/proc/self/mem")
+    (tmp_path / "00000000000000000005.log").symlink_to(tmp_path / "nowhere")
+    return sorted(tmp_path.iterdir())
+
+
+def test_what_is_no_file_is_told_and_never_waited_for(unreadable):
+    for path in unreadable:
+        done = kdump("--files", path)
+        assert done.returncode == 1 or "4.log" in path.name  # that one has a size of 0
+        assert done.returncode == 0 or str(path) in done.stderr.decode()
+        assert b"Traceback" not in done.stderr
+
+
+def test_other_inputs_are_still_done(unreadable, segment):
+    done = kdump("dump", segment, *unreadable, "-o", "jsonl", "--no-payload")
+    assert done.returncode == 1
+    assert done.stdout.count(b"\n") == 10
+    assert b"Traceback" not in done.stderr
+    assert b"00000000000000000001.log" in done.stderr
+
+
+def test_a_fault_of_the_disk_names_file_and_byte(segment, monkeypatch):
+    def fault(_fd, _size, position):
+        raise OSError(5, "Input/output error")
+
+    with LocalFile(segment) as source:
+        monkeypatch.setattr(os, "pread", fault)
+        with pytest.raises(UnreadableError, match=f"{LOG}: byte 7: Input/output error"):
+            source.read(7, 100)
+
+
+def on_a_terminal(*args) -> bytes:
+    """What a terminal gets to see of kdump's standard output."""
+    terminal, ours = pty.openpty()
+    with subprocess.Popen([sys.executable, "-m", "kdump", *map(str, args)], cwd=ROOT, stdout=ours) as process:
+        os.close(ours)
+        seen = b""
+        try:
+            while piece := os.read(terminal, 1 << 16):
+                seen += piece
+        except OSError:  # that is how a terminal ends
+            pass
+        os.close(terminal)
+    assert process.returncode == 0
+    return seen.replace(b"\r\n", b"\n")
+
+
+def test_a_terminal_is_not_steered_by_what_a_file_holds(tmp_path):
+    path = tmp_path / LOG
+    evil = "\x1b]0;owned\x07 \x9b31m \x00\x08\x7f\r\x0b\x0c".encode()
+    records = [forge.record(evil, evil, headers=[(evil, evil)])]
+    path.write_bytes(forge.batch(records))
+    plain = kdump("--files", path, "--print-data-log").stdout
+    assert plain.count(evil) == 3
+    seen = on_a_terminal("--files", path, "--print-data-log")
+    assert b"\\x1b]0;owned\\x07 \\x9b31m \\x00\\x08\\x7f\\x0d\\x0b\\x0c" in seen
+    assert not {*seen} & ({*range(32), 0x7F} - {9, 10})
+    assert b"\xc2\x9b" not in seen
+    assert seen.count(b"\n") == plain.count(b"\n")
+
+
+def test_a_character_across_two_writes_is_escaped_too(monkeypatch):
+    monkeypatch.setattr(os, "isatty", lambda _fd: True)
+    written = []
+    monkeypatch.setattr(os, "write", lambda _fd, data: written.append(bytes(data)) or len(data))
+    with open_output(escape=True) as out:
+        for byte in "ä\x9b-é".encode():
+            out.write(bytes([byte]))
+            out.flush()
+    assert b"".join(written) == "ä\\x9b-é".encode()
+
+
+def test_a_file_name_does_not_steer_a_terminal_either(tmp_path):
+    done = kdump("--files", tmp_path / "00000000000000000000.\x1b[2Jlog.log")
+    assert done.returncode == 1
+    assert b"\x1b" not in done.stderr
+
+
+def test_an_error_of_standard_output_is_one_of_kdump(monkeypatch):
+    def full(_fd, _data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    out = open_output()
+    out.write(b"x")
+    with pytest.raises(OutputError, match="No space left"):
+        out.flush()
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "write", lambda _fd, data: len(data))
+    out.close()
