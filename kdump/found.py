@@ -63,6 +63,8 @@ def is_constant(column: Column, found: Found) -> bool:
         return found.batch.magic > 1
     if column.source in _MARKS:
         return not _crosses(column, found)
+    if column.source in _OF_CONTROL:
+        return not found.batch.is_control
     return column.scope in {"file", "batch"} or column.source in {"state.kind", "state.transaction"}
 
 
@@ -104,6 +106,7 @@ def _below(found: Found, record: Record | None) -> bool | None:
     return True if mark is not None and offset < mark else None
 
 
+_OF_CONTROL: Final = {"state.control_type", "state.coordinator_epoch"}
 _MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
 
 

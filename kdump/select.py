@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from kdump import codecs, segment
 from kdump.errors import DamageError, LimitError, UnreadableError
 from kdump.formats import checkpoints
+from kdump.formats.batch import Batch
 from kdump.found import File, Found, Lost
 from kdump.outcomes import Outcomes
 from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from kdump.files import Files
     from kdump.inputs import Partition, Segment
+    from kdump.kernel import Kernel
     from kdump.outcomes import Outcome
     from kdump.pieces import Piece, Record
     from kdump.segment import OnError, Source
@@ -127,6 +129,8 @@ class Reader:
 
     filter: Filter = field(default_factory=Filter)
     batches: bool = False
+    counting: bool = False
+    """Whether only the number of records is wanted: a batch without records holds as many as its header says."""
     outcomes: bool = True
     """Whether to tell what became of transactions, which may take a second look at the headers of a partition."""
     on_error: OnError = "resync"
@@ -142,6 +146,7 @@ class Reader:
     _marks: dict[tuple[Files, str], dict[tuple[str, int], int]] = field(default_factory=dict)
     _outcomes: tuple[Partition, Outcomes] | None = None
     _stable: int | None = None
+    _kernel: Kernel | None = None
 
     def read(self, partition: Partition, only: Sequence[Segment] | None = None) -> Iterator[Found | Lost]:
         """Yield what the filter takes of a partition, in offset order, and every damaged stretch that was met.
@@ -328,6 +333,9 @@ class Reader:
         outcome = self._outcome(batch)
         if self.filter.committed and (outcome == "aborted" or self._is_unstable(batch)):
             return
+        if self.counting and not self.filter.looks_into_records and self._is_sound(batch):
+            yield Found(file, batch, batch.base_offset, (), outcome)
+            return
         look = not self.batches or self.filter.looks_into_records
         records: list[Record] = []
         first: int | None = batch.base_offset if batch.magic > 1 else None
@@ -348,11 +356,25 @@ class Reader:
                 first = batch.base_offset
         except DamageError as error:
             damage = error
-        if first is not None and (records or (empty and not self.filter.looks_into_records)):
+        if first is not None and (records or not (self.counting or self.filter.looks_into_records or not empty)):
             yield Found(file, batch, first, records, outcome, batch.crc_valid)
         if damage is not None:
             self.damaged = True
             yield Lost(file, _in_batch(damage, batch))
+
+    def _is_sound(self, batch: RecordBatch) -> bool:
+        """Tell, as fast as can be, whether a batch holds as many records as its header says."""
+        if not isinstance(batch, Batch):
+            return False
+        if self._kernel is None:
+            from kdump.kernel import Kernel
+
+            self._kernel = Kernel()
+        try:
+            data, start = batch.payload(self.unpack_limit)
+        except DamageError:  # told of where the records are read
+            return False
+        return bool(self._kernel.begin(data, start, batch.header, (), False)) and self._kernel.sound()
 
     def _outcome(self, batch: RecordBatch) -> Outcome | None:
         if not batch.is_transactional:

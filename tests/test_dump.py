@@ -1,6 +1,7 @@
 """``kdump dump`` as a user runs it."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -77,6 +78,24 @@ def test_options_choose_records(folder, offsets, dump):
     assert dump("dump", folder, "--count", "--grep", "k1") == b"11\n"
     assert dump("dump", folder, "--count", "--batches") == b"6\n"
     assert dump("dump", folder, "--count", "--limit", "20") == b"20\n"
+
+
+def test_counts_are_of_records_that_are_there(tmp_path):
+    records = [forge.record(b"k", b"v", offset=n) for n in range(3)]
+    path = tmp_path / "0.log"
+    for batch, count, status in [
+        (forge.batch(records), b"3", 0),
+        (forge.batch(records, attributes=1, payload=gzip.compress(b"".join(records))), b"3", 0),
+        (forge.batch([], last_offset_delta=5), b"0", 0),
+        (forge.batch(records, count=1_000_000, last_offset_delta=1_000_000), b"3", 3),
+        (forge.batch([b"\x7f"], count=7), b"0", 3),
+        (forge.batch(records, attributes=1), b"0", 3),
+        (forge.wrapper(1, 1, [(0, forge.message(1, None, b"a")), (1, forge.message(1, None, b"b"))]), b"2", 0),
+    ]:
+        path.write_bytes(batch)
+        done = kdump("dump", path, "--count")
+        assert (done.stdout, done.returncode) == (count + b"\n", status), done.stderr
+        assert kdump("dump", path, "--count", "--limit", "5").stdout == done.stdout
 
 
 def test_head_and_tail_count_in_each_partition(folder, offsets):

@@ -189,12 +189,17 @@ class Dump:
 
         return Redactor(secret(self.options["redact_key"]))
 
+    @property
+    def counting(self) -> bool:
+        """Whether nobody looks at the records."""
+        return self.options["count"] and not self.batches and not self.stops_early
+
     def reader(self) -> Reader:
         """Return what reads the partitions."""
-        headers_do = self.options["count"] and not self.filter.looks_into_records and not self.stops_early
         return Reader(
             filter=self.filter,
-            batches=self.batches or headers_do,
+            batches=self.batches,
+            counting=self.counting,
             outcomes=self.options["output"] in TYPED
             and any(column.name == "transactionState" for column in self.columns),
             on_error=self.options["on_error"],
@@ -364,9 +369,7 @@ class Dump:
     def _count(self, item: Found) -> int:
         if self.batches:
             return 1
-        if self.options["count"] and not item.records and item.batch.count is not None:
-            return item.batch.count
-        return len(item.records)
+        return len(item.records) or (item.batch.count or 0 if self.counting else 0)
 
     def _lost(self, item: Lost, printer: Printer | None) -> None:
         damage = item.damage

@@ -21,9 +21,16 @@ _PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "valu
 
 def rows(item: Found, columns: Sequence[Column], encoding: Encoding, *, batches: bool) -> Iterator[list[str | None]]:
     """Yield the cells of each record of a batch, or of the batch itself."""
-    records: Sequence[Record | None] = [None] if batches else item.records
-    for record in records:
-        yield [cell(column, item, record, encoding) for column in columns]
+    if batches:
+        yield [cell(column, item, None, encoding) for column in columns]
+    if batches or not item.records:
+        return
+    row = [cell(column, item, item.records[0], encoding) for column in columns]
+    varying = [(at, column) for at, column in enumerate(columns) if not found.is_constant(column, item)]
+    for record in item.records:
+        for at, column in varying:
+            row[at] = cell(column, item, record, encoding)
+        yield row.copy()
 
 
 def cell(column: Column, item: Found, record: Record | None, encoding: Encoding) -> str | None:

@@ -5,8 +5,7 @@ Null is an empty cell, the empty text ``""``. Lines end in a newline alone.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.printers.cells import rows
 from kdump.text import harmless
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from kdump.found import Found, Lost
     from kdump.printers.values import Encoding
     from kdump.rows import Column
-
-_QUOTED: Final = re.compile('[",\r\n]|^$|^ | $')
 
 
 class Separated:
@@ -59,4 +56,5 @@ class Separated:
 def _quoted(text: str | None) -> str:
     if text is None:
         return ""
-    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
+    awkward = not text or '"' in text or "," in text or "\n" in text or "\r" in text or " " in (text[0], text[-1])
+    return '"' + text.replace('"', '""') + '"' if awkward else text
