@@ -17,6 +17,8 @@ COMMANDS: Final[dict[str, str]] = {
     "dump": "dump",
     "get": "get",
     "check": "check",
+    "salvage": "salvage",
+    "slice": "slice",
     "verify-index": "verify_index",
     "rebuild-index": "rebuild_index",
     "spark-export": "spark_export",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,3 +84,30 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def whole(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a path to write a file or a folder at; it gets the name ``target`` when all of it is there, or goes.
+
+    Raises UsageError where ``target`` is there already (an empty folder counts as nothing), and UnreadableError where
+    the disk refuses.
+    """
+    path = Path(target)
+    if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
+        raise UsageError(f"{path} is there already: name a place that is free")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with _errors_of(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield temporary
+            for made in [*temporary.rglob("*"), temporary]:
+                _flush_folder(made)
+            temporary.replace(path)
+            _flush_folder(path.parent)
+        except BaseException:
+            if temporary.is_dir():
+                shutil.rmtree(temporary, ignore_errors=True)
+            else:
+                temporary.unlink(missing_ok=True)
+            raise

@@ -23,6 +23,8 @@ LAYERS = {
         "outcomes",
         "select",
         "recovery",
+        "merge",
+        "salvaged",
         "rows",
         "found",
         "seek",

@@ -1,0 +1,82 @@
+"""``kdump salvage``: sound batches of damaged copies to fresh segments that a broker can open."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import click
+
+from kdump import outputs, salvaged
+from kdump.commands import session
+from kdump.inputs import Finder, Wanted
+from kdump.merge import merge
+
+if TYPE_CHECKING:
+    from kdump.inputs import Partition
+    from kdump.merge import Merged
+
+
+@click.command("salvage")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--out", required=True, metavar="DIR", help="Where to write; it must not be there yet, or be empty.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics (globs too).")
+@click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")
+@click.option("--segment-bytes", type=click.IntRange(1 << 10), default=1 << 30, show_default=True, metavar="BYTES")
+@click.option("--index-interval-bytes", type=click.IntRange(0), default=4096, show_default=True, metavar="BYTES")
+@click.option("-q", "--quiet", is_flag=True, help="Say only what was lost.")
+def command(
+    paths: tuple[str, ...],
+    *,
+    out: str,
+    topics: tuple[str, ...],
+    leftovers: bool,
+    segment_bytes: int,
+    index_interval_bytes: int,
+    quiet: bool,
+) -> int:
+    """Get sound batches out of damaged logs. Inputs are opened read-only.
+
+    \b
+    Examples:
+      kdump salvage /var/kafka/orders-0 --out /mnt/rescue
+      kdump salvage /broker1/kafka /broker2/kafka /broker3/kafka --topic orders --out /mnt/rescue
+
+    Batches are written unchanged, with fresh indexes, to DIR/logs: the broker's log.dirs. What could not be placed goes
+    to DIR/lost+found, with an account of every lost range in account.json. Several copies of a partition are merged
+    by offset; where they contradict each other the higher leader epoch wins, and the account names the conflict.
+
+    Exit status: 0 all copies were sound, 1 something cannot be read, 2 wrong usage, 3 damage was met.
+    """
+    run = session.Session(quiet=quiet)
+    finder = Finder(Wanted(topics=topics, leftovers=leftovers, siblings=True), note=run.note, fail=run.fail)
+    copies: dict[str, list[Partition]] = {}
+    for part in finder.find(paths):
+        if part.segments:
+            copies.setdefault(_name(part), []).append(part)
+    limits = salvaged.Limits(segment_bytes, index_interval_bytes)
+    with outputs.whole(out) as folder:
+        folder.mkdir()
+        for name, parts in copies.items():
+            merged = merge(parts)
+            written = salvaged.write(merged, name, parts, folder, limits)
+            run.note(f"{name}: {written.batches} batches, {written.size} bytes in {written.segments} segments")
+            _tell(name, merged, run)
+    return run.status
+
+
+def _name(part: Partition) -> str:
+    if part.topic is not None:
+        return f"{part.topic}-{part.partition}"
+    return posixpath.basename(posixpath.abspath(part.folder or "segment")).strip(".") + "-0"
+
+
+def _tell(name: str, merged: Merged, run: session.Session) -> None:
+    if merged.duplicates:
+        run.note(f"{name}: {merged.duplicates} batches were there twice")
+    for lost in merged.lost:
+        run.damage(f"{lost.segment.name}: byte {lost.position}: {lost.size} bytes are not placed: {lost.reason}")
+    for gap in merged.gaps[:20]:
+        run.note(f"{name}: offsets {gap.start} to {gap.stop - 1} are not there")
+    if len(merged.gaps) > 20:
+        run.note(f"{name}: {len(merged.gaps) - 20} more gaps: account.json has them")

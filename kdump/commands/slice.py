@@ -1,0 +1,72 @@
+"""``kdump slice``: the batches of a range of offsets as a segment of its own."""
+
+from __future__ import annotations
+
+import click
+
+from kdump import outputs, segment
+from kdump.commands import session, words
+from kdump.errors import DamageError, UsageError
+from kdump.inputs import Finder
+from kdump.pieces import Damage, RecordBatch
+
+
+@click.command("slice")
+@click.argument("path", metavar="PATH")
+@click.option(
+    "--offset", required=True, metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."
+)
+@click.option("--out", required=True, metavar="FILE", help="The segment to write; it must not be there yet.")
+@click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
+def command(path: str, *, offset: str, out: str, quiet: bool) -> int:
+    """Write a segment of the batches that hold offsets A to B. The input is opened read-only.
+
+    \b
+    Example:
+      kdump slice /var/kafka/orders-0 --offset 1000..1999 --out 00000000000000001000.log
+
+    Batches are copied whole and unchanged, so that their crc stays right: the first may begin before A, the last may
+    end behind B. Damage is passed over.
+
+    Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met.
+    """
+    first, last = words.offsets(offset)
+    run = session.Session(quiet=quiet)
+    partitions = list(Finder(note=run.note).find([path]))
+    if len(partitions) != 1:
+        raise UsageError(f"{path} holds {len(partitions)} partitions: name one")
+    segments = partitions[0].segments
+    begins: int | None = None
+    count = 0
+    with outputs.whole(out) as temporary, temporary.open("xb") as file:
+        for each, following in zip(segments, [*segments[1:], None], strict=True):
+            after = None if following is None else following.base_offset
+            if (first is not None and after is not None and after <= first) or (
+                last is not None and (each.base_offset or 0) > last
+            ):
+                continue
+            with each.open() as source:
+                for piece in segment.read(source, on_error="resync", first_offset=each.base_offset):
+                    if isinstance(piece, Damage):
+                        run.damage(f"{each.name}: byte {piece.position}: {piece.size} bytes: {piece.reason}")
+                    elif isinstance(piece, RecordBatch) and _holds(piece, first, last):
+                        begins = _first(piece) if begins is None else begins
+                        count += 1
+                        file.write(piece.raw)
+        if begins is None:
+            raise UsageError(f"{path} holds no batch with offsets {offset}")
+    run.note(f"{count} batches from offset {begins} on: a broker wants the name {begins:020}.log")
+    return run.status
+
+
+def _first(piece: RecordBatch) -> int:
+    try:
+        return piece.base_offset
+    except DamageError:
+        return piece.last_offset
+
+
+def _holds(piece: RecordBatch, first: int | None, last: int | None) -> bool:
+    if first is not None and piece.last_offset < first:
+        return False
+    return last is None or _first(piece) <= last

@@ -1,0 +1,159 @@
+"""The sound batches of one partition, had from one or more damaged copies of it, in the order of their offsets.
+
+Two passes: the first finds each copy's sound batches and keeps where they stand (some 100 bytes per batch), then they
+are put in order. What is there twice is taken once. Where batches overlap, the higher leader epoch wins, then the copy
+that was named first: as after an election. A batch whose offset its neighbours in the file contradict is not placed:
+nothing guards the offset of a magic 2 batch.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump import segment
+from kdump.errors import DamageError
+from kdump.formats import control
+from kdump.pieces import Damage, Padding, RecordBatch, Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.inputs import Partition, Segment
+
+
+class Place(NamedTuple):
+    """A sound batch: its offsets, and where it stands. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    crc: int
+    position: int
+    size: int
+    segment: Segment
+
+
+class Lost(NamedTuple):
+    """Bytes of a copy that are not in the merged log; ``first_missing`` to ``until`` are the offsets, if known."""
+
+    segment: Segment
+    position: int
+    size: int
+    kind: str
+    reason: str
+    first_missing: int | None = None
+    until: int | None = None
+
+
+class Merged(NamedTuple):
+    """What was had back: ``placed`` in offset order, ``lost`` in the order of copies, and the gaps that are left."""
+
+    placed: list[Place]
+    lost: list[Lost]
+    gaps: list[range]
+    duplicates: int
+    padding: int
+
+
+def merge(copies: Iterable[Partition]) -> Merged:
+    """Put the sound batches of all copies in order. Raises UnreadableError."""
+    places: list[Place] = []
+    lost: list[Lost] = []
+    padding = 0
+    for copy in copies:
+        for each in copy.segments:
+            found: list[Place] = []
+            for piece in _pieces(each):
+                if isinstance(piece, Padding):
+                    padding += piece.size
+                elif isinstance(piece, Place):
+                    found.append(piece)
+                else:
+                    lost.append(piece)
+            for number, place in enumerate(found):
+                if _contradicted(found, number):
+                    lost.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
+                else:
+                    places.append(place)
+    placed: list[Place] = []
+    duplicates = 0
+    for place in sorted(places, key=lambda place: (place.base_offset, -place.epoch)):
+        last = placed[-1] if placed else None
+        if last is None or place.base_offset > last.last_offset:
+            placed.append(place)
+        elif place[:4] == last[:4] and place.size == last.size:
+            duplicates += 1
+        elif place.epoch > last.epoch:
+            lost.append(_lost(last, "conflict", f"{place.segment.name} has leader epoch {place.epoch} there"))
+            placed[-1] = place
+            while len(placed) > 1 and placed[-2].last_offset >= place.base_offset:
+                lost.append(_lost(placed.pop(-2), "conflict", f"{place.segment.name} has a higher leader epoch there"))
+        else:
+            lost.append(_lost(place, "conflict", f"{last.segment.name} has offsets up to {last.last_offset} there"))
+    gaps = [
+        range(one.last_offset + 1, other.base_offset)
+        for one, other in pairwise(placed)
+        if other.base_offset > one.last_offset + 1
+    ]
+    return Merged(placed, lost, gaps, duplicates, padding)
+
+
+def _lost(place: Place, kind: str, reason: str) -> Lost:
+    return Lost(place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1)
+
+
+def _contradicted(found: list[Place], number: int) -> bool:
+    """Tell whether the batches before and behind agree with each other, and not with this one."""
+    if not 0 < number < len(found) - 1:
+        return False
+    before, place, behind = found[number - 1 : number + 2]
+    if behind.base_offset <= before.last_offset:
+        return False
+    fits = before.last_offset < place.base_offset and place.last_offset < behind.base_offset
+    return not fits and place[:2] != before[:2]
+
+
+def _pieces(each: Segment) -> Iterator[Place | Lost | Padding]:
+    with each.open() as source:
+        for piece in segment.read(source, on_error="resync", first_offset=each.base_offset):
+            if isinstance(piece, RecordBatch):
+                yield _place(each, piece)
+            elif isinstance(piece, Damage):
+                yield Lost(
+                    each,
+                    piece.position,
+                    piece.size,
+                    piece.kind,
+                    piece.reason,
+                    piece.missing_from,
+                    piece.missing_until,
+                )
+            elif isinstance(piece, Trailing):
+                yield Lost(each, piece.position, piece.size, "end of log", "the end of the file cuts a batch off")
+            else:
+                yield piece
+
+
+def _place(each: Segment, piece: RecordBatch) -> Place | Lost:
+    """Return where a batch stands, or why a broker could not live with it."""
+    try:
+        base = piece.base_offset
+        if piece.is_control and (piece.producer_id or 0) >= 0:
+            for record in piece.records():
+                if control.read_key(record.key).type in control.MARKERS:
+                    control.read_marker(record.value)
+    except DamageError as damage:
+        return Lost(
+            each,
+            piece.position,
+            piece.size,
+            damage.kind,
+            f"the crc is right, and it cannot be read: {damage.reason}",
+            piece.last_offset,
+            piece.last_offset + 1,
+        )
+    epoch = -1 if piece.partition_leader_epoch is None else piece.partition_leader_epoch
+    if base < 0 or piece.last_offset < base:
+        return Lost(each, piece.position, piece.size, "offset", f"it has offsets {base} to {piece.last_offset}")
+    return Place(base, piece.last_offset, epoch, piece.crc, piece.position, piece.size, each)

@@ -1,0 +1,175 @@
+"""Writing what was had back: fresh segments with fresh indexes that a broker can open, and an account of the rest.
+
+    DIR/logs/TOPIC-PARTITION/       segments, indexes, leader-epoch-checkpoint, partition.metadata
+    DIR/lost+found/TOPIC-PARTITION/ the bytes that could not be placed, and account.json
+
+(A broker does not start on a log dir that holds a folder of another name.)
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump import segment
+from kdump.errors import DamageError
+from kdump.formats import batch as magic_2
+from kdump.formats import leader_epoch, log
+from kdump.formats.leader_epoch import EpochEntry
+from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.rebuild import IndexBuilder
+from kdump.transactions import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kdump.inputs import Partition
+    from kdump.merge import Lost, Merged, Place
+    from kdump.pieces import RecordBatch
+
+VERSION: Final = 1
+"""The version of account.json."""
+COPIED: Final = 1 << 20
+
+
+class Limits(NamedTuple):
+    """``segment`` is the greatest size of a segment in bytes, ``interval`` that between two index entries."""
+
+    segment: int = 1 << 30
+    interval: int = 4096
+
+
+class Written(NamedTuple):
+    """What came out: segments, batches, bytes of log."""
+
+    segments: int
+    batches: int
+    size: int
+
+
+def write(merged: Merged, name: str, copies: list[Partition], out: Path, limits: Limits) -> Written:
+    """Write one partition below ``out``. Raises UnreadableError, and OSError where the disk refuses."""
+    folder = out / "logs" / name
+    folder.mkdir(parents=True)
+    replay = Replay()
+    epochs: list[EpochEntry] = []
+    segments = size = 0
+    for run in _runs(merged.placed, limits.segment):
+        segments += 1
+        builder = IndexBuilder(run[0].base_offset, interval=limits.interval)
+        stem = f"{run[0].base_offset:020}"
+        with (folder / f"{stem}.log").open("xb") as file:
+            for place, data in _bytes(run):
+                piece = _batch(data, file.tell())
+                try:
+                    ended = replay.add(piece) if piece.magic >= magic_2.MAGIC else None
+                except DamageError:  # a marker of another kind than a transaction's: no index names it
+                    ended = None
+                builder.add(piece, ended)
+                file.write(data)
+                if place.epoch >= 0 and (not epochs or place.epoch > epochs[-1].epoch):
+                    epochs.append(EpochEntry(place.epoch, place.base_offset))
+            size += file.tell()
+        indexes = builder.finish()
+        (folder / f"{stem}.index").write_bytes(indexes.offset_index)
+        (folder / f"{stem}.timeindex").write_bytes(indexes.time_index)
+        if indexes.txn_index:
+            (folder / f"{stem}.txnindex").write_bytes(indexes.txn_index)
+    (folder / "leader-epoch-checkpoint").write_bytes(leader_epoch.encode(epochs))
+    _copy_metadata(copies, folder)
+    _account(merged, name, copies, out / "lost+found" / name, Written(segments, len(merged.placed), size))
+    return Written(segments, len(merged.placed), size)
+
+
+def _runs(placed: list[Place], limit: int) -> Iterator[list[Place]]:
+    """Yield what goes into each segment."""
+    run: list[Place] = []
+    size = 0
+    for place in placed:
+        if run and (size + place.size > limit or place.last_offset - run[0].base_offset > MAX_RELATIVE_OFFSET):
+            yield run
+            run, size = [], 0
+        run.append(place)
+        size += place.size
+    if run:
+        yield run
+
+
+def _bytes(run: list[Place]) -> Iterator[tuple[Place, bytes]]:
+    """Yield each batch with its bytes; a source stays open as long as the batches come from it."""
+    place = run[0]
+    at = 0
+    while at < len(run):
+        held = run[at].segment
+        with held.open() as source:
+            while at < len(run) and run[at].segment is held:
+                place = run[at]
+                yield place, source.read(place.position, place.size)
+                at += 1
+
+
+def _batch(data: bytes, position: int) -> RecordBatch:
+    view = memoryview(data)
+    return log.read(view, log.OVERHEAD.read(view), data[log.MAGIC_POSITION], position)
+
+
+def _copy_metadata(copies: list[Partition], folder: Path) -> None:
+    for copy in copies:
+        for entry in copy.others:
+            if entry.name == "partition.metadata":
+                with copy.files.open(entry.path) as source:
+                    (folder / entry.name).write_bytes(source.read(0, source.size))
+                return
+
+
+def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, written: Written) -> None:
+    """Write account.json, and the bytes of what was not placed."""
+    folder.mkdir(parents=True)
+    ranges = []
+    for number, lost in enumerate(merged.lost):
+        saved = f"{number:06}-{lost.segment.path.rpartition('/')[2]}@{lost.position}"
+        if not _save(lost, folder / saved):
+            saved = ""
+        ranges.append(
+            {
+                "file": lost.segment.name,
+                "position": lost.position,
+                "size": lost.size,
+                "kind": lost.kind,
+                "reason": lost.reason,
+                "firstMissingOffset": lost.first_missing,
+                "untilOffset": lost.until,
+                "savedAs": saved or None,
+            }
+        )
+    placed = merged.placed
+    account = {
+        "version": VERSION,
+        "partition": name,
+        "copies": [copy.files.shown(copy.folder) for copy in copies],
+        "firstOffset": placed[0].base_offset if placed else None,
+        "lastOffset": placed[-1].last_offset if placed else None,
+        "batches": written.batches,
+        "bytes": written.size,
+        "duplicates": merged.duplicates,
+        "paddingBytes": merged.padding,
+        "missingOffsets": [{"first": gap.start, "last": gap.stop - 1} for gap in merged.gaps],
+        "lost": ranges,
+    }
+    (folder / "account.json").write_text(
+        json.dumps(account, indent=1, ensure_ascii=False) + "\n", "utf-8", "surrogateescape"
+    )
+
+
+def _save(lost: Lost, path: Path) -> bool:
+    """Copy lost bytes; zeros alone are not worth a file."""
+    with lost.segment.open() as source:
+        end = lost.position + lost.size
+        if segment.zero_tail(source, lost.position, end) == lost.position:
+            return False
+        with closing(path.open("xb")) as file:
+            for at in range(lost.position, end, COPIED):
+                file.write(source.read(at, min(COPIED, end - at)))
+    return True

@@ -1,0 +1,157 @@
+"""kdump salvage and kdump slice: sound batches, unchanged, where a broker can open them."""
+
+import json
+import random
+import shutil
+
+import pytest
+
+from kdump import outputs, salvaged, segment
+from kdump.errors import UnreadableError, UsageError
+from kdump.inputs import Finder
+from kdump.merge import merge
+from kdump.pieces import RecordBatch
+from tests import forge
+from tests.support import GOLDEN, kdump
+
+
+def one(offset, *, value=b"v", **rest):
+    return forge.batch([forge.record(b"k%d" % offset, value)], base_offset=offset, **rest)
+
+
+def copy(folder, *segments):
+    place = folder / "orders-0"
+    place.mkdir(parents=True)
+    for base, data in segments:
+        (place / f"{base:020}.log").write_bytes(data)
+    return place
+
+
+def rescued(out, name="orders-0"):
+    return b"".join(path.read_bytes() for path in sorted((out / "logs" / name).glob("*.log")))
+
+
+def account(out, name="orders-0"):
+    return json.loads((out / "lost+found" / name / "account.json").read_bytes())
+
+
+def test_sound_batches_come_back_and_the_rest_is_accounted_for(tmp_path):
+    bad = one(2, crc=7)
+    place = copy(tmp_path / "in", (0, one(0) + one(1) + bad + one(3)), (4, one(4) + bytes(300)))
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    done = kdump("salvage", place, "--out", tmp_path / "out")
+    assert done.returncode == 3
+    assert b"byte 138" in done.stderr or b"not placed" in done.stderr
+    assert rescued(tmp_path / "out") == one(0) + one(1) + one(3) + one(4)
+    told = account(tmp_path / "out")
+    assert told["missingOffsets"] == [{"first": 2, "last": 2}]
+    assert (told["batches"], told["paddingBytes"], told["firstOffset"], told["lastOffset"]) == (4, 300, 0, 4)
+    (lost,) = told["lost"]
+    assert (lost["kind"], lost["firstMissingOffset"], lost["untilOffset"]) == ("crc", 2, 3)
+    assert (tmp_path / "out" / "lost+found" / "orders-0" / lost["savedAs"]).read_bytes() == bad
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    assert kdump("verify-index", "-q", tmp_path / "out" / "logs").returncode == 0
+
+
+def write_half(target):
+    """Write a file, and fail at the next."""
+    with outputs.whole(target) as temporary:
+        temporary.mkdir()
+        (temporary / "file").write_bytes(b"")
+        (temporary / "missing" / "file").write_bytes(b"")
+
+
+def test_nothing_is_overwritten_and_nothing_half_done_stays(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)))
+    assert kdump("salvage", "-q", place, "--out", tmp_path / "out").returncode == 0
+    again = kdump("salvage", place, "--out", tmp_path / "out")
+    assert (again.returncode, b"already" in again.stderr) == (2, True)
+    with pytest.raises(UnreadableError):
+        write_half(tmp_path / "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+    with pytest.raises(UsageError), outputs.whole(tmp_path / "in"):
+        pass
+
+
+def test_replicas_are_merged_by_offset_and_leader_epoch(tmp_path):
+    first = copy(tmp_path / "1", (0, one(0) + one(1, crc=1) + one(2, leader_epoch=1) + one(3, leader_epoch=1)))
+    second = copy(tmp_path / "2", (0, one(0) + one(1) + one(2, leader_epoch=2, value=b"w")))
+    third = copy(tmp_path / "3", (1, one(1) + one(4, leader_epoch=2)))
+    kdump("salvage", first, second, third, "--out", tmp_path / "out")
+    expected = [one(0), one(1), one(2, leader_epoch=2, value=b"w"), one(3, leader_epoch=1), one(4, leader_epoch=2)]
+    assert rescued(tmp_path / "out") == b"".join(expected)
+    told = account(tmp_path / "out")
+    assert [lost["kind"] for lost in told["lost"]] == ["crc", "conflict"]
+    assert (told["duplicates"], len(told["copies"]), told["missingOffsets"]) == (2, 3, [])
+
+
+def test_a_batch_whose_offset_its_neighbours_contradict_is_not_placed(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(700) + one(2) + one(3)))
+    kdump("salvage", place, "--out", tmp_path / "out")
+    assert rescued(tmp_path / "out") == one(0) + one(2) + one(3)
+    assert [lost["kind"] for lost in account(tmp_path / "out")["lost"]] == ["misplaced"]
+
+
+def test_swapped_and_doubled_batches_come_back_in_order(tmp_path):
+    swapped = [one(0), one(3), one(4), one(1), one(2), one(2), one(5)]
+    place = copy(tmp_path / "in", (0, b"".join(swapped)))
+    kdump("salvage", place, "--out", tmp_path / "out")
+    assert rescued(tmp_path / "out") == b"".join(one(offset) for offset in range(6))
+
+
+def test_segments_have_a_greatest_size(tmp_path):
+    place = copy(tmp_path / "in", (0, b"".join(one(n, value=bytes(400)) for n in range(9))))
+    kdump("salvage", "-q", place, "--out", tmp_path / "out", "--segment-bytes", 1024)
+    assert [path.stem.lstrip("0") for path in sorted((tmp_path / "out/logs/orders-0").glob("*.log"))] == [
+        "",
+        "2",
+        "4",
+        "6",
+        "8",
+    ]
+
+
+@pytest.mark.parametrize("source", sorted((GOLDEN / "brokers" / "4.2.2").glob("[!_]*-0")), ids=lambda path: path.name)
+def test_golden_logs_come_back_to_the_byte(tmp_path, source):
+    logs = sorted(source.glob("*.log"))
+    out = tmp_path / "out"
+    (found,) = Finder().find([str(source)])
+    merged = merge([found])
+    salvaged.write(merged, source.name, [found], out, salvaged.Limits())
+    assert rescued(out, source.name) == b"".join(path.read_bytes() for path in logs)
+    assert merged.lost == []
+
+
+def test_what_is_damaged_at_random_comes_back_whole_from_two_copies(tmp_path):
+    source = GOLDEN / "brokers" / "4.2.2" / "c-zstd-0"
+    whole = b"".join(path.read_bytes() for path in sorted(source.glob("*.log")))
+    for seed in range(10):
+        rng = random.Random(seed)
+        copies = []
+        for number in range(2):
+            place = tmp_path / f"{seed}-{number}" / "c-zstd-0"
+            shutil.copytree(source, place)
+            log = sorted(place.glob("*.log"))[number]  # never the same batch in both
+            data = bytearray(log.read_bytes())
+            data[rng.randrange(20, len(data))] ^= 0x55
+            log.write_bytes(data)
+            copies += Finder().find([str(place)])
+        merged = merge(copies)
+        salvaged.write(merged, "c-zstd-0", copies, tmp_path / f"{seed}-out", salvaged.Limits())
+        assert rescued(tmp_path / f"{seed}-out", "c-zstd-0") == whole
+        assert merged.gaps == []
+
+
+def test_a_slice_is_a_sound_segment(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1)), (2, one(2) + one(3)), (4, one(4)))
+    out = tmp_path / "00000000000000000001.log"
+    done = kdump("slice", place, "--offset", "1..3", "--out", out)
+    assert (done.returncode, out.read_bytes()) == (0, one(1) + one(2) + one(3))
+    with segment.LocalFile(out) as source:
+        assert all(isinstance(piece, RecordBatch) for piece in segment.read(source))
+    assert kdump("slice", place, "--offset", "1..3", "--out", out).returncode == 2
+    assert kdump("slice", place, "--offset", "9..", "--out", tmp_path / "none.log").returncode == 2
+    assert not (tmp_path / "none.log").exists()
+    (place / f"{2:020}.log").write_bytes(one(2, crc=3) + one(3))
+    assert kdump("slice", place, "--offset", "..3", "--out", tmp_path / "more.log").returncode == 3
+    assert (tmp_path / "more.log").read_bytes() == one(0) + one(1) + one(3)
