@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The hot loop: the records of one magic 2 batch to lines of text.
+"""The hot loop: the records of one magic 2 batch, as objects or as lines of text.
 
 This file is one source for two builds. Cython compiles it ("pure Python mode") where a C compiler is there; elsewhere
 the same file runs as Python. What only C needs, or only Python, stands under ``cython.compiled``.
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kdump.crc import crc32
 from kdump.errors import DamageError
 from kdump.formats.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
+from kdump.pieces import Header, Record
 from kdump.text import java_text
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     Decoder: TypeAlias = Callable[[bytes], bytes]
 
 COMPILED: Final[bool] = cython.compiled
-STAMP: Final = "88d7213d"
+STAMP: Final = "12816bfe"
 
 _RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 _RECORD_TEXTS: Final = ("header_keys", "key", "value")
@@ -53,6 +54,7 @@ _HEADER_KEYS = cython.declare(cython.int, 32)
 _KEY = cython.declare(cython.int, 33)
 _VALUE = cython.declare(cython.int, 34)
 _END = cython.declare(cython.int, 35)
+_new: Final[Any] = tuple.__new__  # what the constructor of a NamedTuple comes down to
 _HIGH_BITS = cython.declare(cython.ulonglong, 0x8080808080808080)
 _PAIRS_OF_DIGITS: Final = b"".join(b"%02d" % number for number in range(100))
 _PAIRS = cython.declare(cython.p_char, _PAIRS_OF_DIGITS)
@@ -120,7 +122,9 @@ class Kernel:
     gaps = cython.declare(list, visibility="public")
     data: cython.const[cython.uchar][::1]
     at: cython.Py_ssize_t
+    start: cython.Py_ssize_t
     end: cython.Py_ssize_t
+    attributes: cython.int
     values: cython.longlong[32]
     base_offset: cython.longlong
     base_timestamp: cython.longlong
@@ -151,8 +155,7 @@ class Kernel:
         self.last_offset = -1
         self.left = 0
         if cython.compiled:
-            self.room = 1 << 16
-            self.out = self.buffer = bytearray(self.room)
+            self.room = -1  # the buffer is made with the first line
         else:
             self.values = [0] * _END
 
@@ -205,6 +208,7 @@ class Kernel:
     def read(self) -> cython.bint:
         """Read the next record's fields; return whether it is well-formed. Raises IndexError where the data end."""
         at: cython.Py_ssize_t = self.at
+        self.start = at
         size: cython.longlong = self.data[at]
         at += 1
         if size > 127:
@@ -213,7 +217,8 @@ class Kernel:
         stop: cython.Py_ssize_t = at + (size >> 1)
         if size & 1 or stop > self.end:
             return False
-        at += 1  # the attributes are not used
+        self.attributes = self.data[at]
+        at += 1
         delta: cython.longlong = self.data[at]
         at += 1
         if delta > 127:
@@ -324,6 +329,76 @@ class Kernel:
         if not cython.compiled:
             self.values[_HEADER_KEYS] = b",".join(keys)
         return at
+
+    def records(self, most: int) -> list[Record]:
+        """Return the next records, ``most`` of them; with fewer, the one behind them is not well-formed, or none is."""
+        made: list[Record] = []
+        left: cython.Py_ssize_t = most
+        try:
+            while left > 0 and self.left > 0 and self.read():
+                made.append(self.record())
+                self.left -= 1
+                left -= 1
+        except IndexError:
+            pass  # its data end too early
+        return made
+
+    @cython.cfunc
+    def record(self) -> Record:
+        """Return the record that was just read."""
+        key_size, value_size = self.values[_KEY_SIZE], self.values[_VALUE_SIZE]
+        return _new(
+            Record,
+            (
+                self.values[_OFFSET],
+                self.values[_TIMESTAMP],
+                None if key_size < 0 else self.bytes_at(self.key_at, key_size),
+                None if value_size < 0 else self.bytes_at(self.value_at, value_size),
+                self.headers() if self.header_count else (),
+                self.values[_SEQUENCE],
+                self.attributes,
+                key_size,
+                value_size,
+                self.at - self.start,
+                None,
+                None,
+            ),
+        )
+
+    @cython.cfunc
+    def headers(self) -> tuple[Header, ...]:
+        """Return the headers of the record that was just read."""
+        made = []
+        at: cython.Py_ssize_t = self.headers_at
+        behind: cython.Py_ssize_t = self.at
+        for _ in range(self.header_count):
+            size: cython.longlong = self.data[at]
+            at += 1
+            if size > 127:
+                size = self.longer(size, at, 28)
+                at = self.at
+            key = self.bytes_at(at, size >> 1)
+            at += size >> 1
+            size = self.data[at]
+            at += 1
+            if size > 127:
+                size = self.longer(size, at, 28)
+                at = self.at
+            value = None
+            if not size & 1:
+                value = self.bytes_at(at, size >> 1)
+                at += size >> 1
+            made.append(_new(Header, (key, value)))
+        self.at = behind
+        return tuple(made)
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    def bytes_at(self, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> bytes:
+        """Return ``size`` bytes of the record."""
+        if cython.compiled:
+            return cython.cast(cython.p_char, cython.address(self.data[at]))[:size]
+        return self.data[at : at + size]
 
     def lines(self, head: Shape | None, shape: Shape | None, limit: int) -> Bytes:
         """Return the line of the batch, then those of its next records: of all, or of enough to fill ``limit`` bytes.
@@ -484,9 +559,10 @@ class Kernel:
         """Make room for what the record needs and ``more`` bytes."""
         if self.used + self.need + more <= self.room:
             return True
-        self.room = 2 * (self.used + self.need + more)
+        self.room = max(2 * (self.used + self.need + more), 1 << 16)
         buffer = bytearray(self.room)
-        buffer[: self.used] = memoryview(self.buffer)[: self.used]
+        if self.used:
+            buffer[: self.used] = memoryview(self.buffer)[: self.used]
         self.out = self.buffer = buffer
         return True
 

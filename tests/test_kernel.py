@@ -11,6 +11,7 @@ import pytest
 
 from kdump import codecs, dialects, kernel
 from kdump.errors import KdumpError
+from kdump.formats import batch
 from kdump.printers import classic_lines
 from kdump.printers.classic import Classic, Options
 from tests import forge
@@ -35,6 +36,7 @@ PLAIN = from_source()
 def build(request, monkeypatch):
     """Each build of the kernel in turn: the active one (compiled where there is a compiler), and plain Python."""
     if request.param == "python":
+        monkeypatch.setattr(kernel, "Kernel", PLAIN.Kernel)
         monkeypatch.setattr(classic_lines, "Kernel", PLAIN.Kernel)
         monkeypatch.setattr(classic_lines, "Shape", PLAIN.Shape)
 
@@ -55,7 +57,32 @@ def general(path, release="4.3", **options):
     """The same without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classic_lines.FastLines, "batch", lambda *_, **__: 0)
+        patch.setattr(kernel, "Kernel", NoKernel)
         return dumped(path, release, **options)
+
+
+class NoKernel:
+    """A kernel that takes no batch."""
+
+    def begin(self, *_):
+        return False
+
+
+def read(data):
+    """The records of a batch, and how reading them ends."""
+    records = []
+    try:
+        for record in batch.Batch(memoryview(data), 0, len(data)).records():
+            records.append(record)  # noqa: PERF402  what stands in front of an error counts
+    except KdumpError as error:
+        return records, str(error)
+    return records, None
+
+
+def read_one_by_one(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "Kernel", NoKernel)
+        return read(data)
 
 
 TEXTS = [
@@ -121,6 +148,27 @@ def test_the_kernel_takes_what_is_well_formed(tmp_path, monkeypatch):
     want = general(path, print_data_log=True)
     monkeypatch.setattr("kdump.printers.classic_log.LogPrinter.record", None)
     assert dumped(path, print_data_log=True) == want
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("build")
+def test_records_are_the_same(case, monkeypatch):
+    monkeypatch.setattr(batch, "CHUNK", 4)
+    data = forge.batch(records(), **CASES[case])
+    assert read(data) == read_one_by_one(data)
+    assert len(read(data)[0]) == len(TEXTS) + 1
+
+
+@pytest.mark.usefixtures("build")
+def test_broken_records_are_the_same():
+    plain = b"".join(records([b"key", None, b"w" * 70]))
+    seed = random.Random(1)
+    for at in range(len(plain)):
+        for byte in (0, 1, 0x7F, 0x80, 0xFF, seed.randrange(256)):
+            body = plain[:at] + bytes([byte]) + plain[at + 1 :]
+            for told in (body, plain[:at], plain + bytes([byte])):
+                data = forge.batch([told], count=4, base_sequence=5)
+                assert read(data) == read_one_by_one(data), (at, byte)
 
 
 @pytest.mark.parametrize("codec", range(5), ids=codecs.NAMES)

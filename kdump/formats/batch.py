@@ -59,6 +59,8 @@ class BatchHeader(NamedTuple):
 HEADER: Final = Layout(BatchHeader)
 CRC_COVERS_FROM: Final = HEADER.offsets["attributes"]
 
+CHUNK: Final = 1000
+"""Records that are read in one go."""
 _INT32_MAX: Final = 0x7FFFFFFF
 _HELD: Final = 1 << 16
 """Records of a compressed batch that are held in memory; more are read twice."""
@@ -191,10 +193,28 @@ class Batch(RecordBatch):
         return self._read(data, start)
 
     def _read(self, data: Bytes, position: int) -> Iterator[Record]:
+        """Yield the records: the well-formed ones by the kernel, from the first that is not on one by one."""
+        from kdump.kernel import Kernel  # which knows this module
+
+        kernel = Kernel()
+        if kernel.begin(data, position, self.header, (), False):
+            done = CHUNK
+            while done == CHUNK:
+                records = kernel.records(CHUNK)
+                done = len(records)
+                position += sum([record.size for record in records])
+                yield from records
+            left = kernel.left
+        else:
+            left = self.header.records_count
+        yield from self._read_on(data, position, self.header.records_count - left)
+
+    def _read_on(self, data: Bytes, position: int, done: int) -> Iterator[Record]:
+        """Yield the records behind the first ``done`` of them. Raises DamageError at the first that is broken."""
         header = self.header
         appended = header.max_timestamp if self.timestamp_type == LOG_APPEND_TIME else None
         end = len(data)
-        for number in range(1, header.records_count + 1):
+        for number in range(done + 1, header.records_count + 1):
             try:
                 record, position = read_record(data, position, end, header, appended)
             except DamageError as damage:
