@@ -70,5 +70,9 @@ def test_wrong_usage_and_damage(tmp_path):
     folder = tmp_path / "t-0"
     folder.mkdir()
     (folder / "0.log").write_bytes(forge.batch([forge.record(b"a", b"b")], crc=1))
-    errors = get("t-0@0", "--in", tmp_path, status=3)[1]
+    out, errors = get("t-0@0", "--in", tmp_path, "--hexdump", status=3)
     assert "the checksum is wrong" in errors
+    assert "1 (WRONG: the bytes have" in out
+    assert "|a|" in out
+    (folder / "0.log").write_bytes(b"nothing that is a batch, nothing at all")
+    assert "is not there" in get("t-0@0", "--in", tmp_path, status=3)[1]

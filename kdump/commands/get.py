@@ -38,7 +38,8 @@ def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, ou
       kdump get orders-0@1234 --in /var/kafka --hexdump
       kdump get orders-0@1234 --in bundle.tar.gz --batch -o jsonl
 
-    Exit status: 0 found, 1 not there or not readable, 2 wrong usage, 3 damage was met instead.
+    Exit status: 0 found, 1 not there or not readable, 2 wrong usage, 3 damage was met (a batch with a wrong crc is
+    shown as such).
     """
     found = re.fullmatch(r"(.+)-(\d+)@(\d+)", what, re.ASCII)
     if found is None:
@@ -49,7 +50,12 @@ def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, ou
     run = session.Session()
     finder = Finder(Wanted(topics=(topic,), partitions=frozenset({partition})), note=run.note, fail=run.fail)
     partitions = list(finder.find(paths))
-    reader = Reader(filter=Filter(first_offset=offset, last_offset=offset), wrong_index=run.wrong_index, fail=run.fail)
+    reader = Reader(
+        filter=Filter(first_offset=offset, last_offset=offset),
+        include_damaged=True,
+        wrong_index=run.wrong_index,
+        fail=run.fail,
+    )
     there = False
     with open_output() as out:
         for part in partitions:
