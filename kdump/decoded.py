@@ -32,9 +32,14 @@ def decoded(found: Found, record: Record | None) -> dict[str, Json] | None:
 def _part(part: Decoded | None) -> Json:
     if part is None:
         return None
-    if part.values is None:
-        return {"reason": part.reason}
-    return {"name": part.name, "version": part.version, "data": _plain(part.values)}
+    told: dict[str, Json] = {}
+    if part.name:
+        told |= {"name": part.name, "version": part.version}
+    if part.values is not None:
+        told["data"] = _plain(part.values)
+    if part.reason:
+        told["reason"] = part.reason
+    return told
 
 
 def _plain(value: Value) -> Json:
