@@ -83,10 +83,11 @@ class Reader:
     def fixed(self, kind: str) -> Value:
         """Take a value of a fixed size."""
         layout = FIXED[kind]
-        if layout.size > self.remaining:
+        try:
+            value: Value = layout.unpack_from(self.data, self.position)[0]
+        except struct.error:
             missing = layout.size - self.remaining
-            raise PayloadError(None, f"{missing} {'byte' if missing == 1 else 'bytes'} short", self.position)
-        value: Value = layout.unpack_from(self.data, self.position)[0]
+            raise PayloadError(None, f"{missing} {'byte' if missing == 1 else 'bytes'} short", self.position) from None
         self.position += layout.size
         return value
 
@@ -96,6 +97,9 @@ class Reader:
 
     def varint(self) -> int:
         """Take an unsigned varint; as an int of Java, it may be negative."""
+        if self.position < len(self.data) and self.data[self.position] < 0x80:  # as most are
+            self.position += 1
+            return self.data[self.position - 1]
         try:
             value, self.position = read_unsigned_varint(self.data, self.position)
         except DamageError as damage:
@@ -139,7 +143,7 @@ def read(schema: Struct, reader: Reader) -> Values:
 
 def read_fields(schema: Struct, reader: Reader) -> Values:
     """Read the fields of a struct, whatever its version. Raises PayloadError."""
-    values: Values = dict.fromkeys(slot.name for slot in schema.slots)
+    values: Values = dict.fromkeys([slot.name for slot in schema.slots])
     for slot in schema.plain:
         try:
             values[slot.name] = _read_slot(slot, reader)
