@@ -71,6 +71,8 @@ class Dialect:
     empty_wrapper_ends_run: bool = True
     """Whether the release dies of a wrapper without inner messages."""
 
+    sizes_overflow: bool = False
+    """Whether the end of a batch is reckoned in 32 bits: one behind 2 GiB is believed, and ends the run."""
     inner_magic_must_match: bool = False
     """Whether a message inside a wrapper of another magic ends the run."""
 
@@ -215,6 +217,7 @@ V0_11: Final = replace(
     ),
     newest_magic=2,
     limits_message_size=False,
+    sizes_overflow=True,
     decoder_classes=KAFKA_SERIALIZER,
     gaps_title="Non-consecutive offsets in :{file}",
 )
@@ -231,6 +234,7 @@ V1_1: Final = replace(
     since=(1, 1, 0),
     why="--print-data-log looks into batches without --deep-iteration",
     print_is_deep=True,
+    sizes_overflow=False,
 )
 
 V2_0: Final = replace(

@@ -93,6 +93,10 @@ class Message(RecordBatch):
             )
         return int.from_bytes(self._data[position : position + size], "big", signed=True)
 
+    def read_as(self, newest: int) -> Message:
+        """Return this entry as a reader takes it that knows no newer magic than ``newest`` (0 or 1)."""
+        return Message(self._data, self._offset, self.position, self._wrapper, newest)
+
     @property
     def magic(self) -> int:
         """The magic as stored."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from kdump import codecs, dialects_payload, dialects_state
 from kdump.errors import DamageError, KdumpError
 from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
-from kdump.printers.classic_names import by_file, java_path, offset_in_name, snapshot_id
+from kdump.printers.classic_names import INT_MAX, by_file, java_path, offset_in_name, snapshot_id
 from kdump.printers.payloads import switches
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kdump.dialects_state import StateDialect
     from kdump.segment import LocalFile
 
-INT_MAX: Final = 0x7FFFFFFF
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
+from kdump.codecs import NONE
 from kdump.errors import DamageError
-from kdump.formats.batch import Batch
+from kdump.formats import log
+from kdump.formats.batch import HEADER, Batch
 from kdump.formats.message import Message
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
 from kdump.printers.classic_lines import FastLines
-from kdump.printers.classic_names import absolute
+from kdump.printers.classic_names import INT_MAX, absolute
 from kdump.printers.payloads.control import control_text
 from kdump.segment import LocalFile, walk
 from kdump.text import java_utf8
@@ -23,14 +25,13 @@ if TYPE_CHECKING:
     from kdump.printers.classic import Classic
     from kdump.printers.classic_decoders import Decoders
     from kdump.printers.payloads.texts import Parser, Texts
+    from kdump.segment import Source
 
     Field: TypeAlias = Callable[[str], object]
 
 
 def dump(run: Classic, path: str, decoders: Decoders) -> None:
     """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
-    from kdump.printers.classic import INT_MAX
-
     options = run.options
     deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
     with LocalFile(path) as source:
@@ -39,6 +40,8 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
             if isinstance(piece, RecordBatch):
                 printer.batch(piece, deep=deep)
             elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
+                if run.dialect.sizes_overflow:
+                    printer.overflow(source, piece.position, deep=deep)
                 run.trailing(source, piece.size)
             elif isinstance(piece, Damage):
                 raise DamageError(
@@ -72,6 +75,8 @@ class LogPrinter:
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
         """Print a batch, and its records when ``deep``."""
         head = not deep or self.run.dialect.batches_beside_records
+        if not head and isinstance(batch, Message) and batch.magic < 0 and batch.codec == NONE:
+            batch = batch.read_as(1)  # only the line of a batch, which is not printed here, minds the magic
         done = self.fast.batch(batch, head=head, deep=deep) if isinstance(batch, Batch) else 0
         if done is None:
             return
@@ -90,6 +95,31 @@ class LogPrinter:
             told = damage.at(batch.position)
             told.reason = f"{self.path}: batch at {batch.position}: {damage.reason}"
             raise told from damage
+
+    def overflow(self, source: Source, position: int, *, deep: bool) -> None:
+        """Die as the original does of a batch whose end, reckoned in 32 bits, is negative: it is not behind the file's.
+
+        The first part of its line, which needs the header alone, is printed. Does nothing where the end is no such one.
+        """
+        head = source.read(position, HEADER.size)
+        if len(head) < log.UP_TO_MAGIC:
+            return
+        overhead = log.OVERHEAD.read(head)
+        end = position + log.OVERHEAD.size + overhead.size
+        if end <= INT_MAX:
+            return
+        magic = int.from_bytes(head[log.MAGIC_POSITION : log.UP_TO_MAGIC], "big", signed=True)
+        if not deep:
+            batch = log.read(memoryview(head), overhead, magic, position)
+            parts = self.legacy_batch_line if isinstance(batch, Message) else self.batch_line
+            self.out.write(parts[0].render(self.fields(batch)).encode())
+        raise DamageError(
+            "record size",
+            f"{self.path}: a batch ends behind 2 GiB, which this release takes for the middle of the file",
+            position=position + log.OVERHEAD.offsets["size"],
+            expected=f"an end at {source.size} or before",
+            found=end,
+        )
 
     def header(self, batch: RecordBatch) -> None:
         """Print the line of a batch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import DamageError
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from kdump.dialects import Dialect
 
     Found = TypeVar("Found")
+
+INT_MAX: Final = 0x7FFFFFFF
+"""Java's ``Integer.MAX_VALUE``: sizes and positions of the original end there."""
 
 
 def java_path(name: str) -> str:

@@ -18,7 +18,7 @@ from kdump.lines import line
 from kdump.pieces import Damage, Record, RecordBatch
 from kdump.printers import classic_messages
 from kdump.printers.classic_log import codec_name
-from kdump.printers.classic_names import absolute, by_file, offset_in_name, sibling
+from kdump.printers.classic_names import INT_MAX, absolute, by_file, offset_in_name, sibling
 from kdump.segment import LocalFile, walk
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ ABORTED_TXN: Final = (
 )
 SANE: Final = "{path} passed sanity check."
 
-INT_MAX: Final = 0x7FFFFFFF
 
 MISMATCH: Final = "  Index offset: {0}, log offset: {1}"
 TIMESTAMP_MISMATCH: Final = ("Found timestamp mismatch in :{file}", "  Index timestamp: {0}, log timestamp: {1}")
