@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump import segment
 from kdump.errors import DamageError
 from kdump.formats import control
+from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.pieces import Damage, Padding, RecordBatch, Trailing
 
 if TYPE_CHECKING:
@@ -138,7 +139,10 @@ def _pieces(each: Segment) -> Iterator[Place | Lost | Padding]:
 def _place(each: Segment, piece: RecordBatch) -> Place | Lost:
     """Return where a batch stands, or why a broker could not live with it."""
     try:
-        base = piece.base_offset
+        base, last = piece.base_offset, piece.last_offset
+        if piece.magic == 0:  # inner offsets are absolute: nothing guards the wrapper's, which is that of the last
+            *_, inner = piece.records()
+            last = inner.offset
         if piece.is_control and (piece.producer_id or 0) >= 0:
             for record in piece.records():
                 if control.read_key(record.key).type in control.MARKERS:
@@ -154,6 +158,6 @@ def _place(each: Segment, piece: RecordBatch) -> Place | Lost:
             piece.last_offset + 1,
         )
     epoch = -1 if piece.partition_leader_epoch is None else piece.partition_leader_epoch
-    if base < 0 or piece.last_offset < base:
+    if base < 0 or last != piece.last_offset or not 0 <= last - base <= MAX_RELATIVE_OFFSET:
         return Lost(each, piece.position, piece.size, "offset", f"it has offsets {base} to {piece.last_offset}")
     return Place(base, piece.last_offset, epoch, piece.crc, piece.position, piece.size, each)

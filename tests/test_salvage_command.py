@@ -92,6 +92,15 @@ def test_a_batch_whose_offset_its_neighbours_contradict_is_not_placed(tmp_path):
     assert [lost["kind"] for lost in account(tmp_path / "out")["lost"]] == ["misplaced"]
 
 
+def test_a_wrapper_of_magic_0_with_another_offset_than_its_last_message_is_not_placed(tmp_path):
+    inner = [(1, forge.message(0, b"k", b"v")), (2, forge.message(0, b"k", b"w"))]
+    for number, offset in enumerate((9, 1 << 60)):
+        place = copy(tmp_path / f"in{number}", (0, one(0) + forge.wrapper(0, offset, inner)))
+        kdump("salvage", place, "--out", tmp_path / f"out{number}")
+        assert rescued(tmp_path / f"out{number}") == one(0)
+        assert [lost["kind"] for lost in account(tmp_path / f"out{number}")["lost"]] == ["offset"]
+
+
 def test_swapped_and_doubled_batches_come_back_in_order(tmp_path):
     swapped = [one(0), one(3), one(4), one(1), one(2), one(2), one(5)]
     place = copy(tmp_path / "in", (0, b"".join(swapped)))
