@@ -15,7 +15,13 @@ from kdump.spark_source import options as words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LEFT_TO_US: Final = {"output", "mode", "pushdown"}
+LEFT_TO_US: Final = {
+    "output",
+    "mode",
+    "pushdown",
+    "failOnDataLoss",
+    *(option.name for option in words.OPTIONS if "PerTrigger" in option.name),
+}
 """Options of the source that are not flags: ``mode`` is Spark's word for two things, so ``--read-mode`` is that one."""
 EXAMPLES: Final = """\b
 Examples:

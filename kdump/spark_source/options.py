@@ -54,6 +54,10 @@ class Options:
     dedupe: bool = False
     leftovers: bool = False
     pushdown: bool = False
+    max_files_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    max_records_per_trigger: int | None = None
+    fail_on_data_loss: bool = True
     plan: str | None = None
     surveyed: bool = False
     """Whether the headers must be walked whatever else is asked for."""
@@ -187,6 +191,15 @@ OPTIONS: Final = (
         _switch,
         "true or false",
         "Let Spark push filters down (Spark 4.1, with spark.sql.python.filterPushdown.enabled=true).",
+    ),
+    Option("maxFilesPerTrigger", _size, "a number", "Of a stream: open at most so many segments per trigger."),
+    Option("maxBytesPerTrigger", _size, "bytes, or a size such as 64m", "Of a stream: take at most so many bytes."),
+    Option("maxRecordsPerTrigger", _size, "a number", "Of a stream: take at most so many records."),
+    Option(
+        "failOnDataLoss",
+        _switch,
+        "true or false",
+        "Of a stream: end when records that it waits for were deleted (true, the default), or say so and go on.",
     ),
 )
 """What a user may set; ``path`` and ``paths`` are Spark's own, ``plan`` is between kdump's own processes."""

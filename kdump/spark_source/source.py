@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from kdump.spark_source import options as words
-from kdump.spark_source import planning, reading, schema
+from kdump.spark_source import planning, reading, schema, streaming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -49,6 +49,10 @@ class KdumpDataSource(DataSource):
         marked = [*records, schema.SPLIT] if self._options.output == words.MARKED else records
         return schema.ddl(_FIELDS.get(self._options.output, marked))
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
+        reader: DataSourceStreamReader = KdumpStreamReader(self._options)
+        return reader
+
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
         return KdumpReader(self._options)
 
@@ -83,3 +87,61 @@ class KdumpReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for split in partition.value or ():  # without a value where there is nothing to read
             yield from reading.read(split, self._options)
+
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+    _STREAMS: tuple[type, ...] = (DataSourceStreamReader, SupportsTriggerAvailableNow)
+except ImportError:  # Spark before 4.2 has no limits for Python sources
+    _STREAMS = (DataSourceStreamReader,)
+
+
+class _StreamReader:
+    """What of the stream does not depend on Spark's release."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._is_bounded = False
+        self._target: streaming.Offsets | None = None
+        self._limits = streaming.Limits(
+            options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_records_per_trigger
+        )
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+        return {}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        self._is_bounded = True
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """Return how far a trigger gets. Releases that pass no limit get none."""
+        if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
+            self._target = streaming.latest(self._options, start or {}, streaming.Limits())
+        everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
+        limits = streaming.Limits() if everything else self._limits
+        return streaming.latest(self._options, start or {}, limits, self._target)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        splits = streaming.between(self._options, start, end, self._lost)
+        return [SplitPartition(group) for group in planning.group(splits, self._options)]
+
+    def _lost(self, text: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise streaming.DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
+        _say(f"{text}; going on with what is left")
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for split in partition.value or ():
+            yield from reading.read(split, self._options)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
+        """Return the limit that Spark shows; what counts are the options, all of them."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+        return (
+            ReadAllAvailable() if self._limits == streaming.Limits() else ReadMaxRows(self._limits.records or 1 << 62)
+        )
+
+
+KdumpStreamReader = type("KdumpStreamReader", (_StreamReader, *_STREAMS), {})
