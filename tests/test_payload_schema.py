@@ -132,6 +132,13 @@ def test_a_version_that_is_not_known_is_read_as_the_nearest():
     assert told.struct(3).refused is None
 
 
+def test_versions_that_broken_bytes_name_are_not_kept():
+    told = parse(SMALL)["Told"]
+    assert told.struct(3) is told.struct(3)
+    assert told.struct(7) is not told.struct(7)
+    assert told.struct(-7) is told.struct(0)
+
+
 def test_defaults_are_made_anew_each_time():
     places = parse("Told; versions 0\n    places []int32\n")["Told"].struct(0).slots[0]
     assert places.default() is not places.default()

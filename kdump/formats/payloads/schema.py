@@ -170,17 +170,18 @@ class Message:
 
         Raises KeyError when the release does not know the message.
         """
-        made = self._made.get((version, release))
+        versions = self.versions(release)
+        if versions is None:
+            raise KeyError(self.name)
+        nearest = versions.nearest(version)
+        made = self._made.get((nearest, release))
         if made is None:
-            versions = self.versions(release)
-            if versions is None:
-                raise KeyError(self.name)
-            nearest = versions.nearest(version)
-            flexible = any(some.has(nearest) for some in self.flexible.at(release))
-            refused = version if version > versions.highest else None
-            made = _struct(self.name, self.fields, nearest, release, flexible=flexible, refused=refused)
-            self._made[version, release] = made
-        return made
+            made = self._made[nearest, release] = self._struct(nearest, release)
+        return made if version <= versions.highest else self._struct(nearest, release, refused=version)
+
+    def _struct(self, version: int, release: Release, refused: int | None = None) -> Struct:
+        flexible = any(some.has(version) for some in self.flexible.at(release))
+        return _struct(self.name, self.fields, version, release, flexible=flexible, refused=refused)
 
     def releases(self) -> list[Release]:
         """Return a release of each era between changes of the message, newest first."""
