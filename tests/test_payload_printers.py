@@ -2,6 +2,8 @@
 
 import contextlib
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -12,10 +14,11 @@ from kdump.formats.payloads.interpreter import write
 from kdump.formats.payloads.schema import defaults, parse
 from kdump.printers.payloads import java, switches
 from kdump.printers.payloads.control import control_text
+from tests.support import ROOT
 
 
 def parser(release, switch):
-    return switches.find(dialects_payload.find(release), switch)
+    return switches.PARSERS[switch](dialects_payload.find(release))
 
 
 @pytest.mark.parametrize(
@@ -159,8 +162,11 @@ def test_too_many_tagged_fields_have_words_of_their_own_in_4_2_2_alone():
     assert said == {"4.2.0": "null.", "4.2.2": counted, "4.3": "null."}
 
 
-def test_the_switch_that_is_not_given_parses_nothing():
-    assert parser("4.3", None) is None
+def test_a_dump_without_a_switch_parses_no_schema():
+    code = "import sys, kdump.printers.classic; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    assert "kdump.printers.classic_log" in modules
+    assert "kdump.formats.payloads" not in modules
 
 
 @pytest.mark.parametrize(

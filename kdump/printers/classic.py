@@ -15,7 +15,6 @@ from kdump import codecs, dialects_payload, dialects_state
 from kdump.errors import DamageError, KdumpError
 from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
 from kdump.printers.classic_names import INT_MAX, by_file, java_path, offset_in_name, snapshot_id
-from kdump.printers.payloads import switches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from kdump.dialects import Dialect
     from kdump.dialects_payload import PayloadDialect
     from kdump.dialects_state import StateDialect
+    from kdump.printers.payloads.texts import Parser
     from kdump.segment import LocalFile
 
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
@@ -66,7 +66,7 @@ class Classic:
     reports: classic_state.Reports = field(default_factory=classic_state.Reports)
 
     def __post_init__(self) -> None:
-        self.parser = switches.find(self.payloads, self.options.decoder_switch)
+        self.parser = _parser(self.payloads, self.options.decoder_switch)
 
     def print(self, text: str) -> None:
         self.out.write(text.encode() + b"\n")
@@ -119,6 +119,15 @@ class Classic:
             print(self.dialect.gaps_title.format(file=file), file=sys.stderr)
             for last, current in sorted(dict(pairs).items()) if self.dialect.gaps_by_offset else reversed(pairs):
                 print(f"  {last} is followed by {current}", file=sys.stderr)
+
+
+def _parser(payloads: PayloadDialect, switch: str | None) -> Parser | None:
+    """Return what a decoder switch, named without its dashes, prints of a record; None without a switch."""
+    if switch is None:
+        return None
+    from kdump.printers.payloads.switches import PARSERS  # parses the schemas of all topics
+
+    return PARSERS[switch](payloads)
 
 
 def _log(run: Classic, path: str) -> None:

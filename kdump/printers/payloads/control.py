@@ -6,10 +6,6 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
 from kdump.formats import control
-from kdump.formats.payloads.control_records import MESSAGES
-from kdump.formats.payloads.interpreter import PayloadError, Reader, read_fields
-from kdump.printers.payloads import java
-from kdump.printers.payloads.texts import broken
 
 if TYPE_CHECKING:
     from kdump.dialects_payload import PayloadDialect
@@ -26,6 +22,16 @@ def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect
     prefix, name = dialect.control_json[kind]
     if value is None:
         raise DamageError("control value", f"the control record has no {name}: its value is null")
+    return prefix + _json(name, value, dialect)
+
+
+def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
+    # most logs hold no such record, and need no schemas
+    from kdump.formats.payloads.control_records import MESSAGES
+    from kdump.formats.payloads.interpreter import PayloadError, Reader, read_fields
+    from kdump.printers.payloads import java
+    from kdump.printers.payloads.texts import broken
+
     message, reader = MESSAGES[name], Reader(value)
     try:  # the version that the message says it has is not looked at before all is read as version 0
         values = read_fields(message.struct(0, dialect.definitions), reader)
@@ -33,4 +39,4 @@ def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect
         raise broken(error, f"{name} of a control record") from None
     version = values["version"]
     struct = message.struct(version if isinstance(version, int) else 0, dialect.definitions)
-    return prefix + java.json(struct, {**{slot.name: slot.default() for slot in struct.slots}, **values})
+    return java.json(struct, {**{slot.name: slot.default() for slot in struct.slots}, **values})

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from kdump.printers.payloads.texts import Parser
 
 
-def find(dialect: PayloadDialect, switch: str | None) -> Parser | None:
-    """Return the parser of a decoder switch, which is named without its dashes; None without a switch."""
-    return None if switch is None else PARSERS[switch](dialect)
-
-
 def _offsets(dialect: PayloadDialect) -> Parser:
     if isinstance(dialect.offsets, CoordinatorWords):
         return coordinator.parser(consumer_offsets.MESSAGES, dialect.offsets, dialect.definitions)
