@@ -233,15 +233,21 @@ DECODER_SWITCHES: Final = (
 
 def main() -> int:
     """Run kdump; return the exit status."""
-    from kdump.stdout import OutputError, give_up
+    from kdump.stdout import OutputError, give_up, open_standard_streams
     from kdump.text import harmless
 
+    open_standard_streams()
     try:
         result = root.main(standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         give_up()
         return CLOSED_PIPE
+    except FileNotFoundError as reason:
+        if reason.filename is not None:
+            raise
+        click.echo("kdump: the current folder does not exist any more: change to another one, and back", err=True)
+        return 1
     except OSError as reason:
         if reason.filename is not None:  # readers and writers of files tell of them themselves
             raise

@@ -86,8 +86,6 @@ class Dialect:
     """Whether the key is printed before the value is looked at."""
     bare_payload: str = " "
     """What stands in front of "payload:" under --skip-record-metadata when there is no key."""
-    skips_control_records: bool = False
-    """Whether --skip-record-metadata prints nothing for a control record, not even an empty line."""
 
     decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
     """The names that --key-decoder-class and --value-decoder-class know; the first is the default."""
@@ -393,7 +391,7 @@ DIALECTS: Final = (
 def parse_release(text: str) -> tuple[int, ...]:
     """Return "3.6.1" as (3, 6, 1). Raises UsageError when it is no release number."""
     parts = text.split(".")
-    if not all(part.isdecimal() for part in parts):
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise UsageError(f"{text!r} is no Kafka release: a release looks like 4.3, 3.9.2 or 0.8.2.1")
     return tuple(int(part) for part in parts)
 

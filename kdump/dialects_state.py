@@ -47,8 +47,6 @@ class StateDialect:
     sanity_whole_entries: frozenset[str] = frozenset({"index", "timeindex"})
     """The suffixes of index files that must hold whole entries."""
     mismatches_title: str = "Mismatches in :{file}"
-    mismatches_by_offset: bool = False
-    """Whether mismatches are reported by falling offset, one for each, or the newest first."""
     missing_title: str = "The following indexed offsets are not found in the log."
     """What stands above the offsets of a .timeindex that no batch holds, once per file."""
     warm_section: bool = False

@@ -52,10 +52,9 @@ class DamageError(KdumpError):
         )
 
     def __str__(self) -> str:
-        told = f"byte {self.position}: {self.reason}"
-        if self.expected is not None or self.found is not None:
-            told += f" (expected {self.expected}, found {self.found})"
-        return told
+        known = {"expected": self.expected, "found": self.found}
+        told = ", ".join(f"{word} {value}" for word, value in known.items() if value is not None)
+        return f"byte {self.position}: {self.reason}" + (f" ({told})" if told else "")
 
 
 class LimitError(DamageError):

@@ -1,9 +1,13 @@
-"""Standard output in bytes: what goes wrong there is told as an error of its own, and a terminal is not steered."""
+"""Standard output in bytes: what goes wrong there is told as an error of its own, and a terminal is not steered.
+
+Also the other two standard streams, where whoever started kdump closed them.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import sys
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from kdump.errors import KdumpError
@@ -62,6 +66,24 @@ def open_output(*, escape: bool = False) -> BinaryIO:
     file every byte stays as it is. Writing raises OutputError, and BrokenPipeError where the reader has gone.
     """
     return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and os.isatty(1)), BUFFER))
+
+
+def open_standard_streams() -> None:
+    """Give descriptors 0 to 2 back where they are closed, so that no file is opened in their place.
+
+    Standard input can then not be read, standard output not be written, and what is told on standard error is lost.
+    What the locale cannot encode is written as an escape, on standard output as Python does it on standard error.
+    """
+    for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # which takes the lowest descriptor that is free
+    # Python has None where a descriptor was closed when it started, and print() takes that for standard output.
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False, errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def give_up() -> None:

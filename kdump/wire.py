@@ -32,7 +32,7 @@ class Layout(Generic[T]):
         self.struct = struct.Struct(">" + "".join(codes.values()))
         self.size = self.struct.size
         self.offsets: dict[str, int] = {}
-        self._make: Any = fields._make  # type: ignore[attr-defined]
+        self._make: Any = fields._make  # type: ignore[attr-defined]  # T is a NamedTuple, which no bound can say
         offset = 0
         for name, code in codes.items():
             self.offsets[name] = offset

@@ -113,5 +113,5 @@ def test_the_position_of_an_index_entry_must_hold_a_batch_of_the_message_size(tm
 def test_names_of_snapshots_of_the_metadata_log():
     assert snapshot_id("a/00000000000000000123-0000000007-delete.checkpoint") == (123, 7)
     for name in ("abc.checkpoint", "00000000000000000123.checkpoint", "0000000000000000000x-0000000007.checkpoint"):
-        with pytest.raises(KdumpError, match="a number is missing in the file name"):
+        with pytest.raises(KdumpError, match="where the file name should tell an offset or epoch"):
             snapshot_id(name)

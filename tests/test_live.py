@@ -259,3 +259,70 @@ def test_an_error_of_standard_output_is_one_of_kdump(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(os, "write", lambda _fd, data: len(data))
     out.close()
+
+
+@pytest.mark.parametrize("command", [["--files", LOG], ["dump", LOG], ["compat"], ["--help"], ["--version"]])
+@pytest.mark.parametrize("closed", [(1,), (0, 1), (0, 2), (0, 1, 2)], ids=str)
+def test_closed_standard_streams_are_not_taken_for_others(segment, command, closed):
+    closing = " ".join(f"{descriptor}>&-" for descriptor in closed)
+    script = f'exec {closing}; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, "-m", "kdump", *command],
+        cwd=segment.parent,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == (1 if 1 in closed else 0)
+    assert bool(done.stdout) == (1 not in closed)
+    told = b"kdump: standard output cannot be written: Bad file descriptor\n"
+    assert done.stderr == (told if 1 in closed and 2 not in closed else b"")
+
+
+def test_reports_do_not_go_to_standard_output_where_standard_error_is_closed(tmp_path):
+    (tmp_path / "0.snapshot").write_bytes(b"")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = ["sh", "-c", 'exec 2>&-; exec "$@"', "sh", sys.executable, "-m", "kdump", "--files", "0.snapshot"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"Dumping 0.snapshot\n")
+
+
+def test_the_name_of_a_file_need_not_be_text(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/\xff\n"
+    os.mkdir(folder)  # noqa: PTH102  pathlib takes no bytes
+    path = folder + b"/0.log"
+    with open(path, "wb") as file:  # noqa: PTH123  likewise
+        file.write(forge.batch([LARGE]) + b"rest")
+    done = kdump("--files", os.fsdecode(path))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"Dumping " + path + b"\n")
+    assert done.stdout.endswith(b"Found 4 invalid bytes at the end of 0.log\n")
+
+
+@pytest.mark.parametrize("command", [["--compat", "0.8.0", "--files", "0.index"], ["dump", "."], ["check", "."]])
+def test_the_current_folder_may_be_gone(tmp_path, command):
+    script = 'cd "$1"; rmdir "$1"; shift; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", str(tmp_path), sys.executable, "-m", "kdump", *command],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"kdump: the current folder does not exist any more")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("x.log", "x.log: where the file name should tell an offset or epoch stands 'x'"),
+        ("1" * 200 + ".log", "where the file name should tell"),
+        ("9223372036854775808.index", "where the file name should tell"),
+    ],
+)
+def test_a_name_without_an_offset_is_told_with_what_to_do(tmp_path, name, told):
+    (tmp_path / name).write_bytes(b"")
+    done = kdump("--files", tmp_path / name)
+    assert done.returncode == 1
+    assert told in done.stderr.decode()
+    assert "name it as the broker did" in done.stderr.decode()

@@ -3,7 +3,7 @@
 import pytest
 
 from kdump.errors import DamageError
-from kdump.formats import checkpoints, leader_epoch, partition_metadata
+from kdump.formats import checkpoints, clean_shutdown, leader_epoch, partition_metadata
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.partition_metadata import PartitionMetadata
@@ -96,3 +96,12 @@ def test_partition_metadata_cut_at_every_byte():
 )
 def test_partition_metadata_odd(text, kind):
     assert damage(partition_metadata.read, text).kind == kind
+
+
+def test_numbers_of_thousands_of_digits_and_deep_nesting_are_damage():
+    with pytest.raises(DamageError, match="malformed"):
+        leader_epoch.read(b"0\n1\n" + b"1" * 5000 + b" 0\n")
+    with pytest.raises(DamageError, match="not JSON"):
+        clean_shutdown.read(b"[" * 100_000)
+    with pytest.raises(DamageError, match="not JSON"):
+        clean_shutdown.read(b'{"version":' + b"1" * 5000 + b"}")

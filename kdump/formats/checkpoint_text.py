@@ -19,7 +19,7 @@ E = TypeVar("E")
 
 VERSION = 0
 LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|$)")
-INTEGER = re.compile(r"[+-]?[0-9]+")
+INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python converts no more than 4300 digits
 
 
 class Line(NamedTuple):

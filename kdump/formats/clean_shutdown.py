@@ -30,7 +30,7 @@ def read(data: Bytes) -> CleanShutdown:
         return CleanShutdown()
     try:
         content = json.loads(bytes(data))
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:  # the second when it is nested deeply
         raise DamageError("json", f"a clean shutdown file is not JSON: {fault}") from None
     if not isinstance(content, dict):
         raise DamageError("json", "a clean shutdown file is no JSON object", found=type(content).__name__)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from kdump import codecs, dialects_payload, dialects_state
-from kdump.errors import DamageError, KdumpError
+from kdump.errors import KdumpError, UnreadableError
 from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
 from kdump.printers.classic_names import INT_MAX, by_file, java_path, offset_in_name, snapshot_id
 
@@ -69,7 +69,8 @@ class Classic:
         self.parser = _parser(self.payloads, self.options.decoder_switch)
 
     def print(self, text: str) -> None:
-        self.out.write(text.encode() + b"\n")
+        """Print a line in UTF-8; what is none in a file's name stays as it is."""
+        self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def run(self, files: list[str]) -> None:
         """Dump each file in turn, then print the reports."""
@@ -89,7 +90,7 @@ class Classic:
         if known:
             DUMP[suffix](self, path)
         elif not dot and self.state.needs_suffix:
-            raise DamageError("file name", f"{path}: a file name without a dot says nothing about what it holds")
+            raise UnreadableError(path, "a file name without a dot says nothing about what the file holds")
         elif self.state.announces_unknown:
             self.complain(f"Ignoring unknown file {path}")
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kdump.errors import DamageError
+from kdump.errors import UnreadableError
 
 if TYPE_CHECKING:
     from kdump.dialects import Dialect
@@ -50,7 +50,7 @@ def java_split(text: str) -> list[str]:
 
 
 def offset_in_name(path: str) -> int:
-    """Return the number in front of the first dot of a file's name. Raises DamageError when there is none."""
+    """Return the number in front of the first dot of a file's name. Raises UnreadableError when there is none."""
     return number(path, posixpath.basename(path).split(".")[0], 64)
 
 
@@ -63,14 +63,18 @@ def sibling(path: str, suffix: str) -> str:
 def snapshot_id(path: str) -> tuple[int, int]:
     """Return end offset and epoch in the name of a snapshot of the metadata log, which are cut out by position.
 
-    Raises DamageError where no numbers stand there.
+    Raises UnreadableError where no numbers stand there.
     """
     name = posixpath.basename(path)
     return number(path, name[:20] if len(name) >= 20 else "", 64), number(path, name[21:31], 32)
 
 
 def number(path: str, text: str, bits: int) -> int:
-    """Return the number that ``text``, a part of the file name of ``path``, spells. Raises DamageError."""
-    if not re.fullmatch(r"[+-]?\d+", text, re.ASCII) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
-        raise DamageError("file name", f"{path}: a number is missing in the file name", found=repr(text))
+    """Return the number that ``text``, a part of the file name of ``path``, spells. Raises UnreadableError."""
+    if not re.fullmatch(r"[+-]?\d{1,255}", text, re.ASCII) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+        raise UnreadableError(
+            path,
+            f"where the file name should tell an offset or epoch stands {text!r}",
+            "name it as the broker did, such as 00000000000000000000.log; kdump dump reads a segment of any name",
+        )
     return int(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.dialects import NEWEST
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.printers.classic import Classic, Options
 from kdump.printers.classic_decoders import Decoders
 from kdump.printers.classic_log import LogPrinter
@@ -80,7 +80,7 @@ class DumpText:
             self.out.write(f"Dumping {path_text(name)}\n".encode())
             try:
                 base = offset_in_name(name)
-            except DamageError:
+            except UnreadableError:
                 return self._printer
             self.out.write(NEWEST.starting_offset.format(offset=base).encode() + b"\n")
         return self._printer
