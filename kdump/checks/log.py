@@ -20,16 +20,16 @@ from kdump.formats.message import Message
 from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
+    from kdump.pieces import Piece
     from kdump.segment import Source
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
 """Attribute bits by magic that no release has given a meaning."""
 MOST_GAPS: Final = 1000
-_MARK: Final = 1 << 20
 
 
 class _Gap(NamedTuple):
@@ -74,23 +74,18 @@ class LogCheck:
         self._epoch_told = False
 
     def segment(
-        self, file: str, base_offset: int | None, source: Source, *, active: bool, read: Callable[[int], None]
-    ) -> list[Finding]:
-        """Read one segment and return what is wrong with it; ``read`` is told how many more bytes were read."""
-        self._file, self._active, self._found, self._epoch_told = file, active, [], False
+        self, file: str, base_offset: int | None, source: Source, *, active: bool, findings: list[Finding]
+    ) -> Iterator[Piece]:
+        """Read one segment and yield its pieces; what is wrong with it is put into ``findings``."""
+        self._file, self._active, self._found, self._epoch_told = file, active, findings, False
         if base_offset is not None:
             self._begin(base_offset)
-        told = 0
         for piece in segment.read(source, on_error="resync", first_offset=self.next_offset):
             if isinstance(piece, RecordBatch):
                 self._batch(piece)
             else:
                 self._end(piece)
-            if piece.position - told > _MARK:
-                read(piece.position - told)
-                told = piece.position
-        read(source.size - told)
-        return self._found
+            yield piece
 
     def finish(self) -> Iterator[Finding]:
         """Yield what the partition as a whole tells: its gaps."""

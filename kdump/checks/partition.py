@@ -6,7 +6,7 @@ import posixpath
 import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.checks.indexes import LOG_ADVICE, SUFFIXES, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, UnreadableError
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from kdump.files import OpenSource
     from kdump.inputs import Partition, Segment
-    from kdump.pieces import Damage, Padding
+    from kdump.pieces import Damage, Padding, Piece
+
+    Tap: TypeAlias = Callable[[Segment, OpenSource], Iterator[Piece]]
 
 INDEX_NAME: Final = re.compile(
     r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.(?P<suffix>index|timeindex|txnindex)", re.ASCII
@@ -41,17 +43,20 @@ class Checked:
     findings: tuple[Finding, ...]
 
 
-def check(partition: Partition, read: Callable[[int], None] = lambda _: None) -> Iterator[Checked]:
+def check(
+    partition: Partition, read: Callable[[int], None] = lambda _: None, tap: Tap | None = None
+) -> Iterator[Checked]:
     """Check the indexes of a partition's segments in order, then those without a log.
 
-    ``read`` is told how many more bytes of log were read. Raises UnreadableError.
+    ``read`` is told how many more bytes of log were read. ``tap`` gives the pieces of a segment instead of the walk,
+    and is read to its end: so another check takes part in the same pass. Raises UnreadableError.
     """
     segments, orphans = _with_logs(partition)
     newest = _newest(partition, segments)
     state = PartitionState()
     for segment in segments:
         active = segment.base_offset is None or segment.base_offset >= newest
-        checked, state = _segment(segment, state, read, active=active)
+        checked, state = _segment(segment, state, read, tap, active=active)
         yield checked
     for stem, contents in orphans.items():
         files = SegmentFiles(
@@ -101,7 +106,7 @@ def _newest(partition: Partition, segments: list[Segment]) -> int:
 
 
 def _segment(
-    segment: Segment, state: PartitionState, read: Callable[[int], None], *, active: bool
+    segment: Segment, state: PartitionState, read: Callable[[int], None], tap: Tap | None, *, active: bool
 ) -> tuple[Checked, PartitionState]:
     """Check one segment. While a broker appends, a marker may be in the log before its entry is in ``.txnindex``."""
     for left in reversed(range(TRIES if active else 1)):
@@ -116,7 +121,10 @@ def _segment(
                 **contents,
             )
             checker = IndexCheck(files, after)
-            ends = _walk(checker, source, read)
+            pieces = tap(segment, source) if tap else walk(source)
+            ends = _walk(checker, source, pieces, read)
+            for _ in pieces if tap else ():
+                pass
         if not checker.lacks_transactions:
             break
         if left:
@@ -136,10 +144,12 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
         return source.read(0, source.size)
 
 
-def _walk(checker: IndexCheck, source: OpenSource, read: Callable[[int], None]) -> list[Finding]:
+def _walk(
+    checker: IndexCheck, source: OpenSource, pieces: Iterator[Piece], read: Callable[[int], None]
+) -> list[Finding]:
     """Feed the batches; return what is to be said of where they end."""
     told = 0
-    for piece in walk(source):
+    for piece in pieces:
         if not isinstance(piece, RecordBatch):
             return _end(checker, source, piece)
         try:
