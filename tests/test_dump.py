@@ -265,6 +265,19 @@ def test_redacted_payloads(folder, tmp_path, dump):
     assert kdump("dump", folder, "--redact", "--redact-key", tmp_path / "gone").returncode == 1
 
 
+@pytest.mark.parametrize("option", ["--redact", "--no-payload"])
+def test_damage_tells_nothing_of_payloads(tmp_path, option):
+    path = tmp_path / "0.log"
+    path.write_bytes(forge.batch([forge.record(b"k", b"v")], attributes=3, payload=b"SECRET SECRET"))
+    env = {**os.environ, "KDUMP_REDACT_KEY": "0123456789abcdef"}
+    (line,) = rebuild.lines(kdump("dump", path, "-o", "jsonl").stdout)
+    assert b"SECR".hex() in line["reason"]
+    done = kdump("dump", path, "-o", "jsonl", option, env=env)
+    assert b"SECR".hex().encode() not in done.stdout + done.stderr
+    (line,) = rebuild.lines(done.stdout)
+    assert line["reason"] == f"its {line['damage']} is wrong"
+
+
 def test_encodings(folder, dump):
     def key(encoding):
         return rebuild.lines(dump("dump", folder, "-o", "jsonl", "--offset", "5", "--encoding", encoding))[0]["key"]
@@ -434,9 +447,10 @@ def test_following_a_preallocated_file_and_damage(folder):
 def test_control_characters_do_not_reach_a_terminal(tmp_path):
     import pty
 
-    path = tmp_path / "0.log"
-    path.write_bytes(forge.batch([forge.record(b"\x1b[31mred", "\x9b1m\x07 tab\t√".encode())]))
-    for args in (["-otext"], ["-oraw"], ["-f%k %s\\n"], ["-otable"], ["-ojsonl"], ["-ocsv"]):
+    path = tmp_path / "\x1b[2J.log"
+    awkward = "\x9b1m\x07 tab\t√".encode()
+    path.write_bytes(forge.batch([forge.record(b"\x1b[31mred", awkward, headers=[(b"\x1b[0m", b"\x07")])]))
+    for args in (["-otext"], ["-oraw"], ["-f%k %s %h\\n"], ["-otable"], ["-ojsonl"], ["-ocsv"]):
         master, slave = pty.openpty()
         env = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
         command = [sys.executable, "-m", "kdump", "dump", str(path), *args]

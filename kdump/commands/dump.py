@@ -128,7 +128,7 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     if sys.stderr.isatty() and not sys.stdout.isatty() and not follow:
         partitions = list(partitions)
         run.progress = session.progress(sum(segment.size for part in partitions for segment in part.segments))
-    with open_output() as out:
+    with open_output(escape=True) as out:
         if follow:
             dump.follow(list(partitions), out)
         elif jobs > 1 and not dump.stops_early:
@@ -372,8 +372,11 @@ class Dump:
         return len(item.records) or (item.batch.count or 0 if self.counting else 0)
 
     def _lost(self, item: Lost, printer: Printer | None) -> None:
-        damage = item.damage
         self.session.met.add(session.DAMAGED)
+        if self._redact is not None or self.options["no_payload"]:  # a field that is wrong may be a piece of a payload
+            told = item.damage._replace(reason=f"its {item.damage.kind} is wrong", expected=None, found=None)
+            item = item._replace(damage=told)
+        damage = item.damage
         if printer is not None:
             printer.lost(item)
         if printer is None or not printer.shows_damage or not self.session.quiet:
@@ -384,15 +387,14 @@ class Dump:
     def printer(self, out: BinaryIO) -> Printer:
         """Return the ending that the options choose."""
         options, output = self.options, self.options["output"]
-        escape = sys.stdout.isatty()
         if options["template"] is not None:
             from kdump.printers.plain import Plain, formatted
 
-            return Plain(out, formatted(options["template"]), escape=escape)
+            return Plain(out, formatted(options["template"]))
         if output == "raw":
             from kdump.printers.plain import Plain, raw
 
-            return Plain(out, raw(options["delimiter"]), escape=escape)
+            return Plain(out, raw(options["delimiter"]))
         if output in {"jsonl", "json"}:
             from kdump.printers.jsonl import JsonArray, JsonLines
 
@@ -401,7 +403,7 @@ class Dump:
         if output == "csv":
             from kdump.printers.separated import Separated
 
-            return Separated(out, self.columns, batches=self.batches, encoding=self.encoding, escape=escape)
+            return Separated(out, self.columns, batches=self.batches, encoding=self.encoding)
         if output == "table":
             from kdump.printers.table import Tables
 
@@ -414,5 +416,4 @@ class Dump:
             keys=not options["no_payload"],
             values=not (options["no_payload"] or options["keys_only"]),
             encoding=self.encoding,
-            escape=escape,
         )

@@ -57,7 +57,7 @@ def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, ou
         fail=run.fail,
     )
     there = False
-    with open_output() as out:
+    with open_output(escape=True) as out:
         for part in partitions:
             for item in reader.read(part):
                 if isinstance(item, Lost):

@@ -9,6 +9,8 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
+from kdump.text import harmless
+
 if TYPE_CHECKING:
     from kdump.errors import UnreadableError
 
@@ -54,7 +56,7 @@ class Session:
     def _say(self, text: str) -> None:
         if self.progress is not None:
             self.progress.clear()
-        click.echo(f"kdump: {text}", err=True)
+        click.echo(f"kdump: {harmless(text)}", err=True)
 
 
 class Progress:

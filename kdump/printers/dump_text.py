@@ -12,7 +12,7 @@ from kdump.printers.classic_log import LogPrinter
 from kdump.printers.classic_names import offset_in_name
 from kdump.printers.jsonl import path_text
 from kdump.printers.values import Encoding, to_text
-from kdump.text import harmless_bytes, java_text
+from kdump.text import java_text
 
 if TYPE_CHECKING:
     from kdump.found import Found, Lost
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class DumpText:
     """Prints batches and records as the newest DumpLogSegments does; damaged stretches stand in lines of their own.
 
-    ``keys`` and ``values`` say which payloads are printed; ``escape`` keeps control characters from a terminal.
+    ``keys`` and ``values`` say which payloads are printed.
     """
 
     shows_damage = True
@@ -34,13 +34,11 @@ class DumpText:
         keys: bool = True,
         values: bool = True,
         encoding: Encoding = "auto",
-        escape: bool = False,
     ) -> None:
         self.out, self.batches, self.values = out, batches, values
 
         def decode(data: bytes) -> bytes:
-            text = java_text(data) if encoding in {"auto", "utf8", "json"} else to_text(data, encoding).text.encode()
-            return harmless_bytes(text) if escape else text
+            return java_text(data) if encoding in {"auto", "utf8", "json"} else to_text(data, encoding).text.encode()
 
         options = Options(print_data_log=keys or values, deep_iteration=not batches)
         self._run = Classic(NEWEST, options, out)

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from kdump.errors import UsageError
-from kdump.text import harmless_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,20 +15,19 @@ if TYPE_CHECKING:
 
 
 class Plain:
-    """Prints every record by a function of it. With ``escape`` control characters do not reach the terminal."""
+    """Prints every record by a function of it."""
 
     shows_damage = False
 
-    def __init__(self, out: BinaryIO, write: Callable[[Found, Record], bytes], *, escape: bool = False) -> None:
-        self.out, self.write, self.escape = out, write, escape
+    def __init__(self, out: BinaryIO, write: Callable[[Found, Record], bytes]) -> None:
+        self.out, self.write = out, write
 
     def begin(self) -> None:
         """Nothing stands before the first line."""
 
     def found(self, item: Found) -> None:
         for record in item.records:
-            data = self.write(item, record)
-            self.out.write(harmless_bytes(data) if self.escape else data)
+            self.out.write(self.write(item, record))
 
     def lost(self, item: Lost) -> None:
         """Print nothing: whoever calls says it elsewhere."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.printers.cells import rows
-from kdump.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Separated:
-    """Prints CSV. Damaged stretches have no place in it. ``escape`` keeps control characters from a terminal."""
+    """Prints CSV. Damaged stretches have no place in it."""
 
     shows_damage = False
 
@@ -30,9 +29,8 @@ class Separated:
         *,
         batches: bool = False,
         encoding: Encoding = "auto",
-        escape: bool = False,
     ) -> None:
-        self.out, self.columns, self.batches, self.encoding, self.escape = out, columns, batches, encoding, escape
+        self.out, self.columns, self.batches, self.encoding = out, columns, batches, encoding
 
     def begin(self) -> None:
         """Print the names of the columns."""
@@ -49,8 +47,7 @@ class Separated:
         """Nothing stands behind the last line."""
 
     def _line(self, cells: Sequence[str | None]) -> None:
-        line = ",".join(map(_quoted, cells))
-        self.out.write((harmless(line) if self.escape else line).encode() + b"\n")
+        self.out.write((",".join(map(_quoted, cells)) + "\n").encode())
 
 
 def _quoted(text: str | None) -> str:
