@@ -32,6 +32,7 @@ class _Raw(io.RawIOBase):
     def __init__(self, *, escape: bool) -> None:
         self._escape = escape
         self._half = b""
+        self._interrupted = False
 
     def writable(self) -> bool:
         return True
@@ -41,16 +42,20 @@ class _Raw(io.RawIOBase):
 
     def write(self, data: ReadableBuffer, /) -> int:
         with memoryview(data) as view:
-            taken = view.nbytes
-            out = view if not self._escape else memoryview(self._harmless(bytes(view)))
+            if self._interrupted:
+                return view.nbytes
             try:
+                out = view if not self._escape else memoryview(self._harmless(bytes(view)))
                 while out:
                     out = out[os.write(1, out) :]
+                return view.nbytes
+            except KeyboardInterrupt:  # nobody knows how much was written: what is buffered must not come twice
+                self._interrupted = True
+                raise
             except BrokenPipeError:
                 raise
             except OSError as reason:
                 raise OutputError(reason) from reason
-        return taken
 
     def _harmless(self, data: bytes) -> bytes:
         """Escape ``data``. A character that lies across its end waits for the next bytes."""
