@@ -7,7 +7,7 @@ the named field.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
 
 from kdump.errors import UsageError
 from kdump.hash_order import java_files, scala_2_9_files, scala_2_12_files, scala_2_13_files
@@ -73,6 +73,12 @@ class Dialect:
 
     sizes_overflow: bool = False
     """Whether the end of a batch is reckoned in 32 bits: one behind 2 GiB is believed, and ends the run."""
+    unpacks_at_once: bool = True
+    """Whether all inner messages are looked at before the first is printed, or one after the other."""
+    nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
+    """What becomes of a message inside a wrapper that is compressed again."""
+    inner_types_of_wrapper: bool = False
+    """Whether inner messages take the timestamp type of a wrapper of magic 0 too, which has none."""
     inner_magic_must_match: bool = False
     """Whether a message inside a wrapper of another magic ends the run."""
 
@@ -119,6 +125,8 @@ V0_8_0: Final = Dialect(
     codec_mask=0x03,
     smallest_size_ends_file=True,
     empty_wrapper_ends_run=False,
+    unpacks_at_once=False,
+    nested_wrappers="unpacked",
     key_needs_value=False,
     null_payload=None,
     key_before_value=True,
@@ -147,11 +155,18 @@ V0_8_2: Final = replace(
     file_order=scala_2_12_files,
 )
 
-V0_9_0_1: Final = replace(
+V0_9: Final = replace(
     V0_8_2,
+    since=(0, 9, 0, 0),
+    why="a message inside a wrapper is printed as it is when it is compressed again",
+    nested_wrappers="printed",
+)
+
+V0_9_0_1: Final = replace(
+    V0_9,
     since=(0, 9, 0, 1),
     why="the decoder of __consumer_offsets; a record with a null value prints neither key nor value",
-    options=V0_8_2.options | {"offsets-decoder"},
+    options=V0_9.options | {"offsets-decoder"},
     key_needs_value=True,
     null_payload="",
     key_before_value=False,
@@ -163,6 +178,7 @@ V0_10_0: Final = replace(
     why="magic 1 (KIP-31, KIP-32), its timestamps not yet printed; the sanity check of indexes",
     options=V0_9_0_1.options | {"index-sanity-check"},
     newest_magic=1,
+    unpacks_at_once=True,
     inner_magic_must_match=True,
 )
 
@@ -182,6 +198,8 @@ V0_10_2: Final = replace(
     codecs=UPPER_CODECS[:4],
     smallest_size_ends_file=False,
     empty_wrapper_ends_run=True,
+    nested_wrappers="refused",
+    inner_types_of_wrapper=True,
 )
 
 V0_11: Final = replace(
@@ -383,8 +401,8 @@ class Dated(Protocol):
 D = TypeVar("D", bound=Dated)
 
 DIALECTS: Final = (
-    V0_8_0, V0_8_1, V0_8_2, V0_9_0_1, V0_10_0, V0_10_1, V0_10_2, V0_11, V0_11_0_2, V1_1, V2_0, V2_0_1, V2_1, V2_2, V2_3,
-    V2_4, V2_6, V2_8, V3_0, V3_2, V3_3, V3_8, V3_9, V4_0, V4_3,
+    V0_8_0, V0_8_1, V0_8_2, V0_9, V0_9_0_1, V0_10_0, V0_10_1, V0_10_2, V0_11, V0_11_0_2, V1_1, V2_0, V2_0_1, V2_1, V2_2,
+    V2_3, V2_4, V2_6, V2_8, V3_0, V3_2, V3_3, V3_8, V3_9, V4_0, V4_3,
 )  # fmt: skip
 
 

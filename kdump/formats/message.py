@@ -268,6 +268,19 @@ class Message(RecordBatch):
         if codec == codecs.NONE:
             yield self
             return
+        data = self.unpacked(codec, limit)
+        last = deque(frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
+        if not last:
+            raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD)
+        base = self._inner_base(last[0].offset)
+        for offset, start, end in frames(data):
+            message = Message(data[start:end], to_int64(offset + base), self.position, self)
+            if message.codec != codecs.NONE:
+                raise DamageError("codec", "a message inside a wrapper is compressed again", position=OVERHEAD)
+            yield message
+
+    def unpacked(self, codec: int, limit: int = codecs.DEFAULT_LIMIT) -> memoryview:
+        """Return the message set inside this wrapper, unpacked with ``codec``. Raises DamageError and LimitError."""
         if self._magic not in (0, 1):
             raise DamageError("magic", f"a wrapper of magic {self._magic}", position=16, expected="0 or 1")
         if codec == codecs.ZSTD:
@@ -275,25 +288,16 @@ class Message(RecordBatch):
         value = self.value
         if value is None:
             raise DamageError("value size", "a compressed message set without a value", position=OVERHEAD)
-        data = memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))
-        last = deque(_frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
-        if not last and self._newest is None:
-            raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD)
-        base = self._inner_base(last[0].offset) if last else 0
-        for offset, start, end in _frames(data):
-            message = Message(data[start:end], to_int64(offset + base), self.position, self, self._newest)
-            if message.codec != codecs.NONE:
-                raise DamageError("codec", "a message inside a wrapper is compressed again", position=OVERHEAD)
-            yield message
+        return memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))
 
     def _inner_base(self, last_inner: int) -> int:
         """Return what to add to inner offsets: magic 1 stores them relative (KIP-31), magic 0 absolute.
 
         A wrapper offset of 0 comes from producers that left it to the broker: then inner offsets count from 0.
         """
-        if self.magic < 1 or (self._offset == 0 and self._newest is None):
+        if self._magic == 0 or self._offset == 0:
             return 0
-        if self._offset < last_inner and self._newest is None:
+        if self._offset < last_inner:
             raise DamageError(
                 "wrapper offset",
                 "the wrapper's offset is below that of its last inner message",
@@ -311,7 +315,7 @@ class Frame(NamedTuple):
     end: int
 
 
-def _frames(data: memoryview) -> Iterator[Frame]:
+def frames(data: memoryview) -> Iterator[Frame]:
     """Yield the complete messages of an unpacked set; a cut-off last one ends it, as in Kafka."""
     position = 0
     while position + OVERHEAD <= len(data):

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from kdump import codecs
 from kdump.errors import DamageError
 from kdump.formats import log
-from kdump.formats.message import Message
+from kdump.formats.message import Message, frames
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Trailing
 from kdump.printers.classic_log import parsed
 from kdump.printers.classic_names import absolute
 from kdump.segment import LocalFile, Source, Window
+from kdump.wire import to_int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,19 +163,37 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
     if codec_of(entry, dialect) == codecs.NONE:
         yield entry
         return
-    message = None
-    for message in entry.messages(limit):
-        if dialect.inner_magic_must_match and message.magic != entry.magic:
-            raise DamageError(
-                "magic",
-                "a message inside a wrapper has another magic",
-                position=log.MAGIC_POSITION,
-                expected=entry.magic,
-                found=message.magic,
-            )
-        yield message
-    if message is None and dialect.empty_wrapper_ends_run:
-        raise DamageError("inner messages", "a compressed message set without messages", position=log.OVERHEAD.size)
+    data = entry.unpacked(codec_of(entry, dialect), limit)
+    inner = frames(data)
+    base, wrapper = 0, entry if dialect.inner_types_of_wrapper else None
+    if dialect.unpacks_at_once:
+        found = list(inner)
+        if not found and dialect.empty_wrapper_ends_run:
+            raise DamageError("inner messages", "a compressed message set without messages", position=log.OVERHEAD.size)
+        if found and entry.magic > 0:  # inner offsets are relative (KIP-31), and the wrapper has a timestamp
+            base, wrapper = entry.offset - found[-1].offset, entry
+        inner = iter(found)
+    for offset, start, end in inner:
+        message = Message(data[start:end], to_int64(base + offset), entry.position, wrapper, dialect.newest_magic)
+        yield from _inner(message, entry, dialect, limit)
+
+
+def _inner(message: Message, wrapper: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
+    """Yield what a release makes of one message inside a wrapper. Raises DamageError."""
+    if dialect.inner_magic_must_match and message.magic != wrapper.magic:
+        raise DamageError(
+            "magic",
+            "a message inside a wrapper has another magic",
+            position=log.MAGIC_POSITION,
+            expected=wrapper.magic,
+            found=message.magic,
+        )
+    if dialect.nested_wrappers == "unpacked":
+        yield from unwrapped(message, dialect, limit)
+        return
+    if dialect.nested_wrappers == "refused" and codec_of(message, dialect) != codecs.NONE:
+        raise DamageError("codec", "a message inside a wrapper is compressed again", position=log.OVERHEAD.size)
+    yield message
 
 
 def codec_of(message: Message, dialect: Dialect) -> int:
