@@ -448,7 +448,7 @@ def test_control_characters_do_not_reach_a_terminal(tmp_path):
     import pty
 
     path = tmp_path / "\x1b[2J.log"
-    awkward = "\x9b1m\x07 tab\t√".encode()
+    awkward = "√\x9b1m\x07 tab\t".encode()
     path.write_bytes(forge.batch([forge.record(b"\x1b[31mred", awkward, headers=[(b"\x1b[0m", b"\x07")])]))
     for args in (["-otext"], ["-oraw"], ["-f%k %s %h\\n"], ["-otable"], ["-ojsonl"], ["-ocsv"]):
         master, slave = pty.openpty()
