@@ -57,7 +57,7 @@ class Message(RecordBatch):
     their timestamp, from it.
     """
 
-    __slots__ = ("_data", "_magic", "_newest", "_offset", "_wrapper")
+    __slots__ = ("_data", "_header", "_magic", "_newest", "_offset", "_valid", "_wrapper")
 
     def __init__(
         self,
@@ -78,7 +78,9 @@ class Message(RecordBatch):
         self._offset = offset
         self._wrapper = wrapper
         self._newest = newest
-        self._magic = HEADER0.read(data).magic
+        self._header = HEADER0.read(data)
+        self._magic = self._header.magic
+        self._valid: bool | None = None
         if newest is not None and (newest == 0 or self._magic != 0):
             self._magic = newest
 
@@ -100,7 +102,7 @@ class Message(RecordBatch):
     @property
     def magic(self) -> int:
         """The magic as stored."""
-        return self._magic if self._newest is None else HEADER0.read(self._data).magic
+        return self._header.magic
 
     @property
     def offset(self) -> int:
@@ -121,15 +123,17 @@ class Message(RecordBatch):
 
     @property
     def crc(self) -> int:
-        return HEADER0.read(self._data).crc
+        return self._header.crc
 
     @property
     def crc_valid(self) -> bool:
-        return len(self._data) >= SMALLEST[0] and self.crc == crc32(self._data[_MAGIC:])
+        if self._valid is None:
+            self._valid = len(self._data) >= SMALLEST[0] and self.crc == crc32(self._data[_MAGIC:])
+        return self._valid
 
     @property
     def attributes(self) -> int:
-        return HEADER0.read(self._data).attributes
+        return self._header.attributes
 
     @property
     def timestamp_type(self) -> int | None:

@@ -12,6 +12,7 @@ from kdump.formats.batch import HEADER, Batch
 from kdump.formats.message import Message
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
+from kdump.printers.classic_legacy import LegacyLines
 from kdump.printers.classic_lines import FastLines
 from kdump.printers.classic_names import INT_MAX, absolute
 from kdump.printers.payloads.control import control_text
@@ -71,6 +72,7 @@ class LogPrinter:
         self.legacy_record_line = [line(text) for text in dialect.legacy_record]
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
         self.fast = FastLines(self)
+        self.legacy = LegacyLines(self)
 
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
         """Print a batch, and its records when ``deep``."""
@@ -123,9 +125,13 @@ class LogPrinter:
 
     def header(self, batch: RecordBatch) -> None:
         """Print the line of a batch."""
-        value = self.fields(batch)
-        for part in self.legacy_batch_line if isinstance(batch, Message) else self.batch_line:
-            self.out.write(part.render(value).encode())
+        line = self.legacy.head(batch) if isinstance(batch, Message) else None
+        if line is not None:
+            self.out.write(line)
+        else:
+            value = self.fields(batch)
+            for part in self.legacy_batch_line if isinstance(batch, Message) else self.batch_line:
+                self.out.write(part.render(value).encode())
         self.out.write(b"\n")
 
     def record(self, batch: RecordBatch, entry: Record | Message) -> None:
@@ -137,9 +143,15 @@ class LogPrinter:
         self.last_offset = offset
         write = self.out.write
         if not options.skip_record_metadata:
-            value = self.record_fields(batch, entry)
-            for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
-                write(part.render(value).encode())
+            meta = None
+            if isinstance(batch, Message) and isinstance(entry, Message):
+                meta = self.legacy.record(batch, entry)
+            if meta is not None:
+                write(meta)
+            else:
+                value = self.record_fields(batch, entry)
+                for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
+                    write(part.render(value).encode())
             if batch.is_control:
                 write(control_text(entry.key, entry.value, self.run.payloads).encode())
         if options.print_data_log and not batch.is_control:
