@@ -15,6 +15,8 @@ from kdump.spark_source import options as words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.spark_export.job import Export
+
 LEFT_TO_US: Final = {
     "output",
     "mode",
@@ -75,9 +77,11 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs.")
 @click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark.")
+@click.option("--incremental", is_flag=True, help="Write only what is new since the last such run into DIR.")
+@click.option("--follow", is_flag=True, help="Write what comes, until Ctrl-C.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @_source_options
-def command(paths: tuple[str, ...], quiet: bool, **given: Any) -> int:
+def command(paths: tuple[str, ...], quiet: bool, incremental: bool, follow: bool, **given: Any) -> int:
     """Write every record of segments, partition folders or log dirs to Parquet, with Spark.
 
     PATH is a file, a folder, a glob, or a URI that pyarrow opens (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
@@ -98,6 +102,8 @@ def command(paths: tuple[str, ...], quiet: bool, **given: Any) -> int:
             **{name: "true" if value is True else value for name, value in given.items() if value},
         },
     )
+    if incremental or follow:
+        return _go_on(run, export, forever=follow)
     progress = _Progress(show=not quiet and sys.stderr.isatty())
     try:
         summary = job.run(export, job.Listener(run.note, progress))
@@ -115,6 +121,22 @@ def command(paths: tuple[str, ...], quiet: bool, **given: Any) -> int:
     )
     if summary.damaged_ranges or summary.damaged_bytes:
         run.damage(f"damage was met: {export.out}/_damaged has the bytes, {export.out}/_manifest.json the list")
+    return run.status
+
+
+def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
+    from kdump.spark_export import following, job
+
+    if export.mode != "error":
+        raise UsageError(f"--mode {export.mode}: --incremental and --follow add to what they have written")
+    try:
+        added = following.run(export, job.Listener(run.note, lambda *_: None), forever=forever)
+    except job.MalformedError as error:
+        run.damage(str(error))
+        return run.status
+    run.note(f"{added.rows} records added")
+    if added.damaged_rows:
+        run.damage(f"{added.damaged_rows} damaged ranges were met: {export.out}/_damaged has the bytes")
     return run.status
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 import threading
@@ -78,12 +79,12 @@ def run(export: Export, listener: Listener) -> Summary:
     Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError where Spark fails or
     where rows that went in did not come out.
     """
-    given = {**export.options, "paths": _paths(export.paths)}
+    given = {**export.options, "paths": paths(export)}
     options = words.parse(given)
     session.check()
     partitions = list(planning.find(options, listener.note))
     spark = session.start(export.master, export.conf)
-    with _errors(), tempfile.TemporaryDirectory(prefix="kdump-") as scratch:
+    with errors(), tempfile.TemporaryDirectory(prefix="kdump-") as scratch:
         began = time.monotonic()
         register(spark)
         output = Output(spark, export.out, export.format, export.mode)
@@ -97,10 +98,15 @@ def run(export: Export, listener: Listener) -> Summary:
         return summary._replace(seconds=time.monotonic() - began)
 
 
-def _paths(paths: tuple[str, ...]) -> str:
-    import json
+def paths(export: Export) -> str:
+    """Return the paths as Spark hands several of them to a source."""
+    return json.dumps(export.paths)
 
-    return json.dumps(paths)
+
+def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
+    """Return the columns asked for, and those that folders are made of."""
+    made_of = [column for name in export.partition_by for column in FOLDERS[name][1]]
+    return list(dict.fromkeys([*columns, *made_of]))
 
 
 def _surveyed(options: words.Options) -> words.Options:
@@ -169,13 +175,8 @@ class _Work:
         if output != words.MARKED:
             options.pop("columns", None)
         elif self.options.columns:
-            options["columns"] = ",".join(self._needed())
+            options["columns"] = ",".join(needed(self.export, self.options.columns))
         return self.spark.read.format("kdump").options(**options).load(self.export.paths[0])
-
-    def _needed(self) -> list[str]:
-        """Return the columns asked for, and those that folders are made of."""
-        made_of = [column for name in self.export.partition_by for column in FOLDERS[name][1]]
-        return list(dict.fromkeys([*self.options.columns, *made_of]))
 
     def _write(self) -> tuple[int, frozenset[int]]:
         """Write the records; return how many left the source, and which splits have damage (modulo BITS)."""
@@ -282,7 +283,7 @@ _FAILFAST: Final = "mode FAILFAST ends here"
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def errors() -> Iterator[None]:
     """Turn what Spark makes of an error, in another process or in Java, back into kdump's own."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException

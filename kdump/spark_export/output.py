@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump.errors import KdumpError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
+CHECKPOINT: Final = "_checkpoint"
 FORMATS: Final = ("parquet", "orc", "json", "csv")
 _WRITE: Final = {
     "parquet": {"compression": "zstd"},
@@ -68,6 +72,12 @@ class Output:
 
     def write(self, rows: DataFrame, partition_by: tuple[str, ...], columns: tuple[str, ...]) -> None:
         """Write ``columns`` of ``rows``, in folders."""
+        self._save(*self._shaped(rows, partition_by, columns))
+
+    def _shaped(
+        self, rows: DataFrame, partition_by: tuple[str, ...], columns: tuple[str, ...]
+    ) -> tuple[DataFrame, str, str, tuple[str, ...]]:
+        """Return the rows as they are written, where, how, and the columns that folders are made of."""
         from pyspark.sql import functions as spark_sql
 
         folders = {FOLDERS[name][0]: spark_sql.expr(_EXPRESSIONS[name]) for name in partition_by}
@@ -75,7 +85,32 @@ class Output:
         if self._format == "csv":  # it has no bytes and no lists
             plain = [_as_text(rows, name) for name in columns]
         shaped = rows.select(*plain, *(made.alias(name) for name, made in folders.items()))
-        self._save(shaped, self.path, self._format, tuple(folders))
+        return shaped, self.path, self._format, tuple(folders)
+
+    def follow(
+        self, rows: DataFrame, damaged: DataFrame, partition_by: tuple[str, ...], columns: tuple[str, ...], pause: str
+    ) -> Iterator[StreamingQuery]:
+        """Start to write two streams, as :meth:`write` and :meth:`write_damaged` do, one after the other.
+
+        ``pause`` is the time between two triggers, as Spark writes it; empty to end with what is there now. What was
+        written is remembered in the folder CHECKPOINT.
+        """
+        shapes = {
+            "records": self._shaped(rows, partition_by, columns),
+            "damaged": (damaged, f"{self.path}/{DAMAGED}", "parquet", ()),
+        }
+        for name, (frame, path, form, folders) in shapes.items():
+            place = f"{self.path}/{CHECKPOINT}/{name}"
+            writer = frame.writeStream.format(form).options(**_WRITE[form], checkpointLocation=place).queryName(name)
+            writer = writer.partitionBy(*folders) if folders else writer
+            writer = writer.trigger(processingTime=pause) if pause else writer.trigger(availableNow=True)
+            yield writer.start(path)
+
+    def check_followed(self) -> None:
+        """Raise UsageError when the folder holds something that no stream of kdump wrote."""
+        there = self._files.exists(self._path(self.path))
+        if there and not self._files.exists(self._path(f"{self.path}/{CHECKPOINT}")):
+            raise UsageError(f"{self.path} is there already and holds no {CHECKPOINT}: choose another --out")
 
     def write_damaged(self, rows: DataFrame) -> None:
         """Write the damaged stretches, always as Parquet, which holds their bytes."""

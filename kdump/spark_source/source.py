@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from kdump.errors import UsageError
 from kdump.spark_source import options as words
 from kdump.spark_source import planning, reading, schema, streaming
 
@@ -50,6 +51,8 @@ class KdumpDataSource(DataSource):
         return schema.ddl(_FIELDS.get(self._options.output, marked))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
+        if self._options.dedupe or self._options.output == words.ACCOUNT:
+            raise UsageError("a stream gives records or damaged stretches of each replica: no dedupe, no account")
         reader: DataSourceStreamReader = KdumpStreamReader(self._options)
         return reader
 
