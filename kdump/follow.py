@@ -79,7 +79,6 @@ class Follower:
                     self._doubt = (piece.position, source.size)
                     return
                 elif isinstance(piece, Damage):
-                    self._reader.damaged = True
                     yield Lost(file, piece)
                 else:
                     return

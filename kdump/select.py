@@ -124,7 +124,7 @@ class Reader:
 
     ``batches`` asks for batches without their records, unless the filter must look into them. ``wrong_index`` is told
     what is wrong with a file beside the log, ``fail`` which file cannot be read (by default that raises), ``progress``
-    the bytes that are done with. Whether damage was met is remembered in ``damaged``.
+    the bytes that are done with.
     """
 
     filter: Filter = field(default_factory=Filter)
@@ -142,7 +142,6 @@ class Reader:
     fail: Callable[[UnreadableError], None] | None = None
     note: Callable[[str], None] = lambda _: None
     progress: Callable[[int], None] = lambda _: None
-    damaged: bool = False
     _marks: dict[tuple[Files, str], dict[tuple[str, int], int]] = field(default_factory=dict)
     _outcomes: tuple[Partition, Outcomes] | None = None
     _stable: int | None = None
@@ -269,7 +268,6 @@ class Reader:
                             break
                         yield from self.batch(piece, file)
                     elif not isinstance(piece, Padding):
-                        self.damaged = True
                         yield Lost(file, _trailing(piece) if isinstance(piece, Trailing) else piece)
                         if self.include_damaged and isinstance(piece, Damage) and piece.kind == "crc":
                             yield from self._damaged(source, piece, file)
@@ -359,7 +357,6 @@ class Reader:
         if first is not None and (records or not (self.counting or self.filter.looks_into_records or not empty)):
             yield Found(file, batch, first, records, outcome, batch.crc_valid)
         if damage is not None:
-            self.damaged = True
             yield Lost(file, _in_batch(damage, batch))
 
     def _is_sound(self, batch: RecordBatch) -> bool:
