@@ -77,7 +77,7 @@ def write(merged: Merged, name: str, copies: list[Partition], out: Path, limits:
         (folder / f"{stem}.timeindex").write_bytes(indexes.time_index)
         if indexes.txn_index:
             (folder / f"{stem}.txnindex").write_bytes(indexes.txn_index)
-    (folder / "leader-epoch-checkpoint").write_bytes(leader_epoch.encode(epochs))
+    (folder / leader_epoch.NAME).write_bytes(leader_epoch.encode(epochs))
     _copy_metadata(copies, folder)
     _account(merged, name, copies, out / "lost+found" / name, Written(segments, len(merged.placed), size))
     return Written(segments, len(merged.placed), size)

@@ -212,8 +212,8 @@ class Reader:
             "",
             partition.topic,
             partition.partition,
-            self._mark(partition, "replication-offset-checkpoint"),
-            self._mark(partition, "log-start-offset-checkpoint"),
+            self._mark(partition, checkpoints.HIGH_WATERMARKS),
+            self._mark(partition, checkpoints.LOG_STARTS),
         )
 
     def _mark(self, partition: Partition, name: str) -> int | None:

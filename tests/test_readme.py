@@ -1,5 +1,7 @@
 import re
+from importlib import import_module
 
+from kdump.formats import FORMATS
 from tests.support import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -21,3 +23,13 @@ def test_ci_runs_the_readmes_own_command():
     script = (ROOT / ".ci" / "run").read_text()
     assert "<!-- tests -->" in script
     assert "pytest" in command("tests")
+
+
+def test_it_names_every_file_that_is_read():
+    rows = {}
+    for name, module in FORMATS.items():
+        said = import_module(f"kdump.formats.{module}").__doc__.splitlines()[0].partition(": ")[2]
+        rows.setdefault(said[0].upper() + said[1:].rstrip("."), []).append(f"`{name}`")
+    table = "| File | What it holds |\n|---|---|\n"
+    table += "".join(f"| {', '.join(names)} | {said} |\n" for said, names in rows.items())
+    assert f"<!-- formats -->\n{table}\n" in README, f"README.md needs this table:\n{table}"

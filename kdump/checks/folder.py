@@ -27,20 +27,13 @@ if TYPE_CHECKING:
     from kdump.inputs import Partition
     from kdump.wire import Bytes
 
-EPOCHS: Final = "leader-epoch-checkpoint"
-METADATA: Final = "partition.metadata"
-RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-LOG_STARTS: Final = "log-start-offset-checkpoint"
-CLEANED: Final = "cleaner-offset-checkpoint"
-CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 LOG_DIR_FILES: Final[dict[str, Callable[[Bytes], object]]] = {
-    "meta.properties": meta_properties.read,
-    CLEAN_SHUTDOWN: clean_shutdown.read,
-    RECOVERY_POINTS: checkpoints.read,
-    HIGH_WATERMARKS: checkpoints.read,
-    LOG_STARTS: checkpoints.read,
-    CLEANED: checkpoints.read,
+    meta_properties.NAME: meta_properties.read,
+    clean_shutdown.NAME: clean_shutdown.read,
+    checkpoints.RECOVERY_POINTS: checkpoints.read,
+    checkpoints.HIGH_WATERMARKS: checkpoints.read,
+    checkpoints.LOG_STARTS: checkpoints.read,
+    checkpoints.CLEANED: checkpoints.read,
 }
 UNFINISHED: Final = {
     ".deleted": "a segment that is to be deleted: a broker removes it when it starts",
@@ -92,17 +85,17 @@ def log_dir(partition: Partition, found: dict[str, list[Finding]]) -> LogDir:
         return LogDir()
     return LogDir(
         True,
-        CLEAN_SHUTDOWN in readable,
-        offsets.get(RECOVERY_POINTS),
-        offsets.get(HIGH_WATERMARKS),
-        offsets.get(LOG_STARTS),
-        CLEANED in offsets if CLEANED in readable else None,
+        clean_shutdown.NAME in readable,
+        offsets.get(checkpoints.RECOVERY_POINTS),
+        offsets.get(checkpoints.HIGH_WATERMARKS),
+        offsets.get(checkpoints.LOG_STARTS),
+        checkpoints.CLEANED in offsets if checkpoints.CLEANED in readable else None,
     )
 
 
 def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
     """Return the leader epoch checkpoint, None where it is absent or broken."""
-    data = _content(partition, EPOCHS)
+    data = _content(partition, leader_epoch.NAME)
     try:
         return None if data is None else leader_epoch.read(data)
     except DamageError:
@@ -126,10 +119,10 @@ def check(partition: Partition) -> Iterator[Finding]:
             yield _remark(path, "leftover", UNFINISHED[state])
         elif entry.name.endswith(".snapshot"):
             yield from _judge(partition, entry, producer_snapshot.read)
-        elif entry.name == EPOCHS:
+        elif entry.name == leader_epoch.NAME:
             yield from _judge(partition, entry, leader_epoch.read)
             yield from _order(path, epochs(partition) or ())
-        elif entry.name == METADATA:
+        elif entry.name == partition_metadata.NAME:
             yield from _judge(partition, entry, partition_metadata.read)
         elif segment is None and not SIBLING_NAME.fullmatch(entry.name) and not entry.name.endswith(".checkpoint"):
             yield _remark(path, "unknown file", "no broker writes a file of this name here")

@@ -10,6 +10,7 @@ from kdump import recovery, segment
 from kdump.checks import folder, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.findings import Finding, Level
+from kdump.formats import leader_epoch
 from kdump.pieces import RecordBatch
 from kdump.rebuild import DEFAULT_INTERVAL
 
@@ -53,7 +54,7 @@ def check(
     log = LogCheck(
         records=options.records,
         epochs=folder.epochs(part),
-        epochs_file=part.files.shown(posixpath.join(part.folder, folder.EPOCHS)),
+        epochs_file=part.files.shown(posixpath.join(part.folder, leader_epoch.NAME)),
         cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
     )
     live = [segment for segment in part.segments if ".log." not in posixpath.basename(segment.path)]

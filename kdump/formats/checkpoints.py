@@ -1,14 +1,12 @@
-"""The offset checkpoints of a log directory: topic, partition and offset per line.
+"""The offset checkpoints of a log directory: an offset of each partition.
 
-Source: Kafka's class OffsetCheckpointFile. One layout serves ``recovery-point-offset-checkpoint`` (up to which offset
-a partition is on disk for certain, 0.8), ``replication-offset-checkpoint`` (high watermarks, 0.8),
-``cleaner-offset-checkpoint`` (up to where compaction has come, 0.8.1) and ``log-start-offset-checkpoint`` (0.11).
+Source: Kafka's class OffsetCheckpointFile. One layout serves all four files: topic, partition and offset per line.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.formats import checkpoint_text
 
@@ -16,6 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kdump.wire import Bytes
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+"""Up to which offset a partition is on disk for certain (0.8)."""
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+"""Up to which offset all replicas in sync have a partition (0.8)."""
+CLEANED: Final = "cleaner-offset-checkpoint"
+"""Up to where compaction has come (0.8.1)."""
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+"""Below which offset records have been deleted for consumers (0.11)."""
 
 SHAPE = "topic, partition and offset"
 

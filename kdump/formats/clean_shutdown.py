@@ -7,13 +7,14 @@ Its presence is what counts: without it a broker recovers the directory's logs a
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 
 if TYPE_CHECKING:
     from kdump.wire import Bytes
 
+NAME: Final = ".kafka_cleanshutdown"
 CURRENT_VERSION = 0
 
 

@@ -6,7 +6,7 @@ Source: KIP-101 and Kafka's class LeaderEpochCheckpointFile (0.11).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.formats import checkpoint_text
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
+NAME: Final = "leader-epoch-checkpoint"
 SHAPE = "leader epoch and start offset"
 
 

@@ -8,7 +8,7 @@ escapes a character or, at a line's end, joins the next line to it; bytes are IS
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
+NAME: Final = "meta.properties"
 BLANKS = " \t\f"
 LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats import checkpoint_text
@@ -17,6 +17,7 @@ from kdump.formats import checkpoint_text
 if TYPE_CHECKING:
     from kdump.wire import Bytes
 
+NAME: Final = "partition.metadata"
 VERSION = 0
 ZERO_ID = bytes(16)
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from kdump.spark_source.replicas import Ranges
     from kdump.spark_source.survey import Outcomes, Stretch, Survey
 
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-LOG_STARTS: Final = "log-start-offset-checkpoint"
 OPEN_COST: Final = 1 << 16
 """What opening a file costs, in bytes that could be read instead."""
 TASK_COST: Final = 4 << 20
@@ -345,7 +343,8 @@ class _MarksOf:
         if partition.topic is None or partition.partition is None:
             return Marks()
         key = (partition.topic, partition.partition)
-        return Marks(*(self._checkpoint(partition, name).get(key) for name in (HIGH_WATERMARKS, LOG_STARTS)))
+        names = (checkpoints.HIGH_WATERMARKS, checkpoints.LOG_STARTS)
+        return Marks(*(self._checkpoint(partition, name).get(key) for name in names))
 
     def _checkpoint(self, partition: Partition, name: str) -> dict[tuple[str, int], int]:
         above = posixpath.dirname(partition.folder.rstrip("/"))
