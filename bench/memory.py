@@ -1,0 +1,65 @@
+"""How much memory a dump of a large segment takes, and whether its time grows as the file: ``python -m bench.memory``.
+
+The segment is sound and takes hardly any room on the disk: batches of 1 MiB, each one record whose value is zeros, so
+that the file is sparse. The crc of a batch does not cover its base offset: it is the same for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import runs
+from kdump.formats import batch
+
+BATCH = 1 << 20
+LIMIT = 80 << 20
+"""Bytes beyond the interpreter's own."""
+RUNS = (["--files"], ["--print-data-log", "--files"], ["dump", "--batches", "-o", "jsonl"])
+"""What is run, the path behind it."""
+
+
+def make(path: Path, size: int) -> None:
+    """Write a sparse segment of ``size`` bytes, a multiple of 1 MiB."""
+    room = BATCH - batch.HEADER.size
+    value = bytes(room - 20)
+    record = batch.write_record(timestamp_delta=0, offset_delta=0, key=None, value=value)
+    value = bytes(len(value) + room - len(record))
+    record = batch.write_record(timestamp_delta=0, offset_delta=0, key=None, value=value)
+    header = batch.BatchHeader(0, 0, 0, batch.MAGIC, 0, 0, 0, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1, 1)
+    whole = batch.write_batch(header, record)
+    front = whole[: len(whole) - len(value) - 1]
+    with path.open("wb") as out:
+        for number in range(size // BATCH):
+            out.seek(number * BATCH)
+            out.write(number.to_bytes(8, "big") + front[8:])
+        out.truncate(size)
+
+
+def main() -> int:
+    """Print a table; exit status 1 when a run takes more than it may."""
+    parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
+    parser.add_argument("--gib", type=float, default=10.0)
+    options = parser.parse_args()
+    own = runs.measure(runs.Tool("python", [sys.executable], {}), ["-c", "pass"]).peak
+    print(f"the interpreter's own: {own >> 20} MiB")
+    print("| run | GiB | s | CPU s | MiB beyond the interpreter's own |\n|---|---|---|---|---|")
+    over = False
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{0:020}.log"
+        for gib in (options.gib / 10, options.gib):
+            make(path, int(gib * 1024) << 20)
+            for words in RUNS:
+                taken = runs.measure(runs.kdump("compiled"), [*words, str(path)])
+                over |= taken.peak - own > LIMIT
+                told = " ".join(words)
+                print(
+                    f"| {told} | {gib:g} | {taken.wall:.2f} | {taken.cpu:.2f} | {taken.peak - own >> 20} |", flush=True
+                )
+    return int(over)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

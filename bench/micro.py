@@ -1,0 +1,86 @@
+"""Where the time goes: each stage of a dump alone, in seconds of one processor."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from bench import segments
+from kdump import codecs, kernel
+from kdump.formats.batch import Batch
+from kdump.kernel import Kernel, Shape, slots
+from kdump.segment import LocalFile, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from kdump.kernel import Part
+
+MOST = 100_000
+"""Records that a stage runs over."""
+
+
+def table(folder: Path, records: int) -> Iterator[str]:
+    """Yield the lines of a table: stage, seconds, MB/s of what it reads."""
+    yield "| Stage | CPU ms | MB/s | million records/s |"
+    yield "|---|---|---|---|"
+    records = min(records, MOST)
+    plain = segments.make(folder, segments.SHAPES["none"], records)
+    with LocalFile(plain) as source:
+        batches = [piece for piece in walk(source) if isinstance(piece, Batch)]
+        size = source.size
+        yield row("walk: batches found, headers read", lambda: sum(1 for _ in walk(source)), size, records)
+    yield row("crc", lambda: [batch.crc_valid for batch in batches], size, records)
+    for codec, name in list(enumerate(codecs.NAMES))[1:]:
+        with LocalFile(segments.make(folder, segments.SHAPES[name], records)) as source:
+            packed = [piece for piece in walk(source) if isinstance(piece, Batch)]
+            out = sum(len(batch.payload()[0]) for batch in packed)
+            unpack = [batch.payload for batch in packed]
+            yield row(
+                f"decompress {codecs.NAMES[codec]}", lambda calls=unpack: [call() for call in calls], out, records
+            )
+    build = kernel.build()
+    yield row(f"decode (kernel: {build})", lambda: decode(batches), size, records)
+    yield row(f"decode and render (kernel: {build})", lambda: render(batches), size, records)
+    yield row(
+        f"records as objects (kernel: {build})",
+        lambda: [sum(1 for _ in batch.records()) for batch in batches],
+        size,
+        records,
+    )
+
+
+def row(name: str, stage: Callable[[], object], size: int, records: int) -> str:
+    """Run a stage three times; return its line with the best."""
+    best = min(_timed(stage) for _ in range(3))
+    return f"| {name} | {best * 1e3:.1f} | {size / best / 1e6:,.0f} | {records / best / 1e6:.2f} |"
+
+
+def _timed(stage: Callable[[], object]) -> float:
+    start = time.process_time()
+    stage()
+    return time.process_time() - start
+
+
+def decode(batches: list[Batch]) -> None:
+    """Only read the records."""
+    engine = Kernel()
+    for batch in batches:
+        data, start = batch.payload()
+        engine.begin(data, start, batch.header, (), False)
+        engine.sound()
+
+
+def render(batches: list[Batch]) -> None:
+    """Write the records as the newest release does."""
+    at = slots(())
+    parts: list[Part] = [b"| offset: ", at["offset"], b" CreateTime: ", at["timestamp"], b" keySize: ", at["key_size"]]
+    parts += [b" valueSize: ", at["value_size"], b" sequence: ", at["sequence"], b" headerKeys: [", at["header_keys"]]
+    parts += [b"] key: ", at["key"], b" payload: ", at["value"], b"\n"]
+    shape = Shape([parts] * 4)
+    engine = Kernel()
+    for batch in batches:
+        data, start = batch.payload()
+        engine.begin(data, start, batch.header, (), False)
+        engine.lines(None, shape, 1 << 40)

@@ -1,0 +1,87 @@
+"""Running kdump and the original, measured and compared."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from tools.fetch_jars import fetch, main_class
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.wire import Bytes
+
+HEAP = ["-Xmx256M", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
+"""As kafka-run-class.sh starts the original."""
+
+
+class Tool(NamedTuple):
+    """A program to measure: its command in front of the options, and its environment."""
+
+    name: str
+    command: list[str]
+    env: dict[str, str]
+
+
+class Measured(NamedTuple):
+    """One run: wall and processor seconds, and the peak of resident memory in bytes."""
+
+    wall: float
+    cpu: float
+    peak: int
+
+
+def original(release: str) -> Tool:
+    jars = fetch(release)
+    return Tool(f"DumpLogSegments {release}", ["java", *HEAP, "-cp", f"{jars}/*", main_class(release)], {})
+
+
+def kdump(build: str) -> Tool:
+    """Return kdump with the "compiled" kernel, or with the one in "python"."""
+    return Tool(f"kdump, {build}", [sys.executable, "-m", "kdump"], {"KDUMP_KERNEL": build})
+
+
+def measure(tool: Tool, arguments: Sequence[str], *, pipe: bool = False) -> Measured:
+    """Run once, the output to /dev/null, or through a pipe into ``wc -c``. Raises CalledProcessError when it fails."""
+    with Path(os.devnull).open("wb") as null:
+        reader = subprocess.Popen(["wc", "-c"], stdin=subprocess.PIPE, stdout=null) if pipe else None
+        out = reader.stdin if reader else null
+        start = time.perf_counter()
+        command = [*tool.command, *arguments]
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env={**os.environ, **tool.env})
+        if reader and reader.stdin:
+            reader.stdin.close()
+        _, status, used = os.wait4(process.pid, 0)
+        if reader:
+            reader.wait()
+        wall = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Measured(wall, used.ru_utime + used.ru_stime, used.ru_maxrss << 10)
+
+
+def medians(runs: Sequence[Measured]) -> Measured:
+    """Return the median of each measure."""
+    return Measured(
+        median(run.wall for run in runs), median(run.cpu for run in runs), int(median(run.peak for run in runs))
+    )
+
+
+def digest(tool: Tool, arguments: Sequence[str]) -> str:
+    """Return a checksum of everything that a run prints on standard output."""
+    summed = hashlib.sha256()
+    with subprocess.Popen(
+        [*tool.command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, **tool.env}
+    ) as process:
+        block: Bytes
+        while process.stdout and (block := process.stdout.read(1 << 20)):
+            summed.update(block)
+    return summed.hexdigest()
