@@ -261,6 +261,9 @@ def main() -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except MemoryError:
+        click.echo("kdump: there is not enough memory (--max-batch-bytes bounds what a batch takes)", err=True)
+        return 1
     except (click.Abort, KeyboardInterrupt):
         return 130
     except UsageError as error:

@@ -109,3 +109,10 @@ def test_help_imports_nothing_heavy():
 
 def test_both_entries_start_it():
     assert b"Usage:" in kdump("--help").stdout
+
+
+def test_contributing_names_every_room():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text.partition("| Room | Holds |")[2].partition("\n\n")[0]
+    rooms = set(LAYER) - {"_shadow", "__main__"}
+    assert [room for room in sorted(rooms) if f"`{room}.py`" not in table and f"`{room}/`" not in table] == []

@@ -110,6 +110,17 @@ def test_the_position_of_an_index_entry_must_hold_a_batch_of_the_message_size(tm
     assert (small.returncode, small.stdout.splitlines()[1:]) == (1, [])
 
 
+@pytest.mark.parametrize("suffix", ["index", "timeindex", "txnindex", "snapshot"])
+def test_a_file_of_gigabytes_is_not_taken_into_memory(tmp_path, suffix):
+    (tmp_path / "0.log").write_bytes(b"")
+    (tmp_path / "0.index").write_bytes(b"")
+    with (tmp_path / f"0.{suffix}").open("wb") as file:
+        file.truncate(1 << 40)
+    done = kdump("--files", tmp_path / f"0.{suffix}")
+    assert done.returncode == 1
+    assert f"0.{suffix}: has 1099511627776 bytes" in done.stderr.decode()
+
+
 def test_names_of_snapshots_of_the_metadata_log():
     assert snapshot_id("a/00000000000000000123-0000000007-delete.checkpoint") == (123, 7)
     for name in ("abc.checkpoint", "00000000000000000123.checkpoint", "0000000000000000000x-0000000007.checkpoint"):

@@ -6,6 +6,7 @@ followed by zero bytes; a rolled or cleanly closed one is trimmed to its entries
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -23,7 +24,7 @@ WARM = 8192
 """Bytes at the end of an index that lookups mostly touch."""
 
 
-class SparseIndex(Generic[E]):
+class SparseIndex(ABC, Generic[E]):
     """The entries of one index file, as ``(key, value)`` pairs with absolute offsets.
 
     ``count`` is the number of whole entries the file has room for, the zero tail among them; ``filled`` the number
@@ -93,9 +94,9 @@ class SparseIndex(Generic[E]):
                 low = middle
         return low
 
+    @abstractmethod
     def entry(self, first: int, second: int) -> E:
         """Make an entry of the two fields as stored."""
-        raise NotImplementedError
 
     def relative(self, offset: int) -> int:
         """Return ``offset`` as an entry stores it. Raises UsageError where it does not fit 31 bits."""

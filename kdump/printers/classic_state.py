@@ -236,8 +236,13 @@ def _structure_fault(run: Classic, parts: SnapshotParts) -> str | None:
 
 
 def _content(path: str) -> bytes:
-    """Return the bytes of a file. It is never created, as the original does with a missing index."""
+    """Return the bytes of a file. It is never created, as the original does with a missing index.
+
+    Raises UnreadableError, also for a file that Java could not map or hold.
+    """
     with LocalFile(path) as file:
+        if file.size > INT_MAX:
+            raise UnreadableError(path, f"has {file.size} bytes, and no broker writes such a file of 2 GiB or more")
         return file.read(0, file.size)
 
 
