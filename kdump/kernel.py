@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Decoder: TypeAlias = Callable[[bytes], bytes]
 
 COMPILED: Final[bool] = cython.compiled
-STAMP: Final = "12816bfe"
+STAMP: Final = "c314ebf6"
 
 _RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 _RECORD_TEXTS: Final = ("header_keys", "key", "value")
@@ -201,6 +201,26 @@ class Kernel:
             return False
         finally:
             self.at, self.left = at, left
+
+    def facts(self) -> tuple[int, int, int] | None:
+        """Read all records to come: the last offset, the greatest timestamp in ms (-1 or more), and how many have
+        attributes or an offset that does not rise. None where one is not well-formed or bytes are left behind them.
+        """
+        odd: cython.longlong = 0
+        last: cython.longlong = self.base_offset - 1
+        highest: cython.longlong = -1
+        try:
+            with cython.nogil:
+                while self.left > 0 and self.read():
+                    self.left -= 1
+                    if self.attributes != 0 or self.values[_OFFSET] <= last:
+                        odd += 1
+                    last = self.values[_OFFSET]
+                    if self.values[_TIMESTAMP] > highest:  # noqa: PLR1730  max() needs the GIL
+                        highest = self.values[_TIMESTAMP]
+            return (last, highest, odd) if self.left == 0 and self.at == self.end else None
+        except IndexError:
+            return None
 
     @cython.cfunc
     @cython.nogil

@@ -159,6 +159,23 @@ def test_records_are_the_same(case, monkeypatch):
     assert len(read(data)[0]) == len(TEXTS) + 1
 
 
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("build")
+def test_facts_are_those_of_the_records(case):
+    odd = [forge.record(b"k", b"v", offset=2, attributes=1), forge.record(b"k", b"v", offset=2)]
+    for made in (records(), odd):
+        data = forge.batch(made, **CASES[case])
+        header = batch.HEADER.read(data)
+        known, facts = read(data)[0], kernel.Kernel()
+        if not facts.begin(memoryview(data), batch.HEADER.size, header, (), False) or not facts.sound():
+            continue  # the general reader takes these
+        highest = max(-1, *(record.timestamp for record in known))
+        assert facts.facts() == (known[-1].offset, highest, 2 if made is odd else 0)
+        for broken in (data[:-1], data + b"x"):
+            facts.begin(memoryview(broken), batch.HEADER.size, header, (), False)
+            assert facts.facts() is None
+
+
 @pytest.mark.usefixtures("build")
 def test_broken_records_are_the_same():
     plain = b"".join(records([b"key", None, b"w" * 70]))

@@ -17,6 +17,7 @@ from kdump.formats import batch as magic_2
 from kdump.formats import control
 from kdump.formats.batch import Batch
 from kdump.formats.message import Message
+from kdump.kernel import Kernel
 from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class LogCheck:
         self._file, self._active = "", False
         self._found: list[Finding] = []
         self._epoch_told = False
+        self._kernel = Kernel()
 
     def segment(
         self, file: str, base_offset: int | None, source: Source, *, active: bool, findings: list[Finding]
@@ -328,8 +330,13 @@ class LogCheck:
     def _inside(self, batch: RecordBatch) -> None:
         """Read the records of a batch, and hold its header against them."""
         last, highest, broken = None, -1, 0
+        facts = None
         try:
-            for record in batch.records():
+            if isinstance(batch, Batch) and not batch.is_control:
+                facts = self._facts(batch)
+            if facts is not None:
+                last, highest, broken = facts
+            for record in batch.records() if facts is None else ():
                 if last is not None and record.offset <= last:
                     broken += 1
                 last = record.offset
@@ -368,6 +375,15 @@ class LogCheck:
                 expected=highest,
                 found=batch.max_timestamp,
             )
+
+    def _facts(self, batch: Batch) -> tuple[int, int, int] | None:
+        """Return last offset, greatest timestamp and the number of odd records; None where that takes a closer look."""
+        if not batch.count:
+            return None
+        data, start = batch.payload()
+        if self._kernel.begin(data, start, batch.header, (), False):
+            return self._kernel.facts()
+        return None
 
     def _control(self, batch: RecordBatch, kind: int) -> None:
         of_producer = batch.producer_id is not None and batch.producer_id >= 0
