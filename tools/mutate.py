@@ -43,8 +43,11 @@ DECODERS = {
 
 EXPLAINED = {
     "the original ran out of memory": re.compile(r"OutOfMemoryError"),
+    "a decoder printed Java's words for a lying size of a magic 0 or 1 message": re.compile(
+        r"Error at (offset )?\d+, skipping\. newLimit > capacity"
+    ),
 }
-"""Why a difference may stand (README, "Where kdump differs on purpose") -> what the original says on stderr then."""
+"""Why a difference may stand (README, "Where kdump differs on purpose") -> what the original says then."""
 
 REPORTS = goldens.FOLDER / "reports"
 BATCH = 250
@@ -69,7 +72,7 @@ class Pair(NamedTuple):
     @property
     def reason(self) -> str:
         """Why they may differ; empty when there is no reason."""
-        said = self.theirs.stderr.decode(errors="replace")
+        said = (self.theirs.stderr + self.theirs.stdout).decode(errors="replace")
         return next((reason for reason, pattern in EXPLAINED.items() if pattern.search(said)), "")
 
 
