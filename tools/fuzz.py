@@ -1,0 +1,382 @@
+"""Give every reader bytes that nobody meant for it: each must answer, or raise the errors that kdump raises on purpose.
+
+    python -m tools.fuzz                               2,000 seeded inputs for each target
+    python -m tools.fuzz kernel --count 100000 --seed 7 --jobs 2
+    python -m tools.fuzz --report                      the figures into golden/reports/fuzz.md
+    python -m tools.fuzz kernel-alone --count 100000   for a kernel built with tools.build_kernel --address
+    python -m tools.fuzz segment --coverage 600        guided by coverage for 600 s (needs `pip install atheris`)
+
+Inputs are mutations of golden files (tools/mutations) and noise. An input that breaks a target is written to
+tests/hostile/TARGET-DIGEST, where tests/test_fuzz.py tries it again for ever. Exit status 1 when there is one.
+"""
+
+import argparse
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import io
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from random import Random
+from types import ModuleType
+
+from kdump import codecs, dialects, dialects_payload, kernel
+from kdump.errors import DamageError, KdumpError, UnreadableError, UsageError
+from kdump.formats import (
+    checkpoints,
+    clean_shutdown,
+    leader_epoch,
+    meta_properties,
+    partition_metadata,
+    producer_snapshot,
+    txn_index,
+)
+from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.payloads.decode import decode
+from kdump.formats.time_index import TimeIndex
+from kdump.pieces import RecordBatch
+from kdump.printers import classic_lines
+from kdump.printers.classic import Classic, Options
+from kdump.printers.payloads import switches
+from kdump.printers.payloads.texts import Parser
+from kdump.segment import OnError, read, walk
+from tools import goldens, mutations
+from tools.mutations import segments, whole
+
+FOUND = Path(__file__).resolve().parent.parent / "tests" / "hostile"
+REPORT = goldens.FOLDER / "reports" / "fuzz.md"
+LIMIT = 1 << 20
+SECONDS = 10
+"""An input that takes longer counts as a hang."""
+ON_ERROR: tuple[OnError, ...] = ("stop", "skip", "resync")
+TOPICS = (
+    "__consumer_offsets",
+    "__transaction_state",
+    "__cluster_metadata",
+    "__remote_log_metadata",
+    "__share_group_state",
+)
+
+Target = Callable[[bytes], None]
+
+
+class Broken(Exception):  # noqa: N818  it is a finding, not an error of kdump
+    """What a target promises does not hold."""
+
+
+class Memory:
+    """A source in memory."""
+
+    name = "memory"
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def read(self, position: int, size: int) -> bytes:
+        return self._data[position : position + size]
+
+
+def segment(data: bytes) -> None:
+    """Every way of reading a segment, and the law that each byte belongs to one piece."""
+    for on_error in ON_ERROR:
+        position = 0
+        for piece in read(Memory(data), on_error=on_error, limit=LIMIT):
+            if piece.position != position or piece.size <= 0:
+                raise Broken(f"{on_error}: a piece at {piece.position}, expected at {position}: {piece}")
+            position += piece.size
+            if isinstance(piece, RecordBatch):
+                with contextlib.suppress(DamageError):
+                    for record in piece.records(LIMIT):
+                        if record.size <= 0:
+                            raise Broken(f"a record of {record.size} bytes")
+        if position != len(data):
+            raise Broken(f"{on_error}: pieces of {position} bytes in {len(data)}")
+    if sum(piece.size for piece in walk(Memory(data), limit=LIMIT)) != len(data):
+        raise Broken("the walk loses bytes")
+
+
+def codec(data: bytes) -> None:
+    """Every codec on the bytes behind the first one, which chooses the magic."""
+    for number in (codecs.GZIP, codecs.SNAPPY, codecs.LZ4, codecs.ZSTD):
+        with contextlib.suppress(DamageError):
+            out = codecs.decompress(number, data[1:], magic=data[0] % 3 if data else 2, limit=LIMIT)
+            if len(out) > LIMIT:
+                raise Broken(f"{codecs.NAMES[number]}: {len(out)} bytes came out")
+
+
+def state(data: bytes) -> None:
+    """Every file beside a log."""
+    for index in (OffsetIndex(data, 5), TimeIndex(data, 5)):
+        entries = list(index)
+        index.lookup(len(data))
+        if len(entries) != index.filled:
+            raise Broken(f"{len(entries)} entries of {index.filled}")
+    producer_snapshot.inspect(data)
+    readers: tuple[Callable[[bytes], object], ...] = (
+        producer_snapshot.read,
+        txn_index.read,
+        checkpoints.read,
+        leader_epoch.read,
+        partition_metadata.read,
+        meta_properties.read,
+        clean_shutdown.read,
+    )
+    for reader in readers:
+        with contextlib.suppress(DamageError):
+            reader(data)
+
+
+def payload(data: bytes) -> None:
+    """Every decoder of Kafka's own records, typed and in words; the first byte is the size of the key."""
+    at = 1 + (data[0] if data else 0)
+    key, value = data[1:at], data[at:]
+    for topic in TOPICS:
+        decode(topic, key, value)
+        decode(topic, None, data)
+    for parse in _parsers():
+        with contextlib.suppress(DamageError):
+            parse(7, key, value)
+
+
+@functools.cache
+def _parsers() -> list[Parser]:
+    """The decoder switches that some releases have."""
+    return [
+        make(dialects_payload.find(release))
+        for release in ("2.8", "3.4", "4.2.2", "4.3")
+        for switch, make in switches.PARSERS.items()
+        if switch in dialects.find(release).options
+    ]
+
+
+def in_kernel(data: bytes) -> None:
+    """The lines of a segment from the active kernel, from the same source as plain Python, and from no kernel."""
+    with _segment_of(data) as path:
+        for release in ("4.3", "2.8", "1.0"):
+            results = [_printed(path, release, build) for build in (kernel, _plain_kernel(), None)]
+            if results[1:] != results[:-1]:
+                raise Broken(f"{release}: the builds print differently:\n" + "\n".join(map(repr, results))[:4000])
+
+
+def in_kernel_alone(data: bytes) -> None:
+    """The lines of a segment from the active kernel: for builds in which the compiler watches the memory."""
+    with _segment_of(data) as path:
+        _printed(path, "4.3", kernel)
+
+
+@contextlib.contextmanager
+def _segment_of(data: bytes) -> Iterator[Path]:
+    with tempfile.NamedTemporaryFile(prefix="0", suffix=".log", dir=_scratch()) as file:
+        file.write(data)
+        file.flush()
+        path = Path(file.name).with_name("00000000000000000007.log")
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        os.link(file.name, path)
+        yield path
+
+
+@functools.cache
+def _scratch() -> str:
+    return tempfile.mkdtemp(prefix="kdump-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: S108
+
+
+@functools.cache
+def _plain_kernel() -> ModuleType:
+    source = Path(__file__).resolve().parent.parent / "kdump" / "kernel.py"
+    spec = importlib.util.spec_from_loader("plain", SourceFileLoader("plain", str(source)))
+    if spec is None or spec.loader is None:
+        raise Broken(f"{source} is no module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object, ...]:
+    out = io.BytesIO()
+    options = Options(print_data_log=True, deep_iteration=True, max_batch_bytes=LIMIT)
+    run = Classic(dialects.find(release), options, out)
+    kept = classic_lines.Kernel, classic_lines.Shape, classic_lines.FastLines.batch
+    error = ""
+    try:
+        if build is None:
+            classic_lines.FastLines.batch = lambda *_args, **_options: 0
+        else:
+            classic_lines.Kernel, classic_lines.Shape = build.Kernel, build.Shape
+        with contextlib.redirect_stderr(io.StringIO()):
+            run.run([str(path)])
+    except (DamageError, UnreadableError) as reason:
+        error = str(reason)
+    finally:
+        classic_lines.Kernel, classic_lines.Shape, classic_lines.FastLines.batch = kept
+    return out.getvalue(), error, run.gaps
+
+
+TARGETS: dict[str, Target] = {
+    "segment": segment,
+    "codec": codec,
+    "state": state,
+    "payload": payload,
+    "kernel": in_kernel,
+    "kernel-alone": in_kernel_alone,
+}
+
+
+def inputs(target: str, seed: int, count: int, first: int = 0) -> Iterator[bytes]:
+    """Yield seeded inputs for a target."""
+    for number in range(first, first + count):
+        random = Random(f"{target}:{seed}:{number}")
+        if random.random() < 0.05:
+            yield random.randbytes(random.randrange(300))
+        elif target == "state":
+            mutant = mutations.of_state(random, number)
+            yield mutant.files[mutant.target]
+        elif target in {"segment", "kernel", "kernel-alone"}:
+            mutant = mutations.of_segment(random, number)
+            yield mutant.files[mutant.target]
+        elif target == "codec":
+            yield bytes([random.randrange(256)]) + random.choice(whole.KINDS)(random, random.choice(_streams()))
+        else:
+            key, value = random.choice(_payloads())
+            key, value = key[:255], random.choice(whole.KINDS)(random, value) if value else value
+            if key and random.random() < 0.3:
+                key = random.choice(whole.KINDS)(random, key)[:255]
+            yield bytes([len(key)]) + key + value
+
+
+@functools.cache
+def _streams() -> list[bytes]:
+    """The compressed bodies of golden batches, and those bodies in every codec."""
+    found = []
+    for data in segments.segments().values():
+        for entry in segments.split(data):
+            plain = segments.unpacked(entry)
+            if plain is not None and plain[0] != codecs.NONE:
+                found.append(entry[segments.body_of(entry) :])
+    bodies = [codecs.compress(number, found[number]) for number in range(1, 5)]
+    return found + bodies
+
+
+@functools.cache
+def _payloads() -> list[tuple[bytes, bytes]]:
+    """Keys and values of Kafka's own topics."""
+    found = []
+    for name, data in segments.segments().items():
+        if "/__" in name:
+            for piece in read(Memory(data)):
+                if isinstance(piece, RecordBatch):
+                    found += [(record.key or b"", record.value or b"") for record in piece.records()]
+    return found
+
+
+def attempt(target: str, data: bytes) -> str:
+    """Try one input; return what went wrong, empty when nothing did."""
+    started = time.process_time()
+    try:
+        TARGETS[target](data)
+    except (KdumpError, Broken) as error:
+        return f"{type(error).__name__}: {error}" if isinstance(error, Broken | UsageError) else ""
+    except Exception:
+        return traceback.format_exc()
+    spent = time.process_time() - started
+    return f"hang: {spent:.0f} s" if spent > SECONDS else ""
+
+
+def keep(target: str, data: bytes) -> Path:
+    """Write an input where the tests find it."""
+    FOUND.mkdir(exist_ok=True)
+    path = FOUND / f"{target}-{hashlib.sha256(data).hexdigest()[:12]}"
+    path.write_bytes(data)
+    return path
+
+
+def work(job: tuple[str, int, int, int]) -> Counter[str]:
+    """Try a stretch of the inputs of a target."""
+    target, seed, first, count = job
+    tally: Counter[str] = Counter()
+    for data in inputs(target, seed, count, first):
+        tally["inputs"] += 1
+        tally["bytes"] += len(data)
+        if wrong := attempt(target, data):
+            tally["hangs" if wrong.startswith("hang") else "crashes"] += 1
+            print(f"--- {target}: {keep(target, data)}\n{wrong}", flush=True)
+    return tally
+
+
+def guided(target: str, seconds: int) -> int:
+    """Let atheris look for inputs that reach new code; it ends the process itself."""
+    import atheris  # type: ignore[import-not-found]  # declared nowhere: it has no wheel for every Python
+
+    def test_one(data: bytes) -> None:
+        if wrong := attempt(target, data):
+            keep(target, data)
+            raise Broken(wrong)
+
+    atheris.instrument_all()
+    with tempfile.TemporaryDirectory() as corpus:
+        for number, data in enumerate(inputs(target, 0, 300)):
+            Path(corpus, str(number)).write_bytes(data)
+        atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", "-max_len=4096", "-timeout=30", corpus], test_one)
+        atheris.Fuzz()
+    return 0
+
+
+def main() -> int:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=2000, help="inputs for each target (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--coverage", type=int, metavar="SECONDS", help="guided by coverage, one target")
+    parser.add_argument("--report", action="store_true", help="write the figures to golden/reports/")
+    options = parser.parse_args()
+    wanted = options.targets or [target for target in TARGETS if target != "kernel-alone"]
+    if unknown := set(wanted) - set(TARGETS):
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
+    if options.coverage:
+        return guided(wanted[0], options.coverage)
+    build = "compiled" if kernel.COMPILED else "Python"
+    lines = [
+        f"# Inputs that nobody meant for kdump (seed {options.seed}; kernel: {build})",
+        "",
+        "| target | inputs | bytes | crashes | hangs |",
+        "|---|---|---|---|---|",
+    ]
+    failed = 0
+    for target in wanted:
+        step = max(1, min(1000, options.count // options.jobs))
+        jobs = [
+            (target, options.seed, first, min(step, options.count - first)) for first in range(0, options.count, step)
+        ]
+        tally: Counter[str] = Counter()
+        if options.jobs > 1:
+            with multiprocessing.Pool(options.jobs) as pool:
+                for part in pool.imap_unordered(work, jobs):
+                    tally += part
+        else:
+            for job in jobs:
+                tally += work(job)
+        failed += tally["crashes"] + tally["hangs"]
+        lines.append(
+            f"| {target} | " + " | ".join(str(tally[name]) for name in ("inputs", "bytes", "crashes", "hangs")) + " |"
+        )
+        print(lines[-1], flush=True)
+    if options.report:
+        REPORT.parent.mkdir(exist_ok=True)
+        REPORT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
