@@ -326,3 +326,12 @@ def test_a_name_without_an_offset_is_told_with_what_to_do(tmp_path, name, told):
     assert done.returncode == 1
     assert told in done.stderr.decode()
     assert "name it as the broker did" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, "\\x1b[2J.unknown"), (False, "\x1b[2J.unknown")])
+def test_reports_on_file_names_do_not_steer_a_terminal(monkeypatch, terminal, shown):
+    told = io.StringIO()
+    told.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stderr", told)
+    Classic(dialects.NEWEST, Options(), io.BytesIO()).run(["\x1b[2J.unknown"])
+    assert told.getvalue() == f"Ignoring unknown file {shown}\n"

@@ -15,6 +15,7 @@ from kdump import codecs, dialects_payload, dialects_state
 from kdump.errors import KdumpError, UnreadableError
 from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
 from kdump.printers.classic_names import INT_MAX, by_file, java_path, offset_in_name, snapshot_id
+from kdump.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,16 +111,16 @@ class Classic:
     def complain(self, text: str) -> None:
         """Print a line to standard error, behind what was printed so far."""
         self.out.flush()
-        print(text, file=sys.stderr)
+        _tell(text)
 
     def report(self) -> None:
         """Print what did not fit, file by file in the order of the release."""
         for text in self.reports.lines(self.state, self.dialect):
-            print(text, file=sys.stderr)
+            _tell(text)
         for file, pairs in by_file(self.dialect, self.gaps):
-            print(self.dialect.gaps_title.format(file=file), file=sys.stderr)
+            _tell(self.dialect.gaps_title.format(file=file))
             for last, current in sorted(dict(pairs).items()) if self.dialect.gaps_by_offset else reversed(pairs):
-                print(f"  {last} is followed by {current}", file=sys.stderr)
+                _tell(f"  {last} is followed by {current}")
 
 
 def _parser(payloads: PayloadDialect, switch: str | None) -> Parser | None:
@@ -129,6 +130,11 @@ def _parser(payloads: PayloadDialect, switch: str | None) -> Parser | None:
     from kdump.printers.payloads.switches import PARSERS  # parses the schemas of all topics
 
     return PARSERS[switch](payloads)
+
+
+def _tell(text: str) -> None:
+    """Print a line to standard error; to a terminal without what a file's name could steer it with."""
+    print(harmless(text) if sys.stderr.isatty() else text, file=sys.stderr)
 
 
 def _log(run: Classic, path: str) -> None:
