@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kdump.dialects import Dialect
-    from kdump.printers.classic import Classic
+    from kdump.printers.classic import Classic, Options
     from kdump.printers.classic_decoders import Decoders
     from kdump.printers.payloads.texts import Parser, Texts
     from kdump.segment import Source
@@ -37,7 +37,7 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
     deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
     with LocalFile(path) as source:
         printer = LogPrinter(run, path, decoders)
-        for piece in walk(source, end=min(options.max_bytes, source.size), limit=options.max_batch_bytes):
+        for piece in walk(source, end=end_of(source.size, options), limit=options.max_batch_bytes):
             if isinstance(piece, RecordBatch):
                 printer.batch(piece, deep=deep)
             elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
@@ -53,6 +53,11 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
                     found=piece.found,
                 )
         run.close(source)
+
+
+def end_of(size: int, options: Options) -> int:
+    """Return where to stop in a segment of ``size`` bytes: the greatest --max-bytes stands for no limit."""
+    return size if options.max_bytes == INT_MAX else min(size, options.max_bytes)
 
 
 class LogPrinter:
