@@ -163,7 +163,12 @@ class Root(click.Group):
     help="The most that a batch may take, as it is and unpacked; more is damage.",
 )
 @click.option(
-    "--compat", metavar="RELEASE", default="4.3", show_default=True, help="The Kafka release whose output to print."
+    "--compat",
+    cls=Once,
+    metavar="RELEASE",
+    default="4.3",
+    show_default=True,
+    help="The Kafka release whose output to print.",
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
@@ -199,7 +204,9 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
 
 def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) -> None:
     """Run the clone of DumpLogSegments. ``given`` names the options that the command line holds."""
-    from kdump import dialects, dialects_payload, dialects_state
+    from kdump import dialects
+    from kdump.dialects import payload as dialects_payload
+    from kdump.dialects import state as dialects_state
     from kdump.printers.classic import Classic, Options
     from kdump.printers.classic_names import java_split
     from kdump.stdout import open_output

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from kdump import dialects, dialects_state
+from kdump import dialects
+from kdump.dialects import state as dialects_state
 from kdump.errors import KdumpError, UnreadableError
 from kdump.printers.classic import Classic, Options
 from kdump.printers.classic_names import java_split, snapshot_id

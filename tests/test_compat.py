@@ -3,8 +3,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from kdump import releases
 from kdump.cli import root
+from kdump.dialects import releases
 from kdump.errors import UsageError
 from tests.support import ROOT
 

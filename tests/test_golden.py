@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kdump import dialects, dialects_payload, dialects_state
+from kdump import dialects
+from kdump.dialects import payload as dialects_payload
+from kdump.dialects import state as dialects_state
 from tests.support import ROOT
 from tools import goldens
 from tools.goldens import FOLDER, Outcome

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kdump import dialects_payload
+from kdump.dialects import payload as dialects_payload
 from kdump.errors import DamageError
 from kdump.formats.payloads import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.formats.payloads.interpreter import write

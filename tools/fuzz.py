@@ -29,7 +29,8 @@ from pathlib import Path
 from random import Random
 from types import ModuleType
 
-from kdump import codecs, dialects, dialects_payload, kernel
+from kdump import codecs, dialects, kernel
+from kdump.dialects import payload as dialects_payload
 from kdump.errors import DamageError, KdumpError, UnreadableError, UsageError
 from kdump.formats import (
     checkpoints,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump import releases
+from kdump.dialects import releases
 
 if TYPE_CHECKING:
-    from kdump.releases import Change
+    from kdump.dialects.releases import Change
 
 
 @click.command()

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 LEFT_TO_US: Final = {
     "output",
     "mode",
-    "pushdown",
     "failOnDataLoss",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name),
 }

@@ -11,7 +11,9 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from kdump import codecs, dialects_payload, dialects_state
+from kdump import codecs
+from kdump.dialects import payload as dialects_payload
+from kdump.dialects import state as dialects_state
 from kdump.errors import KdumpError, UnreadableError
 from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
 from kdump.printers.classic_names import INT_MAX, by_file, java_path, offset_in_name, snapshot_id
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.dialects import Dialect
-    from kdump.dialects_payload import PayloadDialect
-    from kdump.dialects_state import StateDialect
+    from kdump.dialects.payload import PayloadDialect
+    from kdump.dialects.state import StateDialect
     from kdump.printers.payloads.texts import Parser
     from kdump.segment import LocalFile
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.dialects import Dialect
-    from kdump.dialects_state import StateDialect
+    from kdump.dialects.state import StateDialect
     from kdump.formats.producer_snapshot import SnapshotParts
     from kdump.printers.classic import Classic
 

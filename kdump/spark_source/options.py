@@ -53,7 +53,6 @@ class Options:
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
     leftovers: bool = False
-    pushdown: bool = False
     max_files_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     max_records_per_trigger: int | None = None
@@ -186,12 +185,6 @@ OPTIONS: Final = (
         "Of several replicas of a partition give each offset once: the highest leader epoch wins.",
     ),
     Option("leftovers", _switch, "true or false", "Read .deleted, .swap and .cleaned files and stray folders too."),
-    Option(
-        "pushdown",
-        _switch,
-        "true or false",
-        "Let Spark push filters down (Spark 4.1, with spark.sql.python.filterPushdown.enabled=true).",
-    ),
     Option("maxFilesPerTrigger", _size, "a number", "Of a stream: open at most so many segments per trigger."),
     Option("maxBytesPerTrigger", _size, "bytes, or a size such as 64m", "Of a stream: take at most so many bytes."),
     Option("maxRecordsPerTrigger", _size, "a number", "Of a stream: take at most so many records."),

@@ -8,7 +8,7 @@ from kdump.errors import DamageError
 from kdump.formats import control
 
 if TYPE_CHECKING:
-    from kdump.dialects_payload import PayloadDialect
+    from kdump.dialects.payload import PayloadDialect
 
 
 def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect) -> str:

@@ -11,7 +11,7 @@ from kdump.printers.payloads import java
 from kdump.printers.payloads.texts import DELETE, Parser, Texts, no_key
 
 if TYPE_CHECKING:
-    from kdump.dialects_payload import CoordinatorWords
+    from kdump.dialects.payload import CoordinatorWords
     from kdump.formats.payloads.schema import Message, Release, Struct, Value, Values
 
 CONSUMER: Final = "consumer"

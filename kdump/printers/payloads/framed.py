@@ -15,7 +15,7 @@ from kdump.printers.payloads.texts import Parser, Texts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.dialects_payload import FrameWords
+    from kdump.dialects.payload import FrameWords
     from kdump.formats.payloads.schema import Message, Release, Struct, Values
 
 WORD = re.compile(r"(?<!^)(?=[A-Z])")

@@ -12,7 +12,7 @@ from kdump.printers.payloads import java
 from kdump.printers.payloads.texts import DELETE, Parser, Texts, broken, no_key, unknown
 
 if TYPE_CHECKING:
-    from kdump.dialects_payload import OffsetsWords
+    from kdump.dialects.payload import OffsetsWords
     from kdump.formats.payloads.schema import Message, Release, Values
 
 

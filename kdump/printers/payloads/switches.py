@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.dialects_payload import CoordinatorWords
+from kdump.dialects.payload import CoordinatorWords
 from kdump.formats.payloads import consumer_offsets, share_group_state, transaction_state
 from kdump.printers.payloads import coordinator, framed, offsets, transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.dialects_payload import PayloadDialect
+    from kdump.dialects.payload import PayloadDialect
     from kdump.printers.payloads.texts import Parser
 
 

@@ -10,7 +10,7 @@ from kdump.hash_order import partition_hash
 from kdump.printers.payloads.texts import DELETE, Parser, Texts, broken, no_key, unknown
 
 if TYPE_CHECKING:
-    from kdump.dialects_payload import TransactionWords
+    from kdump.dialects.payload import TransactionWords
     from kdump.formats.payloads.schema import Release, Values
 
 KEY = MESSAGES["TransactionLogKey"]

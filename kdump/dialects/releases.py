@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kdump import dialects, dialects_payload, dialects_state
+from kdump import dialects
 from kdump.dialects import newest
+from kdump.dialects import payload as dialects_payload
+from kdump.dialects import state as dialects_state
 
 TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS, dialects_payload.DIALECTS)
 """The dialects of segments, of the files beside them, and of what Kafka writes inside records."""
