@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Decoder: TypeAlias = Callable[[bytes], bytes]
 
 COMPILED: Final[bool] = cython.compiled
-STAMP: Final = "c314ebf6"
+STAMP: Final = "0b85a68d"
 
 _RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 _RECORD_TEXTS: Final = ("header_keys", "key", "value")
@@ -451,7 +451,7 @@ class Kernel:
                         whole = self.used
             except (IndexError, DamageError):
                 pass
-        return memoryview(self.buffer)[:whole]
+        return memoryview(self.buffer)[:whole] if whole else memoryview(b"")  # no line, no buffer yet
 
     @cython.cfunc
     def take(self, shape: Shape) -> cython.void:

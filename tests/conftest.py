@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import warnings
 from typing import TYPE_CHECKING
@@ -14,6 +15,10 @@ from tests.support import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+# A test run in the background of a script inherits an ignored SIGINT, and kdump under test would inherit it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
