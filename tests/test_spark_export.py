@@ -177,6 +177,14 @@ def test_other_formats_hold_the_same_rows(spark, tmp_path, form):
     assert found == expected
 
 
+def test_decoded_records_are_a_column_of_the_export(spark, tmp_path):
+    folder = BROKERS / "4.2.2" / "__transaction_state-0"
+    summary = export(folder, out=tmp_path / "out", options={"decode": "auto"})
+    found = rows(tmp_path / "out", "decoded")
+    assert len(found) == summary.rows
+    assert {json.loads(row["decoded"])["key"]["name"] for row in found} == {"TransactionLogKey"}
+
+
 def test_failfast_ends_the_export_and_names_file_and_byte(spark, tmp_path):
     folder = segment(tmp_path / "t-0", range(3))
     path = folder / f"{0:020}.log"

@@ -1,5 +1,6 @@
 """Splits to Arrow batches, without a Spark session: every record of every golden segment, however it is cut."""
 
+import json
 from contextlib import suppress
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ from kdump.pieces import RecordBatch  # noqa: E402
 from kdump.spark_source import options as words  # noqa: E402
 from kdump.spark_source import planning, reading, schema  # noqa: E402
 from tests import forge  # noqa: E402
-from tests.support import GOLDEN  # noqa: E402
+from tests.support import GOLDEN, kdump  # noqa: E402
 
 FOLDERS = sorted({path.parent for path in (GOLDEN / "brokers").rglob("*.log")})
 DAMAGED = sorted({path.parent for path in (GOLDEN / "damaged").rglob("*.log")})
@@ -179,6 +180,31 @@ def test_each_column_alone_is_the_same_as_among_all(name):
     for folder in (GOLDEN / "brokers" / "4.2.2" / "txn-0", GOLDEN / "brokers" / "2.8.2" / "fmtmix-0"):
         alone = read(folder, columns=name, includeControl=True)
         assert alone == [{name: row[name]} for row in read(folder, includeControl=True)]
+
+
+INTERNAL = sorted({path.parent for path in (GOLDEN / "brokers").rglob("__*/*.log") if path.stat().st_size})
+
+
+@pytest.mark.parametrize("folder", INTERNAL, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_records_of_kafkas_own_topics_are_decoded_as_in_the_json_lines(folder):
+    done = kdump("dump", "-o", "jsonl", "--decode", "auto", "--fields", "offset,decoded", folder)
+    assert done.returncode == 0, done.stderr.decode()
+    expected = [(line["offset"], line.get("decoded")) for line in map(json.loads, done.stdout.splitlines())]
+    rows = read(folder, includeControl=True, decode="auto")
+    assert list(rows[0]) == [*schema.RECORD_NAMES, "decoded"]
+    found = [(row["offset"], row["decoded"] and json.loads(row["decoded"])) for row in rows]
+    assert found == expected
+    assert any(decoded for _, decoded in found)
+    alone = read(folder, includeControl=True, decode="auto", columns="decoded")
+    assert alone == [{"decoded": row["decoded"]} for row in rows]
+    for row in rows:
+        del row["decoded"]
+    assert read(folder, includeControl=True) == rows
+
+
+def test_topics_of_users_are_not_decoded():
+    rows = read(GOLDEN / "brokers" / "4.2.2" / "txn-0", decode="auto")
+    assert {row["decoded"] for row in rows} == {None}
 
 
 def test_timestamps_outside_sparks_range_are_null_and_the_stored_number_stays(tmp_path):

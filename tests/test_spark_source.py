@@ -37,12 +37,24 @@ def test_the_arrow_schema_is_the_one_spark_expects(spark):
         assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), timezone="UTC").equals(schema.arrow(fields))
 
 
+def test_decoded_is_a_column_of_text_behind_the_others(spark):
+    from pyspark.sql import functions as spark_sql
+
+    assert "decoded" not in load(spark, BROKER / "__consumer_offsets-0").columns
+    frame = load(spark, BROKER / "__consumer_offsets-0", decode="auto")
+    assert frame.dtypes[-1] == ("decoded", "string")
+    kinds = frame.select(spark_sql.get_json_object("decoded", "$.key.name").alias("name")).distinct().collect()
+    assert {row.name for row in kinds} >= {"OffsetCommitKey", "GroupMetadataKey"}
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"startingOfset": "1"}, "did you mean 'startingOffset'?"),
         ({"mode": "LENIENT"}, "option mode: expected PERMISSIVE, DROPMALFORMED or FAILFAST, found 'LENIENT'"),
         ({"columns": "ofset"}, "option columns: there is no column 'ofset', but 'offset'"),
+        ({"columns": "offset,decoded"}, "option columns: decoded goes with decode=auto"),
+        ({"decode": "yes"}, "option decode: expected none or auto, found 'yes'"),
         ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is below startingOffset 5"),
     ],
 )

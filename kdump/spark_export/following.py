@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kdump.spark_export import job, session
 from kdump.spark_export.output import Output
 from kdump.spark_source import options as words
-from kdump.spark_source import planning, register, schema
+from kdump.spark_source import planning, register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ def run(export: job.Export, listener: job.Listener, *, forever: bool) -> Added:
         register(spark)
         output = Output(spark, export.out, export.format, "append")
         output.check_followed()
-        columns = options.columns or schema.RECORD_NAMES
+        columns = options.names
         chosen = {"columns": ",".join(job.needed(export, options.columns))} if options.columns else {}
         started = output.follow(
             _stream(spark, export, {"output": words.RECORDS, **chosen}),

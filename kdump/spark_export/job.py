@@ -192,7 +192,7 @@ class _Work:
         )
         records = frame.where(spark_sql.col(mark).isNull()).drop(mark)
         with _watched(self.spark, "writing", self.listener):
-            self.output.write(records, self.export.partition_by, self.options.columns or schema.RECORD_NAMES)
+            self.output.write(records, self.export.partition_by, self.options.names)
         bits = bytes(seen.get["marked"])
         marked = frozenset(at for at in range(len(bits) * 8) if bits[at >> 3] >> (at & 7) & 1)
         return int(seen.get["rows"]), marked

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kdump import codecs, found
 from kdump.pieces import Record
-from kdump.rows import RECORD
+from kdump.printers import jsonl
+from kdump.rows import DECODED, RECORD
 from kdump.spark_source import schema
 from kdump.text import java_utf8
 
@@ -26,7 +27,7 @@ EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
 """The years 1 to 9999, which are Spark's."""
 
-_COLUMNS: Final = {column.name: column for column in RECORD}
+_COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 
@@ -35,7 +36,7 @@ class Rows:
 
     def __init__(self, file: File, names: Sequence[str]) -> None:
         self._file = file
-        self._schema = schema.arrow(field for name in names for field in schema.RECORDS if field.name == name)
+        self._schema = schema.arrow(schema.chosen(names))
         self._batch_columns = [
             name
             for name in names
@@ -93,6 +94,8 @@ class Rows:
 
         if name in ("controlType", "coordinatorEpoch"):
             return self._control(name, kind)
+        if name == DECODED.name:
+            return self._decoded(kind)
         offsets = pa.array(turned[_FIELD["offset"]], pa.int64())
         if name == "aboveHighWatermark":
             return _compared(pc.greater_equal, offsets, self._file.high_watermark, kind)
@@ -105,6 +108,14 @@ class Rows:
             return pa.nulls(len(self), kind)
         read = found.source(_COLUMNS[name])
         return pa.array([read(item, record) for item in self._batches for record in item.records], kind)
+
+    def _decoded(self, kind: pa.DataType) -> pa.Array:
+        """Return records of Kafka's own topics in words, as the JSON lines have them."""
+        import pyarrow as pa
+
+        read = found.source(DECODED)
+        told = (read(item, record) for item in self._batches for record in item.records)
+        return pa.array([None if value is None else jsonl.scalar(DECODED, value) for value in told], kind)
 
     def _spread(self, values: list[Any], kind: pa.DataType) -> pa.Array:
         """Return an array that repeats each batch's value for each of its rows."""

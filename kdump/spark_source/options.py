@@ -28,6 +28,8 @@ DAMAGED: Final = "damaged"
 ACCOUNT: Final = "account"
 MARKED: Final = "marked"
 """Records, and a row for each split that holds damage: between kdump's own processes."""
+NONE: Final = "none"
+AUTO: Final = "auto"
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
 _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -49,6 +51,7 @@ class Options:
     include_control: bool = False
     output: str = RECORDS
     columns: tuple[str, ...] = ()
+    decode: str = NONE
     split_bytes: int = 128 << 20
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
@@ -65,6 +68,13 @@ class Options:
     def committed(self) -> bool:
         """Whether only records of committed transactions, and those outside any, are wanted."""
         return self.isolation == READ_COMMITTED
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the rows of records."""
+        if self.columns:
+            return self.columns
+        return (*schema.RECORD_NAMES, schema.DECODED.name) if self.decode == AUTO else schema.RECORD_NAMES
 
 
 class Option(NamedTuple):
@@ -128,11 +138,11 @@ def _partitions(text: str) -> frozenset[int]:
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    known = {name.lower(): name for name in schema.RECORD_NAMES}
+    known = {name.lower(): name for name in (*schema.RECORD_NAMES, schema.DECODED.name)}
     names = _names(text)
     for name in names:
         if name.lower() not in known:
-            near = get_close_matches(name, schema.RECORD_NAMES, 1)
+            near = get_close_matches(name, known.values(), 1)
             raise UsageError(f"option columns: there is no column {name!r}" + (f", but {near[0]!r}" if near else ""))
     return tuple(dict.fromkeys(known[name.lower()] for name in names))
 
@@ -175,6 +185,12 @@ OPTIONS: Final = (
     ),
     Option(
         "columns", _columns, "names, separated by commas", "Give these columns only, and spare the work for others."
+    ),
+    Option(
+        "decode",
+        _word(NONE, AUTO),
+        "none or auto",
+        "auto puts records of Kafka's own topics in words: JSON in one more column, decoded.",
     ),
     Option("splitBytes", _size, "bytes, or a size such as 64m", "Read larger segments as several tasks."),
     Option("minPartitions", _size, "a number", "Read in about as many tasks or more, where there is enough to read."),
@@ -247,3 +263,5 @@ def _agree(options: Options) -> None:
             raise UsageError(f"option ending{unit}: {last} is below starting{unit} {first}")
     if options.columns and options.output not in (RECORDS, MARKED):
         raise UsageError(f"option columns: the output {options.output} has columns of its own")
+    if schema.DECODED.name in options.columns and options.decode != AUTO:
+        raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")

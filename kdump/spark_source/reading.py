@@ -120,7 +120,7 @@ def _records(
     split: Split, source: log.Source, options: Options, damage: list[Damage] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records; ``damage`` is told the first stretch that cannot be read."""
-    rows = Rows(split.file, options.columns or schema.RECORD_NAMES)
+    rows = Rows(split.file, options.names)
     for content in contents(split, source, options):
         for item in content.items if isinstance(content, Batch) else ():
             if isinstance(item, Found):
@@ -176,7 +176,7 @@ def _marked(split: Split, source: log.Source, options: Options) -> Iterator[pa.R
     """Yield the records, and behind them one row with the split's number if damage was met."""
     import pyarrow as pa
 
-    shape = schema.arrow([*schema.chosen(options.columns), schema.SPLIT])
+    shape = schema.arrow([*schema.chosen(options.names), schema.SPLIT])
     damage: list[Damage] = []
     for batch in _records(split, source, options, damage):
         yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), pa.int32())], schema=shape)

@@ -20,6 +20,7 @@ _SPARK_TYPES: Final = {
     "boolean": "boolean",
     "binary": "binary",
     "timestamp": "timestamp",
+    "json": "string",
     "headers": "array<struct<key:string,value:binary>>",
 }
 _TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
@@ -42,6 +43,8 @@ def _records() -> tuple[rows.Column, ...]:
 RECORD_COLUMNS: Final = _records()
 RECORDS: Final = tuple(Field(column.name, _SPARK_TYPES[column.type]) for column in RECORD_COLUMNS)
 RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
+DECODED: Final = Field(rows.DECODED.name, _SPARK_TYPES[rows.DECODED.type])
+"""The column behind those of a record, where it is asked for: JSON as text."""
 
 _WHERE: Final = (Field("topic", "string"), Field("partition", "int"), Field("file", "string"))
 DAMAGED: Final = (
@@ -78,9 +81,9 @@ SPLIT: Final = Field("_split", "int")
 
 
 def chosen(names: Iterable[str]) -> list[Field]:
-    """Return the fields of records with these names, in their order; all of them for no names."""
-    fields = {field.name: field for field in RECORDS}
-    return [fields[name] for name in names] or list(RECORDS)
+    """Return the fields of records with these names, in their order."""
+    fields = {field.name: field for field in (*RECORDS, DECODED)}
+    return [fields[name] for name in names]
 
 
 def ddl(fields: Iterable[Field]) -> str:

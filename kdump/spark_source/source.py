@@ -26,7 +26,8 @@ class KdumpDataSource(DataSource):
 
     Name: ``kdump``
 
-    Schema: :data:`kdump.spark_source.schema.RECORDS`; :data:`~kdump.spark_source.schema.DAMAGED` for the output
+    Schema: :data:`kdump.spark_source.schema.RECORDS`, and :data:`~kdump.spark_source.schema.DECODED` with the option
+    ``decode``; :data:`~kdump.spark_source.schema.DAMAGED` for the output
     ``damaged``.
 
     Options: :data:`kdump.spark_source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
@@ -46,7 +47,7 @@ class KdumpDataSource(DataSource):
         return "kdump"
 
     def schema(self) -> str:
-        records = schema.chosen(self._options.columns)
+        records = schema.chosen(self._options.names)
         marked = [*records, schema.SPLIT] if self._options.output == words.MARKED else records
         return schema.ddl(_FIELDS.get(self._options.output, marked))
 
