@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump import codecs, segment
 from kdump.errors import DamageError, LimitError, UnreadableError
+from kdump.formats import batch as magic_2
 from kdump.formats import checkpoints
 from kdump.formats.batch import Batch
 from kdump.found import File, Found, Lost
@@ -280,12 +281,28 @@ class Reader:
         self.progress(where.size - done)
 
     def _damaged(self, source: Source, damage: Damage, file: File) -> Iterator[Found | Lost]:
-        """Yield the batch with a wrong crc that a damaged stretch begins with, as far as it can be read."""
-        piece = next(segment.walk(source, damage.position, damage.end), None)
-        if isinstance(piece, RecordBatch) and piece.attributes & _CODEC_BITS < len(codecs.NAMES):
+        """Yield the batches with a wrong crc that a damaged stretch begins with, as far as they can be read."""
+        behind = -1
+        for piece in segment.walk(source, damage.position, damage.end):
+            if (
+                not isinstance(piece, RecordBatch)
+                or piece.crc_valid
+                or piece.attributes & _CODEC_BITS >= len(codecs.NAMES)
+            ):
+                return
+            if piece.position > damage.position and not _is_plausible(piece, behind):
+                return
             for item in self.batch(piece, file):
-                if isinstance(item, Found):  # what cannot be read of it belongs to the damage that was told of
+                if isinstance(item, Found):
                     yield item
+                else:  # it belongs to the damage that was told of
+                    self.note(
+                        f"{file.name}: byte {piece.position}: the batch with a wrong crc cannot be shown whole: "
+                        f"{item.damage.reason}"
+                    )
+            if self.on_error == "stop":
+                return
+            behind = piece.last_offset
 
     def _range(self, where: Segment, source: Source) -> Range | None:
         """Return what to read of a segment, as far as its indexes can tell; None for nothing."""
@@ -382,6 +399,16 @@ class Reader:
 
     def _is_unstable(self, batch: RecordBatch) -> bool:
         return self._stable is not None and batch.last_offset >= self._stable
+
+
+def _is_plausible(batch: RecordBatch, behind: int) -> bool:
+    """Tell whether a batch with a wrong crc, where only the lengths of others with one lead, is likely to be one."""
+    if not behind < batch.last_offset or not 0 <= batch.magic <= magic_2.MAGIC:
+        return False
+    if not isinstance(batch, Batch):
+        return True
+    header = batch.header
+    return behind < header.base_offset and 0 <= header.records_count <= header.last_offset_delta + 1
 
 
 def _too_many(batch: RecordBatch, limit: int) -> LimitError:

@@ -42,6 +42,7 @@ TABLE_BATCH: Final = (
     "producerId",
 )
 PAYLOAD: Final = ("value", "valueEncoding", "headers")
+MARK: Final = "crcValid"
 
 
 POLL: Final = 0.2
@@ -98,7 +99,7 @@ class Printer(Protocol):
     show_default=True,
     help="After damage: give up the file, go where the bad length says, or find the next sound batch.",
 )
-@click.option("--include-damaged", is_flag=True, help="Show batches with a wrong crc too, as crcValid false.")
+@click.option("--include-damaged", is_flag=True, help="Show batches with a wrong crc too, marked as such.")
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Read with N processes; output in order.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
 @shared.add(shared.LIMITS)
@@ -154,13 +155,22 @@ class Dump:
             raise UsageError("-o raw prints values, and batches have none")
         if options["head"] is not None and options["tail"] is not None:
             raise UsageError("--head and --tail exclude each other")
+        if options["include_damaged"] and (options["template"] is not None or options["output"] == "raw"):
+            raise UsageError("--include-damaged marks what is damaged, and -o raw and -f have no room for the mark")
         if options["fields"] and options["output"] in {"text", "raw"}:
             raise UsageError("--fields chooses columns of jsonl, json, csv and table: say which with -o")
         self.columns = self._columns()
         self._redact = self._redactor()
 
     def _columns(self) -> tuple[Column, ...]:
-        """Return the columns that the options choose. Raises UsageError."""
+        """Return the columns that the options choose, and what marks damage where it is shown. Raises UsageError."""
+        columns = self._chosen()
+        if not self.options["include_damaged"] or any(column.name == MARK for column in columns):
+            return columns
+        known = rows.BATCH if self.batches else rows.RECORD
+        return (*columns, *(column for column in known if column.name == MARK))
+
+    def _chosen(self) -> tuple[Column, ...]:
         options = self.options
         known = rows.BATCH if self.batches else rows.RECORD
         if options["decode"] == "auto":
