@@ -205,7 +205,6 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
 def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) -> None:
     """Run the clone of DumpLogSegments. ``given`` names the options that the command line holds."""
     from kdump import dialects
-    from kdump.dialects import payload as dialects_payload
     from kdump.dialects import state as dialects_state
     from kdump.printers.classic import Classic, Options
     from kdump.printers.classic_names import java_split
@@ -220,9 +219,9 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     if dialect.decoders_imply_print:
         options["print_data_log"] |= any(name is not None for name in decoders)
     with open_output(escape=True) as out:
-        state, payloads = dialects_state.find(compat), dialects_payload.find(compat)
         chosen = Options(**options, decoder_switch=switches[0] if switches else None)
-        Classic(dialect, chosen, out, state=state, payloads=payloads).run(java_split(files))
+        state = dialects_state.find(compat)
+        Classic(dialect, chosen, out, state=state, release=compat).run(java_split(files))
 
 
 OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes"})

@@ -6,7 +6,10 @@ CRC-32C (Castagnoli) guards magic 2 batches and producer snapshots, CRC-32 (zlib
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,12 +17,34 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
-try:
-    from crc32c import crc32c as _crc32c
-except ImportError:  # no wheel for this platform: crcmod is slower, and the same
-    import crcmod.predefined
 
-    _crc32c = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
+def _fastest() -> Callable[[Bytes], int]:
+    """Return the CRC-32C of the package crc32c, or where it has no wheel crcmod's, which is slower and the same.
+
+    Its compiled part alone is loaded where it can be: the package itself looks up its own version when it is imported,
+    which takes longer than everything else that a small file needs.
+    """
+    if (
+        (package := find_spec("crc32c"))
+        and (part := PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations))
+        and part.loader
+    ):
+        with suppress(ImportError, AttributeError):
+            module = module_from_spec(part)
+            part.loader.exec_module(module)
+            found: Callable[[Bytes], int] = module.crc32c
+            return found
+    try:
+        from crc32c import crc32c as packaged
+    except ImportError:
+        from crcmod.predefined import mkPredefinedCrcFun
+
+        predefined: Callable[[Bytes], int] = mkPredefinedCrcFun("crc-32c")
+        return predefined
+    return packaged
+
+
+_crc32c: Final = _fastest()
 
 
 def crc32c(data: Bytes) -> int:

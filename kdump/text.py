@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+# Patterns are compiled when they are first used: start-up cost is a feature.
 # A surrogate in UTF-8 is malformed. Java reports it once, with the last byte if that continues the sequence; Python
 # would report each byte.
-_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_SURROGATE = rb"\xed[\xa0-\xbf][\x80-\xbf]?"
 _REPLACEMENT = "\ufffd".encode()
 
 
@@ -15,7 +16,7 @@ def java_utf8(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return _SURROGATE.sub(_REPLACEMENT, data).decode(errors="replace")
+        return re.sub(_SURROGATE, _REPLACEMENT, data).decode(errors="replace")
 
 
 def java_text(data: bytes) -> bytes:
@@ -27,17 +28,17 @@ def java_text(data: bytes) -> bytes:
     return data
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+_CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+_CONTROL_BYTES = rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
 
 
 def harmless(text: str) -> str:
     """Return ``text`` with the characters escaped that make a terminal do something; tab and newline stay."""
-    return _CONTROL.sub(
-        lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
+    return re.sub(
+        _CONTROL, lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
     )
 
 
 def harmless_bytes(data: bytes) -> bytes:
     """The same for bytes that are mostly UTF-8."""
-    return _CONTROL_BYTES.sub(lambda found: b"\\x%02x" % found[0][-1], data)
+    return re.sub(_CONTROL_BYTES, lambda found: b"\\x%02x" % found[0][-1], data)

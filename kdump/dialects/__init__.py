@@ -6,8 +6,7 @@ the named field.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from kdump.errors import UsageError
 from kdump.hash_order import java_files, scala_2_9_files, scala_2_12_files, scala_2_13_files
@@ -24,8 +23,7 @@ KAFKA_SERIALIZER: Final = tuple(f"kafka.serializer.{name}" for name in DECODERS)
 TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODERS)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dialect:
+class Dialect(NamedTuple):
     """The output of a group of releases.
 
     Lines are in the notation of :mod:`kdump.lines`. Where a line is a tuple, the original prints its parts one after
@@ -135,16 +133,14 @@ V0_8_0: Final = Dialect(
     reports_by_name=True,
 )
 
-V0_8_1: Final = replace(
-    V0_8_0,
+V0_8_1: Final = V0_8_0._replace(
     since=(0, 8, 1),
     why="null values; reports name the path of a file",
     null_payload=" payload: null",
     reports_by_name=False,
 )
 
-V0_8_2: Final = replace(
-    V0_8_1,
+V0_8_2: Final = V0_8_1._replace(
     since=(0, 8, 2),
     why="LZ4; decoder classes; --max-message-size is a limit for segments",
     options=V0_8_1.options | {"key-decoder-class", "value-decoder-class"},
@@ -155,15 +151,13 @@ V0_8_2: Final = replace(
     file_order=scala_2_12_files,
 )
 
-V0_9: Final = replace(
-    V0_8_2,
+V0_9: Final = V0_8_2._replace(
     since=(0, 9, 0, 0),
     why="a message inside a wrapper is printed as it is when it is compressed again",
     nested_wrappers="printed",
 )
 
-V0_9_0_1: Final = replace(
-    V0_9,
+V0_9_0_1: Final = V0_9._replace(
     since=(0, 9, 0, 1),
     why="the decoder of __consumer_offsets; a record with a null value prints neither key nor value",
     options=V0_9.options | {"offsets-decoder"},
@@ -172,8 +166,7 @@ V0_9_0_1: Final = replace(
     key_before_value=False,
 )
 
-V0_10_0: Final = replace(
-    V0_9_0_1,
+V0_10_0: Final = V0_9_0_1._replace(
     since=(0, 10, 0),
     why="magic 1 (KIP-31, KIP-32), its timestamps not yet printed; the sanity check of indexes",
     options=V0_9_0_1.options | {"index-sanity-check"},
@@ -182,8 +175,7 @@ V0_10_0: Final = replace(
     inner_magic_must_match=True,
 )
 
-V0_10_1: Final = replace(
-    V0_10_0,
+V0_10_1: Final = V0_10_0._replace(
     since=(0, 10, 1),
     why="timestamps (KIP-33); a decoder option prints without --print-data-log",
     inner_magic_must_match=False,
@@ -191,8 +183,7 @@ V0_10_1: Final = replace(
     message=V0_10_0.message.replace(" isvalid:", " {timestamp_type}: {timestamp} isvalid:"),
 )
 
-V0_10_2: Final = replace(
-    V0_10_1,
+V0_10_2: Final = V0_10_1._replace(
     since=(0, 10, 2),
     why="codecs by the names of CompressionType; a record size that cannot be is damage",
     codecs=UPPER_CODECS[:4],
@@ -202,8 +193,7 @@ V0_10_2: Final = replace(
     inner_types_of_wrapper=True,
 )
 
-V0_11: Final = replace(
-    V0_10_2,
+V0_11: Final = V0_10_2._replace(
     since=(0, 11, 0, 0),
     why="magic 2 (KIP-98): one line per batch or per record; the decoder of __transaction_state",
     options=V0_10_2.options | {"transaction-log-decoder"},
@@ -238,44 +228,39 @@ V0_11: Final = replace(
     gaps_title="Non-consecutive offsets in :{file}",
 )
 
-V0_11_0_2: Final = replace(
-    V0_11,
+V0_11_0_2: Final = V0_11._replace(
     since=(0, 11, 0, 2),
     why="the producer's epoch of a record (KAFKA-6119)",
     record=(V0_11.record[0], V0_11.record[1].replace(" sequence:", " producerEpoch: {producer_epoch} sequence:")),
 )
 
-V1_1: Final = replace(
-    V0_11_0_2,
+V1_1: Final = V0_11_0_2._replace(
     since=(1, 1, 0),
     why="--print-data-log looks into batches without --deep-iteration",
     print_is_deep=True,
     sizes_overflow=False,
 )
 
-V2_0: Final = replace(
-    V1_1,
+V2_0: Final = V1_1._replace(
     since=(2, 0, 0),
     why="the count of a batch's records",
     batch=(V1_1.batch[0].replace(" baseSequence:", " count: {count} baseSequence:"), V1_1.batch[1]),
 )
 
-V2_0_1: Final = replace(
-    V2_0,
+V2_0_1: Final = V2_0._replace(
     since=(2, 0, 1),
     why="isControl of a batch",
     batch=(V2_0.batch[0] + " isControl: {is_control:bool}", V2_0.batch[1]),
 )
 
-V2_1: Final = replace(V2_0_1, since=(2, 1, 0), why="zstd (KIP-110)", codecs=UPPER_CODECS)
+V2_1: Final = V2_0_1._replace(since=(2, 1, 0), why="zstd (KIP-110)", codecs=UPPER_CODECS)
 
 _BATCH: Final = (
     " position: {position} {timestamp_type}: {max_timestamp} size: {size} magic: {magic} compresscodec: {codec} "
     "crc: {crc} isvalid: {is_valid:bool}"
 )
 
-V2_2: Final = replace(
-    V2_1,
+V2_2: Final = V2_1._replace(
     since=(2, 2, 0),
     why="batch lines stay with their records (KAFKA-7687)",
     batch=(V2_1.batch[0], _BATCH),
@@ -291,20 +276,19 @@ V2_2: Final = replace(
     batches_beside_records=True,
 )
 
-V2_3: Final = replace(
-    V2_2,
+V2_3: Final = V2_2._replace(
     since=(2, 3, 0),
     why="decoders are made for each log; the report of gaps without a colon",
     decoders_made_per_log=True,
     gaps_title="Non-consecutive offsets in {file}",
 )
 
-V2_4: Final = replace(
-    V2_3, since=(2, 4, 0), why="a record with a null value prints its key (KAFKA-8745)", key_needs_value=False
+V2_4: Final = V2_3._replace(
+    since=(2, 4, 0), why="a record with a null value prints its key (KAFKA-8745)", key_needs_value=False
 )
 
-V2_6: Final = replace(
-    V2_4, since=(2, 6, 0), why="built with Scala 2.13: the order of files in reports", file_order=scala_2_13_files
+V2_6: Final = V2_4._replace(
+    since=(2, 6, 0), why="built with Scala 2.13: the order of files in reports", file_order=scala_2_13_files
 )
 
 _LONG_RECORD: Final = (
@@ -315,8 +299,7 @@ _LONG_RECORD: Final = (
     "position: {position}"
 )
 
-V2_8: Final = replace(
-    V2_6,
+V2_8: Final = V2_6._replace(
     since=(2, 8, 0),
     why="batch fields in each record line (KAFKA-6181); the metadata log (KIP-500); --skip-record-metadata",
     options=V2_6.options | {"cluster-metadata-decoder", "skip-record-metadata"},
@@ -324,8 +307,7 @@ V2_8: Final = replace(
     legacy_record=(_LONG_RECORD, V2_6.legacy_record[1]),  # crc and isvalid stand there twice (sic)
 )
 
-V3_0: Final = replace(
-    V2_8,
+V3_0: Final = V2_8._replace(
     since=(3, 0, 0),
     why="batch fields out of the record lines again; codecs in lower case; snapshots of KRaft (KIP-630)",
     record=(
@@ -339,38 +321,33 @@ V3_0: Final = replace(
     codecs=LOWER_CODECS,
 )
 
-V3_2: Final = replace(
-    V3_0,
+V3_2: Final = V3_0._replace(
     since=(3, 2, 0),
     why="the delete horizon of a batch (KIP-534)",
     batch=(V3_0.batch[0] + " deleteHorizonMs: {delete_horizon_ms:optional}", V3_0.batch[1]),
 )
 
-V3_3: Final = replace(
-    V3_2,
+V3_3: Final = V3_2._replace(
     since=(3, 3, 0),
     why="snapshots of the metadata log (KAFKA-13845); --max-bytes (KAFKA-13687)",
     options=V3_2.options | {"max-bytes"},
     starting_offset="Log starting offset: {offset}",
 )
 
-V3_8: Final = replace(
-    V3_3,
+V3_8: Final = V3_3._replace(
     since=(3, 8, 0),
     why="decoder classes of org.apache.kafka.tools.api (KIP-1059)",
     decoder_classes=TOOLS_API + KAFKA_SERIALIZER,
     deprecated_decoder="{name} is deprecated. Please use org.apache.kafka.tools.api.{simple} instead",
 )
 
-V3_9: Final = replace(
-    V3_8,
+V3_9: Final = V3_8._replace(
     since=(3, 9, 0),
     why="the decoder of __remote_log_metadata (KIP-1057)",
     options=V3_8.options | {"remote-log-metadata-decoder"},
 )
 
-V4_0: Final = replace(
-    V3_9,
+V4_0: Final = V3_9._replace(
     since=(4, 0, 0),
     why="the decoder of __share_group_state (KIP-932); no kafka.serializer any more",
     options=V3_9.options | {"share-group-state-decoder"},
@@ -378,8 +355,7 @@ V4_0: Final = replace(
     deprecated_decoder="",
 )
 
-V4_3: Final = replace(
-    V4_0,
+V4_3: Final = V4_0._replace(
     since=(4, 3, 0),
     why="rewritten in Java (KAFKA-14579)",
     legacy_record=(V4_0.legacy_record[0], " isValid: {is_valid:bool} crc: {crc}"),

@@ -7,8 +7,7 @@ and fields a release can read stands in the schema texts (:mod:`kdump.formats.pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump import hash_order
 from kdump.dialects import newest, parse_release
@@ -23,8 +22,7 @@ LAST_PATCH: Final = 1 << 16
 """Behind a release that the user names in short, such as 4.2: it stands for its last patch."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OffsetsWords:
+class OffsetsWords(NamedTuple):
     """The offsets decoder of the releases that print texts of their own."""
 
     needs_value: bool = True
@@ -58,8 +56,7 @@ class OffsetsWords:
     members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = hash_order.scala_2_12
 
 
-@dataclass(frozen=True, kw_only=True)
-class TransactionWords:
+class TransactionWords(NamedTuple):
     """The transaction-log decoder of the releases that print texts of their own."""
 
     key: str = "transactionalId={id}"
@@ -80,8 +77,7 @@ class TransactionWords:
     """Puts the partitions of each topic into the order of the set that holds them all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CoordinatorWords:
+class CoordinatorWords(NamedTuple):
     """A decoder that prints JSON of whatever record type there is."""
 
     checks_version: bool = True
@@ -92,8 +88,7 @@ class CoordinatorWords:
     """Whether the number of tagged fields is held against the bytes that are left before they are read."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FrameWords:
+class FrameWords(NamedTuple):
     """The decoders of framed messages: the metadata log and remote log metadata."""
 
     frame: int = 1
@@ -104,8 +99,7 @@ class FrameWords:
     """What is said of a null value."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PayloadDialect:
+class PayloadDialect(NamedTuple):
     """The decoder switches and control records of a group of releases."""
 
     since: tuple[int, ...]
@@ -115,17 +109,17 @@ class PayloadDialect:
     definitions: tuple[int, ...] = ()
     """The release whose messages the decoders read."""
 
-    offsets: OffsetsWords | CoordinatorWords = field(default_factory=OffsetsWords)
-    transactions: TransactionWords | CoordinatorWords = field(default_factory=TransactionWords)
-    share: CoordinatorWords = field(default_factory=CoordinatorWords)
-    metadata: FrameWords = field(default_factory=FrameWords)
-    remote_log: FrameWords = field(default_factory=FrameWords)
+    offsets: OffsetsWords | CoordinatorWords = OffsetsWords()
+    transactions: TransactionWords | CoordinatorWords = TransactionWords()
+    share: CoordinatorWords = CoordinatorWords()
+    metadata: FrameWords = FrameWords()
+    remote_log: FrameWords = FrameWords()
     remote_log_txn_index: bool = False
     """Whether remote log metadata tells of empty transaction indexes."""
 
-    control_names: Mapping[int, str] = field(default_factory=dict)
+    control_names: Mapping[int, str] = {}
     """Type -> name of the control records that are named only; the others are UNKNOWN."""
-    control_json: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    control_json: Mapping[int, tuple[str, str]] = {}
     """Type -> what stands before the JSON, and the message."""
 
 
@@ -135,8 +129,7 @@ GROUP_JSON: Final = (
 
 V0_8: Final = PayloadDialect(since=(0, 8, 0), why="no decoders of Kafka's own topics")
 
-V0_9_0_1: Final = replace(
-    V0_8,
+V0_9_0_1: Final = V0_8._replace(
     since=(0, 9, 0, 1),
     why="bytes of group members cannot be printed",
     offsets=OffsetsWords(prints_bytes=False),
@@ -144,26 +137,23 @@ V0_9_0_1: Final = replace(
 
 OFFSETS_0_10_1: Final = OffsetsWords(protocol_type_of_empty=False)
 
-V0_10_1: Final = replace(
-    V0_9_0_1,
+V0_10_1: Final = V0_9_0_1._replace(
     since=(0, 10, 1),
     why="bytes of group members are printed; groups without members have no protocol type",
     offsets=OFFSETS_0_10_1,
 )
 
-V0_11: Final = replace(
-    V0_10_1,
+V0_11: Final = V0_10_1._replace(
     since=(0, 11, 0, 0),
     why="transactions as text",
     transactions=TransactionWords(states=7),
 )
 
-V0_11_0_2: Final = replace(
-    V0_11, since=(0, 11, 0, 2), why="transaction state PrepareEpochFence", transactions=TransactionWords()
+V0_11_0_2: Final = V0_11._replace(
+    since=(0, 11, 0, 2), why="transaction state PrepareEpochFence", transactions=TransactionWords()
 )
 
-OFFSETS_1_0: Final = replace(
-    OFFSETS_0_10_1,
+OFFSETS_1_0: Final = OFFSETS_0_10_1._replace(
     group_key='{{"metadata":{group}}}',
     group_key_as_json=True,
     group=GROUP_JSON,
@@ -171,25 +161,23 @@ OFFSETS_1_0: Final = replace(
     escapes=False,
 )
 
-V1_0: Final = replace(V0_11_0_2, since=(1, 0, 0), why="groups as JSON, without escapes", offsets=OFFSETS_1_0)
+V1_0: Final = V0_11_0_2._replace(since=(1, 0, 0), why="groups as JSON, without escapes", offsets=OFFSETS_1_0)
 
-OFFSETS_1_0_1: Final = replace(OFFSETS_1_0, escapes=True, protocol_type_of_empty=True)
+OFFSETS_1_0_1: Final = OFFSETS_1_0._replace(escapes=True, protocol_type_of_empty=True)
 
-V1_0_1: Final = replace(
-    V1_0,
+V1_0_1: Final = V1_0._replace(
     since=(1, 0, 1),
     why="JSON strings are escaped; groups without members keep their protocol type",
     offsets=OFFSETS_1_0_1,
 )
 
-OFFSETS_2_1: Final = replace(OFFSETS_1_0_1, members_once=True)
+OFFSETS_2_1: Final = OFFSETS_1_0_1._replace(members_once=True)
 
-V2_1: Final = replace(
-    V1_0_1, since=(2, 1, 0), why="a member of a group that stands there twice ends the run", offsets=OFFSETS_2_1
+V2_1: Final = V1_0_1._replace(
+    since=(2, 1, 0), why="a member of a group that stands there twice ends the run", offsets=OFFSETS_2_1
 )
 
-OFFSETS_2_4_1: Final = replace(
-    OFFSETS_2_1,
+OFFSETS_2_4_1: Final = OFFSETS_2_1._replace(
     needs_value=False,
     offset_key="offset_commit::group={group},partition={topic}-{partition}",
     offset="offset={offset}",
@@ -200,42 +188,38 @@ OFFSETS_2_4_1: Final = replace(
 )
 TRANSACTIONS_2_4_1: Final = TransactionWords(key="transaction_metadata::transactionalId={id}", deletes=True)
 
-V2_4_1: Final = replace(
-    V2_1,
+V2_4_1: Final = V2_1._replace(
     since=(2, 4, 1),
     why="offsets and transactions: names of the record types, tombstones (KAFKA-9293)",
     offsets=OFFSETS_2_4_1,
     transactions=TRANSACTIONS_2_4_1,
 )
 
-TRANSACTIONS_2_5: Final = replace(TRANSACTIONS_2_4_1, partitions=("[", ",", "]"))
+TRANSACTIONS_2_5: Final = TRANSACTIONS_2_4_1._replace(partitions=("[", ",", "]"))
 
-V2_5: Final = replace(
-    V2_4_1, since=(2, 5, 0), why="partitions of a transaction in brackets", transactions=TRANSACTIONS_2_5
+V2_5: Final = V2_4_1._replace(
+    since=(2, 5, 0), why="partitions of a transaction in brackets", transactions=TRANSACTIONS_2_5
 )
 
-OFFSETS_2_6: Final = replace(OFFSETS_2_4_1, members_order=hash_order.scala_2_13)
-TRANSACTIONS_2_6: Final = replace(TRANSACTIONS_2_5, partitions_order=hash_order.scala_2_13_sets)
+OFFSETS_2_6: Final = OFFSETS_2_4_1._replace(members_order=hash_order.scala_2_13)
+TRANSACTIONS_2_6: Final = TRANSACTIONS_2_5._replace(partitions_order=hash_order.scala_2_13_sets)
 
-V2_6: Final = replace(
-    V2_5,
+V2_6: Final = V2_5._replace(
     since=(2, 6, 0),
     why="the order of group members and of partitions",
     offsets=OFFSETS_2_6,
     transactions=TRANSACTIONS_2_6,
 )
 
-V2_7: Final = replace(
-    V2_6,
+V2_7: Final = V2_6._replace(
     since=(2, 7, 0),
     why="names of the control records of KRaft (KIP-595)",
     control_names={2: "QUORUM_REASSIGNMENT", 3: "LEADER_CHANGE"},
 )
 
-OFFSETS_2_8: Final = replace(OFFSETS_2_6, reads_subscriptions=True)
+OFFSETS_2_8: Final = OFFSETS_2_6._replace(reads_subscriptions=True)
 
-V2_8: Final = replace(
-    V2_7,
+V2_8: Final = V2_7._replace(
     since=(2, 8, 0),
     why="records of the KRaft preview; broken subscriptions of group members end the run",
     offsets=OFFSETS_2_8,
@@ -244,10 +228,9 @@ V2_8: Final = replace(
     ),
 )
 
-OFFSETS_3_0: Final = replace(OFFSETS_2_8, instances_once=True)
+OFFSETS_3_0: Final = OFFSETS_2_8._replace(instances_once=True)
 
-V3_0: Final = replace(
-    V2_8,
+V3_0: Final = V2_8._replace(
     since=(3, 0, 0),
     offsets=OFFSETS_3_0,
     why="records of KRaft in frames of version 1; names of the ends of a snapshot",
@@ -260,8 +243,7 @@ SNAPSHOT_JSON: Final = {
     4: (" SnapshotFooter ", "SnapshotFooterRecord"),
 }
 
-V3_3: Final = replace(
-    V3_0,
+V3_3: Final = V3_0._replace(
     since=(3, 3, 0),
     why="the ends of a snapshot as JSON",
     control_names={2: "LEADER_CHANGE"},
@@ -270,13 +252,12 @@ V3_3: Final = replace(
 
 UNKNOWN_VERSION: Final = "unknown::version={version}"
 
-TRANSACTIONS_3_4_1: Final = replace(TRANSACTIONS_2_6, unknown_key=UNKNOWN_VERSION)
+TRANSACTIONS_3_4_1: Final = TRANSACTIONS_2_6._replace(unknown_key=UNKNOWN_VERSION)
 
-V3_4_1: Final = replace(
-    V3_3,
+V3_4_1: Final = V3_3._replace(
     since=(3, 4, 1),
     why="offsets and transactions: unknown record types do not end the run (KIP-915)",
-    offsets=replace(OFFSETS_3_0, unknown_key=UNKNOWN_VERSION),
+    offsets=OFFSETS_3_0._replace(unknown_key=UNKNOWN_VERSION),
     transactions=TRANSACTIONS_3_4_1,
 )
 
@@ -286,8 +267,7 @@ KRAFT_JSON: Final = {
     6: (" KRaftVoters ", "VotersRecord"),
 }
 
-V3_8: Final = replace(
-    V3_4_1,
+V3_8: Final = V3_4_1._replace(
     since=(3, 8, 0),
     why="offsets and groups of all protocols as JSON (KAFKA-16470); voters (KIP-853)",
     offsets=CoordinatorWords(checks_version=False),
@@ -298,25 +278,22 @@ RECORD_VALUE_NULL: Final = (
     'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of "{record}.value()" is null'
 )
 
-V3_9: Final = replace(
-    V3_8,
+V3_9: Final = V3_8._replace(
     since=(3, 9, 0),
     why="remote log metadata as text",
     remote_log=FrameWords(null_value=RECORD_VALUE_NULL.format(record="org.apache.kafka.common.record.Record")),
 )
 
-V4_0: Final = replace(
-    V3_9,
+V4_0: Final = V3_9._replace(
     since=(4, 0, 0),
     why="share groups as JSON; versions that are too high are told of",
     offsets=CoordinatorWords(),
-    transactions=replace(TRANSACTIONS_3_4_1, client_versions=2),
+    transactions=TRANSACTIONS_3_4_1._replace(client_versions=2),
     share=CoordinatorWords(value_version="type"),
     remote_log_txn_index=True,
 )
 
-V4_1: Final = replace(
-    V4_0,
+V4_1: Final = V4_0._replace(
     since=(4, 1, 0),
     why="transactions and the change of a leader as JSON",
     transactions=CoordinatorWords(),
@@ -327,8 +304,7 @@ V4_1: Final = replace(
 
 COUNTED: Final = CoordinatorWords(counts_tagged_fields=True)
 
-V4_2_2: Final = replace(
-    V4_1,
+V4_2_2: Final = V4_1._replace(
     since=(4, 2, 2),
     why="more tagged fields than there are bytes have words of their own, in this release alone",
     offsets=COUNTED,
@@ -336,8 +312,7 @@ V4_2_2: Final = replace(
     share=COUNTED,
 )
 
-V4_3: Final = replace(
-    V4_1,
+V4_3: Final = V4_1._replace(
     since=(4, 3, 0),
     why="the name of a class in the text for a null value",
     remote_log=FrameWords(null_value=RECORD_VALUE_NULL.format(record="org.apache.kafka.common.record.internal.Record")),
@@ -371,7 +346,7 @@ DIALECTS: Final = (
 
 def find(text: str) -> PayloadDialect:
     """Return the dialect that holds release ``text``. Raises UsageError as :func:`kdump.dialects.newest` does."""
-    return replace(newest(DIALECTS, text), definitions=(*parse_release(text), LAST_PATCH))
+    return newest(DIALECTS, text)._replace(definitions=(*parse_release(text), LAST_PATCH))
 
 
-NEWEST: Final = replace(DIALECTS[-1], definitions=(LAST_PATCH,))
+NEWEST: Final = DIALECTS[-1]._replace(definitions=(LAST_PATCH,))

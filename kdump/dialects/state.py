@@ -6,14 +6,12 @@ A dialect is the one before it with differences; nothing outside this module kno
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from kdump.dialects import newest
 
 
-@dataclass(frozen=True, kw_only=True)
-class StateDialect:
+class StateDialect(NamedTuple):
     """What a group of releases prints of indexes, producer snapshots and checkpoints, and what it checks.
 
     Lines are in the notation of :mod:`kdump.lines`, titles and single lines in that of ``str.format``: ``{path}`` is
@@ -87,20 +85,19 @@ V0_8_0: Final = StateDialect(
     log_up_to_first_dot=True,
 )
 
-V0_8_2: Final = replace(
-    V0_8_0, since=(0, 8, 2), why="the log of an index is sought beside it", log_up_to_first_dot=False
+V0_8_2: Final = V0_8_0._replace(
+    since=(0, 8, 2), why="the log of an index is sought beside it", log_up_to_first_dot=False
 )
 
-V0_10_0: Final = replace(
-    V0_8_2, since=(0, 10, 0), why="a message beyond the slice of a log is not read", slice_holds_batch=True
+V0_10_0: Final = V0_8_2._replace(
+    since=(0, 10, 0), why="a message beyond the slice of a log is not read", slice_holds_batch=True
 )
 
-V0_10_1: Final = replace(
-    V0_10_0, since=(0, 10, 1), why="time indexes (KIP-33)", suffixes=V0_10_0.suffixes | {"timeindex"}
+V0_10_1: Final = V0_10_0._replace(
+    since=(0, 10, 1), why="time indexes (KIP-33)", suffixes=V0_10_0.suffixes | {"timeindex"}
 )
 
-V0_11_0_0: Final = replace(
-    V0_10_1,
+V0_11_0_0: Final = V0_10_1._replace(
     since=(0, 11, 0, 0),
     why="producer snapshots and aborted transactions (KIP-98); unknown files are told of",
     suffixes=V0_10_1.suffixes | {"txnindex", "snapshot"},
@@ -118,16 +115,14 @@ V0_11_0_0: Final = replace(
     ),
 )
 
-V0_11_0_1: Final = replace(
-    V0_11_0_0,
+V0_11_0_1: Final = V0_11_0_0._replace(
     since=(0, 11, 0, 1),
     why="a broken producer snapshot is told of and passed over",
     snapshot_faults_end_run=False,
-    snapshot_crc=StateDialect.snapshot_crc,
+    snapshot_crc=V0_8_0.snapshot_crc,
 )
 
-V1_0_0: Final = replace(
-    V0_11_0_1,
+V1_0_0: Final = V0_11_0_1._replace(
     since=(1, 0, 0),
     why="producer snapshots know batches",
     snapshot=(
@@ -138,8 +133,7 @@ V1_0_0: Final = replace(
     ),
 )
 
-V1_0_2: Final = replace(
-    V1_0_0,
+V1_0_2: Final = V1_0_0._replace(
     since=(1, 0, 2),
     why="the last batch of a producer in words",
     snapshot=(
@@ -150,58 +144,51 @@ V1_0_2: Final = replace(
     ),
 )
 
-V2_0: Final = replace(V1_0_2, since=(2, 0, 0), why="an index may hold its base offset", sanity_above_base=False)
+V2_0: Final = V1_0_2._replace(since=(2, 0, 0), why="an index may hold its base offset", sanity_above_base=False)
 
-V2_1: Final = replace(
-    V2_0,
+V2_1: Final = V2_0._replace(
     since=(2, 1, 0),
     why="an index position behind the end of the log ends the run; a warm section (KAFKA-6432)",
     refuses_beyond_log=True,
     warm_section=True,
 )
 
-V2_1_1: Final = replace(
-    V2_1,
+V2_1_1: Final = V2_1._replace(
     since=(2, 1, 1),
     why="a producer's first sequence number wraps to 0",
     snapshot=(V2_1.snapshot[0], V2_1.snapshot[1].replace("{unwrapped_first_sequence}", "{first_sequence}")),
 )
 
-V2_3: Final = replace(
-    V2_1_1,
+V2_3: Final = V2_1_1._replace(
     since=(2, 3, 0),
     why="index entries are held against the last offset of a batch (KAFKA-7487)",
     names_first_offset=False,
     stops_before_checks=True,
 )
 
-V2_4_1: Final = replace(V2_3, since=(2, 4, 1), why="producers without a batch (KAFKA-9293)", snapshot_needs_batch=True)
+V2_4_1: Final = V2_3._replace(since=(2, 4, 1), why="producers without a batch (KAFKA-9293)", snapshot_needs_batch=True)
 
-V2_8: Final = replace(V2_4_1, since=(2, 8, 0), why="an empty index is told of", empty_index="{path} is empty.")
+V2_8: Final = V2_4_1._replace(since=(2, 8, 0), why="an empty index is told of", empty_index="{path} is empty.")
 
-V3_1: Final = replace(
-    V2_8,
+V3_1: Final = V2_8._replace(
     since=(3, 1, 0),
     why="lastTimestamp of a producer",
     snapshot=(V2_8.snapshot[0] + "lastTimestamp: {timestamp} ", V2_8.snapshot[1]),
 )
 
-V3_3: Final = replace(
-    V3_1,
+V3_3: Final = V3_1._replace(
     since=(3, 3, 0),
     why=".checkpoint files",
     suffixes=V3_1.suffixes | {"checkpoint"},
 )
 
-V3_5: Final = replace(
-    V3_3,
+V3_5: Final = V3_3._replace(
     since=(3, 5, 0),
     why="ProducerStateManager rewritten in Java",
     snapshot=(V3_3.snapshot[0].replace(":option}", ":optional}"), V3_3.snapshot[1]),
 )
 
-V4_0: Final = replace(
-    V3_5,
+V4_0: Final = V3_5._replace(
     since=(4, 0, 0),
     why="producer snapshots are read by generated classes",
     snapshot_version_first=True,
@@ -214,8 +201,7 @@ V4_0: Final = replace(
     ),
 )
 
-V4_3: Final = replace(
-    V4_0,
+V4_3: Final = V4_0._replace(
     since=(4, 3, 0),
     why="rewritten in Java (KAFKA-14579)",
     needs_suffix=False,

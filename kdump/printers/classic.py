@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import posixpath
 import sys
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from kdump import codecs
-from kdump.dialects import payload as dialects_payload
 from kdump.dialects import state as dialects_state
 from kdump.errors import KdumpError, UnreadableError
-from kdump.printers import classic_decoders, classic_log, classic_messages, classic_state
+from kdump.printers import classic_decoders, classic_log
 from kdump.printers.classic_names import INT_MAX, by_file, java_path, offset_in_name, snapshot_id
+from kdump.printers.classic_reports import Reports
 from kdump.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from kdump.dialects import Dialect
     from kdump.dialects.payload import PayloadDialect
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(NamedTuple):
     """What the original's command line says."""
 
     print_data_log: bool = False
@@ -53,23 +53,35 @@ class Options:
     """The decoder of one of Kafka's own topics, named without its dashes; it goes before the classes."""
 
 
-@dataclass
 class Classic:
-    """One run: what to print and how, where to, and the reports that stand at its end."""
+    """One run: what to print and how, where to, and the reports that stand at its end.
 
-    dialect: Dialect
-    options: Options
-    out: BinaryIO
-    gaps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """Absolute path -> pairs of offsets that do not follow each other, in order of discovery."""
-    state: StateDialect = dialects_state.NEWEST
-    """The words and rules for the files beside a log."""
-    payloads: PayloadDialect = dialects_payload.NEWEST
-    """The words and rules for records of Kafka's own topics."""
-    reports: classic_state.Reports = field(default_factory=classic_state.Reports)
+    ``state`` holds the words and rules for the files beside a log, ``gaps`` by absolute path the pairs of offsets that
+    do not follow each other, in order of discovery.
+    """
 
-    def __post_init__(self) -> None:
-        self.parser = _parser(self.payloads, self.options.decoder_switch)
+    def __init__(
+        self,
+        dialect: Dialect,
+        options: Options,
+        out: BinaryIO,
+        *,
+        state: StateDialect = dialects_state.NEWEST,
+        release: str | None = None,
+    ) -> None:
+        """``release`` is the one whose words records of Kafka's own topics are told in, None the newest."""
+        self.dialect, self.options, self.out, self.state = dialect, options, out, state
+        self.release = release
+        self.gaps: dict[str, list[tuple[int, int]]] = {}
+        self.reports = Reports()
+        self.parser = _parser(self.payloads, options.decoder_switch) if options.decoder_switch else None
+
+    @cached_property
+    def payloads(self) -> PayloadDialect:
+        """The words and rules for records of Kafka's own topics, and control records: most logs hold neither."""
+        from kdump.dialects import payload
+
+        return payload.NEWEST if self.release is None else payload.find(self.release)
 
     def print(self, text: str) -> None:
         """Print a line in UTF-8; what is none in a file's name stays as it is."""
@@ -125,10 +137,8 @@ class Classic:
                 _tell(f"  {last} is followed by {current}")
 
 
-def _parser(payloads: PayloadDialect, switch: str | None) -> Parser | None:
-    """Return what a decoder switch, named without its dashes, prints of a record; None without a switch."""
-    if switch is None:
-        return None
+def _parser(payloads: PayloadDialect, switch: str) -> Parser:
+    """Return what a decoder switch, named without its dashes, prints of a record."""
     from kdump.printers.payloads.switches import PARSERS  # parses the schemas of all topics
 
     return PARSERS[switch](payloads)
@@ -159,16 +169,27 @@ def _segment(run: Classic, path: str, title: Callable[[], str]) -> None:
     run.print(title())
     if run.options.max_bytes < 0:
         raise KdumpError(f"--max-bytes {run.options.max_bytes}: {path} cannot be cut to fewer than 0 bytes")
-    dump = classic_messages.dump if run.dialect.message else classic_log.dump
-    dump(run, path, decoders)
+    if run.dialect.message:
+        from kdump.printers import classic_messages
+
+        classic_messages.dump(run, path, decoders)
+    else:
+        classic_log.dump(run, path, decoders)
+
+
+def _beside() -> ModuleType:
+    """Return what dumps the files beside a log: most runs have none."""
+    from kdump.printers import classic_state
+
+    return classic_state
 
 
 DUMP: Final[dict[str, Callable[[Classic, str], None]]] = {
     "log": _log,
-    "index": classic_state.dump_offset_index,
-    "timeindex": classic_state.dump_time_index,
-    "txnindex": classic_state.dump_txn_index,
-    "snapshot": classic_state.dump_snapshot,
+    "index": lambda run, path: _beside().dump_offset_index(run, path),
+    "timeindex": lambda run, path: _beside().dump_time_index(run, path),
+    "txnindex": lambda run, path: _beside().dump_txn_index(run, path),
+    "snapshot": lambda run, path: _beside().dump_snapshot(run, path),
     "checkpoint": _checkpoint,
 }
 """Suffix -> what dumps such a file."""

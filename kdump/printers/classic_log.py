@@ -15,7 +15,6 @@ from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
 from kdump.printers.classic_legacy import LegacyLines
 from kdump.printers.classic_lines import FastLines
 from kdump.printers.classic_names import INT_MAX, absolute
-from kdump.printers.payloads.control import control_text
 from kdump.segment import LocalFile, walk
 from kdump.text import java_utf8
 
@@ -158,6 +157,8 @@ class LogPrinter:
                 for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
                     write(part.render(value).encode())
             if batch.is_control:
+                from kdump.printers.payloads.control import control_text
+
                 write(control_text(entry.key, entry.value, self.run.payloads).encode())
         if options.print_data_log and not batch.is_control:
             write(b"".join(self.content(entry)))

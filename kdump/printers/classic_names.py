@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import UnreadableError
@@ -26,7 +26,7 @@ def java_path(name: str) -> str:
 
 def absolute(path: str) -> str:
     """Return the absolute path as ``File.getAbsolutePath`` does: nothing is resolved."""
-    return path if path.startswith("/") else f"{Path.cwd()}/{path}"
+    return path if path.startswith("/") else f"{os.getcwd()}/{path}"  # noqa: PTH109  pathlib is slow to import
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:

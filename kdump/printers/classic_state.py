@@ -5,9 +5,8 @@ Indexes are checked against their log while they are printed; what does not fit 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot, txn_index
@@ -18,16 +17,16 @@ from kdump.lines import line
 from kdump.pieces import Damage, Record, RecordBatch
 from kdump.printers import classic_messages
 from kdump.printers.classic_log import codec_name
-from kdump.printers.classic_names import INT_MAX, absolute, by_file, offset_in_name, sibling
+from kdump.printers.classic_names import INT_MAX, absolute, offset_in_name, sibling
+from kdump.printers.classic_reports import Pair
 from kdump.segment import LocalFile, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.dialects import Dialect
-    from kdump.dialects.state import StateDialect
     from kdump.formats.producer_snapshot import SnapshotParts
     from kdump.printers.classic import Classic
+    from kdump.printers.classic_reports import Report
 
 OFFSET_ENTRY: Final = "offset: {offset} position: {position}"
 TIME_ENTRY: Final = "timestamp: {timestamp} offset: {offset}"
@@ -36,53 +35,6 @@ ABORTED_TXN: Final = (
     "lastStableOffset: {last_stable_offset}"
 )
 SANE: Final = "{path} passed sanity check."
-
-
-MISMATCH: Final = "  Index offset: {0}, log offset: {1}"
-TIMESTAMP_MISMATCH: Final = ("Found timestamp mismatch in :{file}", "  Index timestamp: {0}, log timestamp: {1}")
-TIMESTAMP_ORDER: Final = (
-    "Found out of order timestamp in :{file}",
-    "  Index timestamp: {0}, Previously indexed timestamp: {1}",
-)
-MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
-
-
-class Pair(NamedTuple):
-    """What an index says, and what stands in the log or in the entry before."""
-
-    indexed: int
-    found: int
-
-
-Report: TypeAlias = dict[str, list[Pair]]
-"""By path as given, each in order of discovery."""
-
-
-@dataclass
-class Reports:
-    """What did not fit in offset indexes, and in time indexes: timestamps, their order, offsets."""
-
-    mismatches: Report = field(default_factory=dict)
-    timestamps: Report = field(default_factory=dict)
-    order: Report = field(default_factory=dict)
-    missing: Report = field(default_factory=dict)
-
-    def lines(self, state: StateDialect, dialect: Dialect) -> Iterator[str]:
-        """Yield the report: offset indexes, newest mismatch first; then the three of time indexes, oldest first."""
-        for file, pairs in by_file(dialect, self.mismatches):
-            yield state.mismatches_title.format(file=file)
-            for pair in reversed(pairs):
-                yield MISMATCH.format(*pair)
-        yield from _section(by_file(dialect, self.timestamps), *TIMESTAMP_MISMATCH)
-        yield from _section(by_file(dialect, self.order), *TIMESTAMP_ORDER)
-        yield from _section(by_file(dialect, self.missing), state.missing_title, MISSING)
-
-
-def _section(report: list[tuple[str, list[Pair]]], title: str, entry: str) -> Iterator[str]:
-    for file, pairs in report:
-        yield title.format(file=file)
-        for pair in pairs:
-            yield entry.format(*pair)
 
 
 def _add(report: Report, path: str, indexed: int, found: int) -> None:
