@@ -32,6 +32,8 @@ FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASC
 LEFTOVER_FOLDER: Final = re.compile(r"(?P<folder>.+-\d{1,10})\.[0-9a-f]{32}-(?:delete|future|stray)", re.ASCII)
 TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-[\w-]{22}", re.ASCII)
 SIBLINGS: Final = ("index", "timeindex", "txnindex", "snapshot")
+NO_SEGMENT: Final = "no segment is in it or in the folders below"
+"""The reason for which a folder cannot be read that may be filled later."""
 _MANY: Final = 3
 
 
@@ -268,7 +270,7 @@ class Finder:
             found = True
             yield partition
         if not found and self.wanted == Wanted(leftovers=self.wanted.leftovers, siblings=self.wanted.siblings):
-            self.fail(UnreadableError(files.shown(folder.path), "no segment is in it or in the folders below"))
+            self.fail(UnreadableError(files.shown(folder.path), NO_SEGMENT))
 
     def _folder(self, folder: Entry, files: Files) -> Iterator[Partition]:
         """Yield the partition that a folder is, and those in the folders below it."""

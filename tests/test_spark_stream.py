@@ -1,6 +1,7 @@
 """A growing log dir as a stream: each record in exactly one trigger, whatever happens to the files in between."""
 
 import json
+import shutil
 
 import pytest
 
@@ -8,13 +9,16 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 
 from pyspark.errors import StreamingQueryException
 
-from kdump.errors import KdumpError, UsageError
+from kdump.errors import KdumpError, UnreadableError
 from kdump.spark_source import options as words
 from kdump.spark_source import reading, streaming
-from kdump.spark_source.streaming import DataLossError, Limits
+from kdump.spark_source.marks import DataLossError
+from kdump.spark_source.source import KdumpStreamReader
+from kdump.spark_source.streaming import Limits
 from tests import forge
 
 NONE = Limits()
+ID = "AbCdEfGhIjKlMnOpQrStUw"
 
 
 class Log:
@@ -58,8 +62,11 @@ class Stream:
 
     def replay(self, start, end, output="records"):
         splits = streaming.between(self.options, start, end, self.lost)
-        options = words.Options(paths=self.options.paths, output=output, isolation=self.options.isolation)
+        kind = output if output == "damaged" else "records"
+        options = words.Options(paths=self.options.paths, output=kind, isolation=self.options.isolation)
         rows = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
+        if output == "where":
+            return [(row["partition"], row["offset"]) for row in rows if row["offset"] % 3 == 0]
         return [row["offset"] for row in rows] if output == "records" else rows
 
     def lost(self, text):
@@ -213,6 +220,248 @@ def test_read_committed_waits_for_the_end_of_transactions(tmp_path):
     assert stream.trigger() == [14, 15, 16]
 
 
+def test_an_offset_is_plain_json_with_the_next_offset_and_its_place(tmp_path):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
+    (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
+    log.append(2)
+    stream.trigger()
+    assert list(stream.at) == [str(log.folder)]
+    mark = stream.at[str(log.folder)]
+    assert (mark["offset"], mark["file"], mark["position"]) == (6, str(log.file), log.file.stat().st_size)
+    assert (mark["since"], mark["topicId"], mark["trigger"]) == (0, ID, 1)
+    assert all(isinstance(value, int | str) for value in mark.values())
+    before = dict(stream.at)
+    assert stream.trigger() == []
+    assert stream.at == before, "Spark begins no micro-batch where an offset stays the same"
+
+
+def test_the_folder_that_waited_longest_comes_first(tmp_path):
+    logs, stream = [Log(tmp_path / f"t-{number}") for number in range(3)], Stream(tmp_path)
+    for log in logs:
+        log.append(2)
+    taken = []
+    for _ in range(6):
+        taken += stream.trigger(Limits(records=1), output="where")
+        logs[0].append()
+    assert taken == [(0, 0), (1, 0), (2, 0), (0, 3), (1, 3), (2, 3)]
+
+
+def test_a_folder_that_waits_for_the_rest_of_a_batch_holds_up_no_other(tmp_path):
+    stuck, log, stream = Log(tmp_path / "a-0"), Log(tmp_path / "b-0"), Stream(tmp_path)
+    stuck.file.write_bytes(stuck.batch()[:-1])
+    for number in range(3):
+        log.append()
+        assert stream.trigger(Limits(files=1)) == [number * 3, number * 3 + 1, number * 3 + 2]
+
+
+def test_limits_do_not_go_back_where_compaction_wrote_a_segment_anew(tmp_path):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
+    log.append(4)
+    assert stream.trigger() == list(range(12))
+    log.file.write_bytes(b"".join(forge.batch([forge.record(b"k", b"")], base_offset=n) for n in (2, 5, 8, 11)))
+    log.append(2)
+    assert stream.trigger(Limits(records=1)) == [12, 13, 14]
+    assert stream.trigger(Limits(records=1)) == [15, 16, 17]
+
+
+def test_a_log_that_another_leader_cut_back_is_told_and_read_from_there(tmp_path):
+    log = Log(tmp_path / "t-0")
+    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
+    log.append(3)
+    kept = log.file.stat().st_size // 3
+    assert strict.trigger() == lenient.trigger() == list(range(9))
+    with log.file.open("r+b") as file:
+        file.truncate(kept)
+    log.next = 3
+    log.append(2, leader_epoch=1)  # the same bytes at the same places but for the epoch
+    log.append(leader_epoch=2)
+    with pytest.raises(DataLossError, match="was cut back to offset 3 after it had been read up to 9"):
+        strict.trigger()
+    assert lenient.trigger() == list(range(3, 12))
+    assert len(lenient.told) == 1
+    assert lenient.trigger() == []
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_cut_is_seen_before_anything_follows_it_and_over_segments(tmp_path, rolled):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
+    log.append(leader_epoch=4)
+    first = log.file
+    log.roll()
+    log.append(2, leader_epoch=5)
+    assert stream.trigger() == list(range(9))
+    log.file.unlink()
+    log.file, log.next = first, 3
+    assert stream.trigger() == []
+    assert "cut back to offset 3" in stream.told[0]
+    if rolled:
+        log.roll()
+    log.append(3, leader_epoch=7)
+    assert stream.trigger() == list(range(3, 12))
+    assert len(stream.told) == 1
+
+
+def test_a_cut_is_found_in_the_segment_where_it_begins(tmp_path):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
+    log.append(6)
+    assert stream.trigger() == list(range(18))
+    with log.file.open("r+b") as file:
+        file.truncate(log.file.stat().st_size // 6)
+    log.next = 3
+    for _ in range(4):
+        log.append(2, leader_epoch=1)
+        log.roll()
+    assert stream.trigger() == list(range(3, 27))
+    assert "cut back to offset 3 after it had been read up to 18" in stream.told[0]
+
+
+def test_a_batch_across_the_end_of_what_was_read_is_another_one(tmp_path):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
+    log.append(2)
+    assert stream.trigger() == list(range(6))
+    with log.file.open("r+b") as file:
+        file.truncate(log.file.stat().st_size // 2)
+    log.next = 3
+    log.append(count=7)
+    assert stream.trigger() == list(range(3, 10))
+    assert "cut back to offset 3" in stream.told[0]
+
+
+def test_a_topic_that_was_created_again_is_told_and_read_from_its_beginning(tmp_path):
+    log = Log(tmp_path / "t-0")
+    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
+    (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
+    log.append(2)
+    assert strict.trigger() == lenient.trigger() == list(range(6))
+    shutil.rmtree(log.folder)
+    log = Log(tmp_path / "t-0")
+    (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID[::-1]}")
+    log.append(4)  # longer than what was read
+    with pytest.raises(DataLossError, match=f"deleted and created again .its id was {ID} and is {ID[::-1]}"):
+        strict.trigger()
+    assert lenient.trigger() == list(range(12))
+    assert len(lenient.told) == 1
+
+
+def test_a_folder_that_is_gone_is_told_once_and_goes_on_where_it_was(tmp_path):
+    log, other = Log(tmp_path / "in" / "t-0"), Log(tmp_path / "in" / "t-1")
+    strict, lenient = Stream(tmp_path / "in"), Stream(tmp_path / "in", fail_on_data_loss=False)
+    log.append()
+    strict.trigger()
+    lenient.trigger()
+    log.folder.rename(tmp_path / "away")
+    other.append()
+    with pytest.raises(DataLossError, match="t-0 is gone; it was read up to offset 3"):
+        strict.trigger()
+    assert lenient.trigger() == [0, 1, 2]
+    assert lenient.trigger() == []
+    assert len(lenient.told) == 1
+    (tmp_path / "away").rename(log.folder)
+    log.append()
+    assert lenient.trigger() == [3, 4, 5]
+    assert len(lenient.told) == 1
+
+
+def test_topics_of_a_narrower_choice_are_not_gone(tmp_path):
+    logs, stream = [Log(tmp_path / "a-0"), Log(tmp_path / "b-0")], Stream(tmp_path)
+    for log in logs:
+        log.append()
+    stream.trigger()
+    stream.options = words.Options(paths=(str(tmp_path),), topic=("b",))
+    logs[0].append()
+    logs[1].append()
+    assert stream.trigger() == [3, 4, 5]
+
+
+def test_an_empty_log_dir_waits_for_its_first_topic(tmp_path):
+    stream = Stream(tmp_path)
+    assert stream.trigger() == []
+    log = Log(tmp_path / "t-0")
+    log.append()
+    assert stream.trigger() == [0, 1, 2]
+    with pytest.raises(UnreadableError, match="No such file"):
+        Stream(tmp_path / "nowhere").trigger()
+
+
+def test_what_a_planned_trigger_lacks_when_it_is_run_again_is_told(tmp_path):
+    """A driver that was killed runs the trigger again that it had planned; retention did not wait for it."""
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
+    log.append()
+    gone = log.file
+    log.roll()
+    log.append()
+    assert stream.trigger() == list(range(6))
+    gone.unlink()
+    assert stream.replay({}, stream.at) == [3, 4, 5]
+    assert stream.told == [f"{log.folder}: offsets from 0 up to 3 are gone"]
+
+
+def test_a_segment_that_is_deleted_before_a_task_opens_it(tmp_path, capsys):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
+    log.append()
+    old = log.file
+    log.roll()
+    log.append()
+    end = streaming.latest(stream.options, {}, NONE)
+    splits = streaming.between(stream.options, {}, end, stream.lost)
+
+    def offsets(**given):
+        options = words.Options(paths=stream.options.paths, **given)
+        return [row["offset"] for one in splits for batch in reading.read(one, options) for row in batch.to_pylist()]
+
+    old = old.rename(f"{old}.deleted")
+    assert offsets() == list(range(6)), "a broker renames first, and deletes a minute later"
+    old.unlink()
+    with pytest.raises(DataLossError, match="t-0: offsets from 0 up to 3 are gone"):
+        offsets()
+    assert offsets(fail_on_data_loss=False) == [3, 4, 5]
+    assert "offsets from 0 up to 3 are gone; going on" in capsys.readouterr().err
+
+
+def test_a_segment_that_vanishes_while_a_trigger_is_planned_is_looked_for_anew(tmp_path, monkeypatch):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
+    log.append()
+    old = log.file
+    log.roll()
+    log.append()
+    real = streaming.planning.find
+
+    def find(*given):
+        found = list(real(*given))
+        old.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(streaming.planning, "find", find)
+    assert stream.trigger() == [3, 4, 5]
+
+
+def test_a_large_segment_is_read_by_several_tasks(tmp_path):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, split_bytes=250)
+    log.append(12)
+    stream.trigger(Limits(records=6))
+    start, end = stream.at, streaming.latest(stream.options, stream.at, NONE)
+    splits = streaming.between(stream.options, start, end, stream.lost)
+    assert len(splits) > 2
+    assert stream.replay(start, end) == list(range(6, 36))
+
+
+def test_available_now_ends_where_it_began_to_look(tmp_path):
+    log = Log(tmp_path / "t-0")
+    log.append(3)
+    reader = KdumpStreamReader(words.Options(paths=(str(tmp_path),), max_records_per_trigger=3))
+    reader.prepareForTriggerAvailableNow()
+    at, seen = {}, []
+    for _ in range(9):
+        end = reader.latestOffset(at, reader.getDefaultReadLimit())
+        if end == at:
+            break
+        seen.append(end[str(log.folder)]["offset"])
+        at = end
+        log.append()
+        Log(tmp_path / f"new{len(seen)}-0").append()
+    assert seen == [3, 6, 9]
+
+
 def test_a_query_writes_each_record_once_over_restarts(spark, tmp_path):
     log = Log(tmp_path / "in" / "t-0")
 
@@ -251,38 +500,3 @@ def patiently(run):
             if "Python worker failed to connect back" not in str(error):
                 raise
     return run()
-
-
-def test_ten_incremental_exports_are_one_full_export(spark, tmp_path):
-    from kdump.spark_export import following, job
-
-    listener = job.Listener(lambda _: None, lambda *_: None)
-    source, out = tmp_path / "in", tmp_path / "out"
-    logs = [Log(source / "t-0"), Log(source / "t-1")]
-
-    def export(place, **given):
-        return job.Export(paths=(str(source),), out=str(place), options={}, conf={}, **given)
-
-    added = []
-    for number in range(10):
-        logs[number % 2].append(number % 3)
-        if number % 4 == 3:
-            logs[0].roll()
-        if number == 6:
-            broken = bytearray(logs[1].batch())
-            broken[-1] ^= 1
-            with logs[1].file.open("ab") as file:
-                file.write(broken)
-        added.append(patiently(lambda: following.run(export(out), listener, forever=False)))
-    job.run(export(tmp_path / "full"), listener)
-
-    def rows(place):
-        frame = spark.read.parquet(str(place)).drop("topic_name", "date")
-        return sorted((row.partition, row.offset, row.value, row.position) for row in frame.collect())
-
-    assert rows(out) == rows(tmp_path / "full")
-    assert 20 < len(rows(out)) >= sum(one.rows for one in added)
-    assert sum(one.damaged_rows for one in added) == 1
-    assert spark.read.parquet(str(out / "_damaged")).count() == 1
-    with pytest.raises(UsageError, match="holds no _checkpoint"):
-        following.run(export(tmp_path / "full"), listener, forever=False)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,9 +75,12 @@ def logger() -> Path:
 
 
 class Broker:
-    """One broker with its log dir and metadata dir below `folder`. Raises RuntimeError when it does not start."""
+    """One broker with its log dir and metadata dir below `folder`; `settings` stand beside PROPERTIES, or instead.
 
-    def __init__(self, release: str, folder: Path) -> None:
+    Raises RuntimeError when it does not start.
+    """
+
+    def __init__(self, release: str, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.logs = folder / "logs"
         self._classpath = f"{fetch(release)}/*:{logger()}"
@@ -87,8 +90,10 @@ class Broker:
         self._settings = folder / "server.properties"
         self.output = folder / "broker.txt"
         folder.mkdir(parents=True, exist_ok=True)
-        settings = PROPERTIES.format(port=port, controller=controller, logs=self.logs, metadata=folder / "metadata")
-        self._settings.write_text(settings)
+        text = PROPERTIES.format(port=port, controller=controller, logs=self.logs, metadata=folder / "metadata")
+        more = settings or {}
+        kept = [line for line in text.splitlines() if line.partition("=")[0] not in more]
+        self._settings.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in more.items()), ""]))
         self._run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._settings))
 
     def __enter__(self) -> "Broker":
@@ -145,6 +150,11 @@ class Broker:
         """
         return [line.split("\t") for line in self._ask("consume", partitions).splitlines()]
 
+    def client(self, program: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Start another client, a Java source with a main; the caller waits for it or ends it."""
+        command = self._command(str(program), *arguments, level="error")  # that transactions wait is no matter
+        return subprocess.Popen(command, stdout=sys.stderr)
+
     def _ask(self, what: str, partitions: Sequence[str]) -> str:
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
             wanted.write("".join(f"{name}\n" for name in partitions))
@@ -157,8 +167,8 @@ class Broker:
             raise RuntimeError(done.stderr.decode(errors="replace")[-3000:] + done.stdout.decode(errors="replace"))
         return done.stdout.decode()
 
-    def _command(self, *arguments: str) -> list[str]:
-        logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    def _command(self, *arguments: str, level: str = "warn") -> list[str]:
+        logging = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}"
         return ["java", "-Xmx768m", logging, "-cp", self._classpath, *arguments]
 
     def told(self, pattern: str) -> list[str]:

@@ -48,7 +48,8 @@ class Split:
     ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition. ``outcomes`` are those
     of its transactions, None where nobody asked; ``stable`` is the offset from which on nothing is read, and
     ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
-    tell, where they were looked at. ``number`` counts the splits of a plan that goes through a file.
+    tell, where they were looked at. ``number`` counts the splits of a plan that goes through a file. ``live`` are the
+    offsets (end exclusive) that are expected of a file which may be deleted before it is read.
     """
 
     files: Files
@@ -64,6 +65,7 @@ class Split:
     offsets: Ranges | None = None
     stretch: Stretch | None = None
     number: int = 0
+    live: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -227,7 +229,7 @@ def _by_index(partition: Partition, marks: Marks, options: Options) -> Iterator[
     """Yield a partition's segments, cut where their offset indexes tell."""
     kept = {segment.path for segment in prune(partition.segments, options)}
     for segment in partition.segments:
-        bounds = [0, *_cuts(segment, options.split_bytes), segment.size] if segment.path in kept else [0]
+        bounds = [0, *cuts(segment, options.split_bytes), segment.size] if segment.path in kept else [0]
         splits = [_split(partition, segment, start, end, marks) for start, end in pairwise(bounds) if start < end]
         yield _planned(partition, segment, splits)
 
@@ -285,7 +287,7 @@ def _may_hold(stretch: Stretch, options: Options, stable: int | None, offsets: R
     )
 
 
-def _cuts(segment: Segment, split_bytes: int) -> list[int]:
+def cuts(segment: Segment, split_bytes: int) -> list[int]:
     """Return where to cut a segment: positions at which a sound batch begins, about ``split_bytes`` apart.
 
     The offset index tells them where it is sound; else the headers are walked.

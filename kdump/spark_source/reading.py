@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import sys
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -14,6 +16,7 @@ from kdump.select import Filter, Reader
 from kdump.spark_source import options as words
 from kdump.spark_source import schema
 from kdump.spark_source.columns import Rows
+from kdump.spark_source.marks import DataLossError
 from kdump.transactions import AbortedRanges
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.files import OpenSource
     from kdump.pieces import Trailing
     from kdump.select import RecordType
     from kdump.spark_source.options import Options
@@ -112,8 +116,29 @@ def told(damage: Damage) -> str:
 
 def read(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
     """Yield the rows of ``split`` that ``options`` asks for."""
-    with split.files.open(split.path) as source:
-        yield from _OUTPUTS[options.output](split, source, options)
+    source = _open(split, options)
+    if source is not None:
+        with source:
+            yield from _OUTPUTS[options.output](split, source, options)
+
+
+def _open(split: Split, options: Options) -> OpenSource | None:
+    """Open the file. Where a broker has deleted it since, None, or DataLossError as ``options`` has it.
+
+    It renames a segment first, and deletes it a minute later (file.delete.delay.ms).
+    """
+    for path in (split.path, f"{split.path}.deleted"):
+        try:
+            return split.files.open(path)
+        except UnreadableError:
+            if split.live is None or split.files.look(path) is not None:
+                raise
+    folder = split.files.shown(posixpath.dirname(split.path))
+    text = f"{folder}: offsets from {split.live[0]} up to {split.live[1]} are gone"  # type: ignore[index]  # else it was raised
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
+    sys.stderr.write(f"kdump: {text}; going on with what is left\n")
+    return None
 
 
 def _records(

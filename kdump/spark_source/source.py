@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from kdump.errors import UsageError
 from kdump.spark_source import options as words
 from kdump.spark_source import planning, reading, schema, streaming
+from kdump.spark_source.marks import DataLossError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -132,7 +133,7 @@ class _StreamReader:
 
     def _lost(self, text: str) -> None:
         if self._options.fail_on_data_loss:
-            raise streaming.DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
+            raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
         _say(f"{text}; going on with what is left")
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

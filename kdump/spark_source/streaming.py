@@ -1,32 +1,39 @@
 """A growing log dir as a stream: what lies between two points of each partition folder.
 
-An offset of the stream is plain JSON: for each folder the next Kafka offset, and as a help where in which file it
-stands. The Kafka offset decides, so that a segment that rolled, was renamed or compacted between two triggers is found
-again; the position only spares the way to it.
+An offset of the stream is plain JSON: for each folder a :class:`~kdump.spark_source.marks.Mark`. The Kafka offset in it
+decides, so that a segment that rolled, was renamed or compacted between two triggers is found again; the position only
+spares the way to it.
 """
 
 from __future__ import annotations
 
+import time
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump import segment as log
-from kdump.errors import KdumpError
+from kdump.errors import UnreadableError
+from kdump.inputs import NO_SEGMENT
 from kdump.pieces import RecordBatch
 from kdump.spark_source import planning
+from kdump.spark_source.marks import START, Mark, ahead, cut_back, holds, topic_id
 from kdump.spark_source.planning import Split
-from kdump.spark_source.survey import is_sound, outcomes, survey
+from kdump.spark_source.remote import places
+from kdump.spark_source.survey import Stretch, outcomes, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.inputs import Partition, Segment
+    from kdump.pieces import Piece
     from kdump.spark_source.options import Options
     from kdump.spark_source.survey import Outcomes
 
 Offsets: TypeAlias = "dict[str, dict[str, Any]]"
-"""Folder -> ``offset`` (the next Kafka offset), ``file`` and ``position`` (where it will stand), ``batch`` (where the
-last batch that was taken begins)."""
-START: Final[dict[str, Any]] = {"offset": None, "file": "", "position": 0, "batch": 0}
+"""Folder -> the fields of its :class:`Mark`."""
+TRIES: Final = 5
+"""How often a log dir is listed when files vanish from it meanwhile."""
 
 
 class Limits(NamedTuple):
@@ -37,34 +44,108 @@ class Limits(NamedTuple):
     records: int | None = None
 
 
-class DataLossError(KdumpError):
-    """Records that were to be read next are gone."""
+class Taken(NamedTuple):
+    """What a trigger takes of a segment: the stretches, each for one task, with what their bytes are."""
+
+    partition: Partition
+    segment: Segment
+    stretches: list[Stretch]
+    until: Mark
+
+    @property
+    def size(self) -> int:
+        """Bytes taken."""
+        return self.stretches[-1].end - self.stretches[0].start
+
+
+class Advance(NamedTuple):
+    """How far a trigger gets, and what it takes."""
+
+    offsets: Offsets
+    taken: list[Taken]
 
 
 def latest(options: Options, start: Offsets, limits: Limits, target: Offsets | None = None) -> Offsets:
-    """Return how far a trigger that begins at ``start`` gets.
+    """Return how far a trigger that begins at ``start`` gets; see :func:`advance`."""
+    return advance(options, start, limits, target).offsets
+
+
+def advance(options: Options, start: Offsets, limits: Limits, target: Offsets | None = None) -> Advance:
+    """Return how far a trigger that begins at ``start`` gets, and not beyond ``target``.
 
     Only whole batches with a right checksum count as the end: what is half written at the end of the last segment waits
-    for the next trigger. Raises UnreadableError.
+    for the next trigger. The folder that has waited longest comes first. Raises UnreadableError.
     """
+    for again in range(TRIES):
+        try:
+            return _advance(options, start, limits, target)
+        except UnreadableError as error:  # retention deletes what has just been listed
+            if again == TRIES - 1 or Path(str(error.path)).exists():
+                raise
+            time.sleep(0.05)
+    raise AssertionError
+
+
+def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets | None) -> Advance:
     meter = _Meter(limits)
     end = dict(start)
-    for partition in planning.find(options, lambda _: None):
-        key = _key(partition)
-        at = start.get(key, START)
+    taken: list[Taken] = []
+    marks = {key: Mark(**fields) for key, fields in start.items()}
+    trigger = 1 + max((mark.trigger for mark in marks.values()), default=0)
+    found = {_key(partition): partition for partition in partitions(options)}
+    for key, partition in sorted(found.items(), key=lambda item: marks.get(item[0], START).trigger):
+        if target is not None and key not in target:
+            continue
         stable = _outcomes(partition, options).last_stable_offset if options.committed else None
         if target is not None:
-            if key not in target:
-                continue
-            stable = min(target[key]["offset"] or 0, stable if stable is not None else 1 << 63)
-        meter.go_on()
-        for segment, position in _ahead(partition, at):
+            bound = target[key]["offset"] or 0
+            stable = bound if stable is None else min(bound, stable)
+        begun = marks.get(key, START)
+        here = topic_id(partition)
+        begin = at = _restarted(partition, begun, here)
+        meter.go_on(stable)
+        for segment, position in ahead(partition, at):
             if position < segment.size and meter.opens():
-                at = _advance(segment, position, at, meter, is_last=segment is partition.segments[-1], stable=stable)
-                end[key] = at
+                part = _take(partition, (segment, position), at, meter, options.split_bytes)
+                at = part.until
+                meter.took(part)
+                taken += [part] if part.size else []
             if meter.is_stopped:
                 break
-    return end
+        if at != begun:
+            since = _first(partition) if begin.offset is None else begin.offset
+            end[key] = at._replace(topicId=here or at.topicId, since=since, trigger=trigger)._asdict()
+    for key, mark in marks.items():
+        if key not in found and not mark.gone and not _is_there(key):
+            end[key] = mark._replace(trigger=trigger, gone=True)._asdict()
+    return Advance(end, taken)
+
+
+def partitions(options: Options, note: Callable[[str], None] = lambda _: None) -> list[Partition]:
+    """Return the partitions that ``options`` names. Those of a folder that holds none may still come."""
+    try:
+        return list(planning.find(options, note))
+    except UnreadableError as error:
+        if error.reason != NO_SEGMENT:
+            raise
+        return []
+
+
+def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
+    """Return where to go on: at ``mark``, unless the log that is here now is not the one that was read."""
+    if mark.topicId and here and here != mark.topicId:
+        return START
+    cut = cut_back(partition, mark)
+    return mark._replace(gone=False) if cut is None else START._replace(offset=cut)
+
+
+def _first(partition: Partition) -> int | None:
+    return partition.segments[0].base_offset if partition.segments else None
+
+
+def _is_there(key: str) -> bool:
+    """Tell whether a folder exists, of which nothing is asked any more."""
+    return any(files.look(path) is not None for files, paths in places((key,)) for path in paths)
 
 
 def _outcomes(partition: Partition, options: Options) -> Outcomes:
@@ -77,30 +158,36 @@ class _Meter:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._files = self._bytes = self._records = 0
+        self._stable: int | None = None
         self.is_stopped = False
 
-    def go_on(self) -> None:
-        """Turn to the next partition."""
+    def go_on(self, stable: int | None) -> None:
+        """Turn to the next partition, in which nothing from the offset ``stable`` on is taken."""
         self.is_stopped = False
+        self._stable = stable
 
     def stop(self) -> None:
         """End with this partition."""
         self.is_stopped = True
 
     def opens(self) -> bool:
-        """Count a file; tell whether it is still within the limit."""
+        """Tell whether one more file is within the limit."""
         if self._limits.files is not None and self._files >= self._limits.files:
             self.stop()
-            return False
-        self._files += 1
-        return True
+        return not self.is_stopped
 
-    def fits(self, size: int, records: int) -> bool:
-        """Tell whether a batch still fits; the first one of a trigger always does."""
+    def took(self, part: Taken) -> None:
+        """Count a file of which something was taken."""
+        self._files += part.size > 0
+
+    def fits(self, batch: RecordBatch, size: int) -> bool:
+        """Tell whether a batch still fits, with what is taken along with it; the first one of a trigger always does."""
+        if self._stable is not None and batch.last_offset >= self._stable:
+            return False
         limits = self._limits
         return not self._bytes or (
             (limits.bytes is None or self._bytes + size <= limits.bytes)
-            and (limits.records is None or self._records + records <= limits.records)
+            and (limits.records is None or self._records + (batch.count or 1) <= limits.records)
         )
 
     def take(self, size: int, records: int) -> None:
@@ -113,62 +200,38 @@ def _key(partition: Partition) -> str:
     return partition.files.shown(partition.folder)
 
 
-def _ahead(partition: Partition, at: dict[str, Any]) -> Iterator[tuple[Segment, int]]:
-    """Yield the segments that may hold offsets from ``at`` on, with the position to begin at."""
-    offset = at["offset"]
-    segments = list(partition.segments)
-    for number, segment in enumerate(segments):
-        following = segments[number + 1].base_offset if number + 1 < len(segments) else None
-        is_behind = offset is not None and following is not None and following <= offset
-        if not is_behind:
-            yield segment, at["position"] if _holds(segment, at) else 0
-        elif at["position"] < segment.size and _holds(segment, at):
-            yield segment, at["position"]  # it has rolled since: what is left of it is damage
-
-
-def _holds(segment: Segment, at: dict[str, Any]) -> bool:
-    """Tell whether a segment is still the one in which a position was found: compaction writes it anew."""
-    if segment.name != at["file"] or at["offset"] is None or segment.size < at["position"]:
-        return False
-    with segment.open() as source:
-        last = next(log.walk(source, at["batch"], at["position"]), None)
-    return (
-        isinstance(last, RecordBatch)
-        and is_sound(last)
-        and last.end <= at["position"]
-        and last.last_offset + 1 == at["offset"]
-    )
-
-
-def _advance(
-    segment: Segment, position: int, at: dict[str, Any], meter: _Meter, *, is_last: bool, stable: int | None
-) -> dict[str, Any]:
-    """Return where the trigger ends in a segment that it begins to read at ``position``.
+def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter, split_bytes: int) -> Taken:
+    """Return what the trigger takes of a segment from a position on, and where it is then.
 
     Damage that sound batches follow is taken with them; damage at the end of the last segment may be a batch that is
     still being written, and waits.
     """
-    offset, batch, waiting = at["offset"], at["batch"], 0
-    end = position
+    segment, position = place
+    stretches = [Stretch(position, position)]
+    waiting: list[Piece] = []
+    until = at
     with segment.open() as source:
         for piece in log.read(source, position, on_error="resync"):
             if not isinstance(piece, RecordBatch):
-                waiting += piece.size
-                if not is_last:
-                    end = piece.position + piece.size  # nothing will follow in a segment that has rolled
+                waiting.append(piece)
                 continue
-            if stable is not None and piece.last_offset >= stable:
+            size = piece.size + sum(one.size for one in waiting)
+            if not meter.fits(piece, size):
                 meter.stop()
                 break
-            records = piece.count or 1
-            if not meter.fits(piece.size + waiting, records):
-                meter.stop()
-                break
-            meter.take(piece.size + waiting, records)
-            waiting = 0
-            end, batch = piece.end, piece.position
-            offset = piece.last_offset + 1
-    return {"offset": offset, "file": segment.name, "position": end, "batch": batch}
+            meter.take(size, piece.count or 1)
+            if piece.position - stretches[-1].start >= split_bytes:
+                stretches.append(Stretch(stretches[-1].end, stretches[-1].end))
+            for one in (*waiting, piece):
+                stretches[-1].add(one)
+            waiting.clear()
+            until = until.behind(segment, piece)
+        else:
+            if waiting and segment is not partition.segments[-1]:  # nothing will follow in a segment that has rolled
+                for one in waiting:
+                    stretches[-1].add(one)
+                until = until._replace(file=segment.name, position=stretches[-1].end)
+    return Taken(partition, segment, stretches, until)
 
 
 def between(options: Options, start: Offsets, end: Offsets, lost: Callable[[str], None]) -> list[Split]:
@@ -178,40 +241,71 @@ def between(options: Options, start: Offsets, end: Offsets, lost: Callable[[str]
     Each split reads by Kafka's offsets: a segment that was compacted in between gives what is left of it.
     """
     splits: list[Split] = []
-    folders = {_key(partition): partition for partition in planning.find(options, lambda _: None)}
-    for key, until in end.items():
-        since = start.get(key, START)
+    folders = {_key(partition): partition for partition in partitions(options)}
+    for key, fields in end.items():
+        since, until = Mark(**start.get(key, {})), Mark(**fields)
         if since == until:
             continue
         partition = folders.get(key)
-        if partition is None or not partition.segments:
-            lost(f"{key} is gone, with offsets from {since['offset'] or 0} up to {until['offset']}")
-            continue
-        splits += _between(partition, since, until, options, lost)
+        for text in losses(key, partition, since, until):
+            lost(text)
+        if partition is not None and partition.segments and not until.gone:
+            splits += _between(partition, since, until, options)
     return splits
 
 
-def _between(
-    partition: Partition, since: dict[str, Any], until: dict[str, Any], options: Options, lost: Callable[[str], None]
-) -> Iterator[Split]:
-    first = partition.segments[0].base_offset
-    if since["offset"] is not None and first is not None and first > since["offset"]:
-        lost(f"{_key(partition)}: offsets from {since['offset']} up to {first} are gone")
-    if until["offset"] is None:
+def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> Iterator[str]:
+    """Yield what cannot be read between two marks any more, or was not there when it was looked for, as text."""
+    if until.gone:
+        if since.offset is not None:
+            yield f"{key} is gone; it was read up to offset {since.offset}, and what came behind that cannot be read"
         return
+    if since.offset is not None and since.topicId and until.topicId != since.topicId:
+        yield (
+            f"{key}: its topic was deleted and created again (its id was {since.topicId} and is {until.topicId}); "
+            f"it was read up to offset {since.offset}, and what came behind that is gone"
+        )
+    elif since.offset is not None and until.since is not None and until.since < since.offset:
+        yield (
+            f"{key}: the log was cut back to offset {until.since} after it had been read up to {since.offset}, as a "
+            "broker does under a new leader; what was read from there on is no longer in the log, and other records "
+            "follow under the same offsets"
+        )
+    first = until.offset if partition is None or not partition.segments else _first(partition)
+    if until.since is not None and until.offset is not None and first is not None and first > until.since:
+        yield f"{key}: offsets from {until.since} up to {min(first, until.offset)} are gone"
+
+
+def _between(partition: Partition, since: Mark, until: Mark, options: Options) -> Iterator[Split]:
     fates = _outcomes(partition, options) if options.committed else None
-    for segment, position in _ahead(partition, since):
-        if segment.base_offset is not None and segment.base_offset >= until["offset"]:
+    begin = since if until.topicId == since.topicId and until.since == since.offset else START
+    if begin is START and since.offset is not None:
+        begin = START._replace(offset=until.since)
+    for segment, position in ahead(partition, begin):
+        stop = segment.size
+        if holds(segment, until):
+            stop = until.position
+        elif segment.base_offset is not None and segment.base_offset >= (until.offset or 0):
             return
-        stop = until["position"] if _holds(segment, until) else segment.size
-        if position < stop:
+        bounds = [at for at in planning.cuts(segment, options.split_bytes) if position < at < stop]
+        for one, other in pairwise([position, *bounds, stop] if position < stop else []):
             yield Split(
                 files=segment.files,
                 path=segment.path,
                 topic=partition.topic,
                 partition=partition.partition,
-                start=position,
-                end=stop,
+                start=one,
+                end=other,
                 outcomes=fates,
-                offsets=((since["offset"] or 0, until["offset"]),),
+                offsets=((begin.offset or 0, until.offset or 0),),
+                live=_live(partition, segment, begin, until),
             )
+        if segment.name == until.file:
+            return
+
+
+def _live(partition: Partition, segment: Segment, begin: Mark, until: Mark) -> tuple[int, int]:
+    """Return the offsets that are to be read from a segment, as the names of the segments tell them."""
+    later = [one.base_offset or 0 for one in partition.segments if (one.base_offset or 0) > (segment.base_offset or 0)]
+    end = until.offset or 0
+    return max(begin.offset or 0, segment.base_offset or 0), min(end, *later) if later else end

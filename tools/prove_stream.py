@@ -1,0 +1,314 @@
+"""Hold the stream against a live broker: what a killed and restarted driver has written is what a consumer got.
+
+    python -m tools.prove_stream [--release 4.2.2] [--records 200000] [--seconds 120] [--kills 6]
+                                 [--retention no|fail|go-on] [--seed 1] [--keep DIR]
+
+A broker on the loopback is written to by producers of every codec and by a transactional one that aborts every third
+transaction; its segments roll by size and time, topics with either kind of timestamps are there from the beginning, and
+a new one appears in the middle. Meanwhile a Spark driver streams the log dir to Parquet, once as read_uncommitted and
+once as read_committed (`stream_driver`). It is killed by SIGKILL in the middle of micro-batches, with its JVM and
+workers, and started again from its checkpoint. In the end each output must equal what a consumer of that isolation
+level got: each record once, with its times, key, value and headers.
+
+With `--retention` the broker deletes old segments all the time. `fail` keeps the driver down until records that it
+waits for are gone, and the stream must end by saying so (failOnDataLoss). `go-on` sets failOnDataLoss=false: what the
+output lacks of what a consumer saw that read along must be what the stream said was gone, to the offset.
+
+Ends with 1 when something does not hold. Needs Java, Maven for the jars, and kdump[spark].
+"""
+
+import argparse
+import base64
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.broker import Broker
+from tools.stream_driver import COLUMNS, ISOLATIONS
+
+CLIENT = Path(__file__).with_name("StreamClient.java")
+TOPICS = {"live": 4, "stamped": 1}
+LATE = {"later": 2}
+SETTINGS = {
+    "segment.bytes": str(1 << 20),
+    "segment.ms": "3000",
+    "retention.ms": "-1",
+    "message.timestamp.before.max.ms": str(1 << 62),
+}
+RETAINED = {"retention.bytes": str(2 << 20), "file.delete.delay.ms": "1000", "retention.ms": "-1"}
+GONE = re.compile(r"(\w+)-(\d+): offsets from (\d+) up to (\d+) are gone")
+BUSY = "Python worker failed to connect back"
+Row = tuple[object, ...]
+
+
+class Driver:
+    """The process that streams, in a process group of its own."""
+
+    def __init__(self, logs: Path, place: Path, options: dict[str, str]) -> None:
+        self._command = [sys.executable, "-m", "tools.stream_driver", str(logs), str(place)]
+        self._command += [f"{name}={value}" for name, value in options.items()]
+        self.place = place
+        self.log = place / "driver.txt"
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.starts += 1
+        (self.place / "ready").unlink(missing_ok=True)
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(self._command, stderr=out, stdout=out, start_new_session=True)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def ended(self) -> int | None:
+        """Return its status once it has ended. One that found the machine too busy is started again.
+
+        Spark waits ten seconds for the Python process of a source, and no longer.
+        """
+        assert self._process is not None
+        status = self._process.poll()
+        if status is not None and status != 0 and BUSY in self.said.rpartition("stream failed: ")[2]:
+            self.start()
+            return None
+        return status
+
+    def in_batch(self) -> bool:
+        """Tell whether a micro-batch has been planned and not been committed."""
+        return any(
+            latest(place / "offsets") > latest(place / "commits")
+            for isolation in ISOLATIONS
+            if (place := self.place / f"{isolation}.checkpoint").exists()
+        )
+
+    def kill(self) -> None:
+        """End it, its JVM and its workers at once."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def latest(folder: Path) -> int:
+    """Return the greatest number of a folder of a checkpoint, -1 for none."""
+    return max((int(path.name) for path in folder.glob("*") if path.name.isdecimal()), default=-1)
+
+
+def consumed(path: Path) -> dict[tuple[str, int, int], Row]:
+    """Return what a consumer got, by topic, partition and offset."""
+    found = {}
+    for line in path.read_text().splitlines():
+        topic, partition, offset, time_, kind, key, value, headers = line.split("\t")
+        pairs = tuple(
+            (name, data(text)) for name, _, text in (pair.partition("=") for pair in headers.split(",")) if name
+        )
+        found[topic, int(partition), int(offset)] = (int(time_), int(kind), data(key), data(value), pairs)
+    return found
+
+
+def data(text: str) -> bytes | None:
+    return None if text == "null" else base64.b64decode(text[:-1])
+
+
+def streamed(place: Path) -> list[tuple[tuple[str, int, int], Row]]:
+    """Return the rows of an output, in the same terms."""
+    from pyarrow import dataset
+
+    found = []
+    for row in dataset.dataset(place, format="parquet").to_table(columns=list(COLUMNS)).to_pylist():
+        headers = tuple((header["key"], header["value"]) for header in row["headers"] or ())
+        facts = (row["timestampMs"], row["timestampType"], row["key"], row["value"], headers)
+        found.append(((row["topic"], row["partition"], row["offset"]), facts))
+    return found
+
+
+class Verdict(NamedTuple):
+    """How an output compares with what a consumer got; ``missing`` are those that nobody said were gone."""
+
+    rows: int
+    consumed: int
+    doubled: int
+    strange: int
+    different: int
+    missing: int
+    told: int
+
+    @property
+    def holds(self) -> bool:
+        return not (self.doubled or self.strange or self.different or self.missing)
+
+
+def compare(rows: list[tuple[tuple[str, int, int], Row]], got: dict[tuple[str, int, int], Row], said: str) -> Verdict:
+    counts = Counter(key for key, _ in rows)
+    gone = {(topic, int(part), n) for topic, part, a, b in GONE.findall(said) for n in range(int(a), int(b))}
+    lacking = got.keys() - counts.keys()
+    return Verdict(
+        rows=len(rows),
+        consumed=len(got),
+        doubled=sum(count - 1 for count in counts.values()),
+        strange=len(counts.keys() - got.keys()),
+        different=sum(1 for key, facts in rows if key in got and got[key] != facts),
+        missing=len(lacking - gone),
+        told=len(lacking & gone),
+    )
+
+
+def run_clients(broker: Broker, *arguments: list[str]) -> None:
+    for each in [broker.client(CLIENT, *words) for words in arguments]:
+        if each.wait():
+            raise RuntimeError("a client failed")
+
+
+def create(broker: Broker, topics: dict[str, int], settings: dict[str, str]) -> None:
+    kinds = {"stamped": {"message.timestamp.type": "LogAppendTime"}}
+    words = [
+        [
+            "create",
+            broker.address,
+            name,
+            str(count),
+            *(f"{k}={v}" for k, v in {**settings, **kinds.get(name, {})}.items()),
+        ]
+        for name, count in topics.items()
+    ]
+    run_clients(broker, *words)
+
+
+def shown(topics: dict[str, int]) -> list[str]:
+    return [f"{name}={count}" for name, count in topics.items()]
+
+
+def proof(place: Path, options: argparse.Namespace) -> bool:
+    rng = random.Random(options.seed)
+    began = time.monotonic()
+    retained = options.retention != "no"
+    frequent = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"} if retained else {}
+    topics = {**TOPICS, **LATE}
+    with ExitStack() as at_the_end:
+        broker = at_the_end.enter_context(Broker(options.release, place / "broker", frequent))
+        settings = {**SETTINGS, **(RETAINED if retained else {})}
+        create(broker, TOPICS, settings)
+        half = [str(options.records // 2 + 1), str(options.seconds // 2)]
+        along = []
+        stop = place / "written"
+        if retained:
+            create(broker, LATE, settings)
+            along = start_consumers(broker, place, stop, topics)
+        driver = Driver(
+            broker.logs,
+            place,
+            {
+                "topic": ",".join(topics),
+                "maxRecordsPerTrigger": str(max(1000, options.records // 40)),
+                "failOnDataLoss": str(options.retention != "go-on").lower(),
+            },
+        )
+        at_the_end.callback(lambda: driver.kill() if driver.ended() is None else None)
+        driver.start()
+        mid = 0
+        kills = options.kills
+        for number, into in enumerate((TOPICS, topics)):
+            if number and not retained:
+                create(broker, LATE, settings)
+            writer = broker.client(CLIENT, "write", broker.address, *half, *shown(into))
+            for _ in range((kills + 1 - number) // 2):
+                mid += strike(driver, writer, rng, pause=options.seconds / 8 if retained else 0)
+                if driver.ended() not in (None, 0):
+                    break
+            while writer.poll() is None:
+                time.sleep(0.5)
+                driver.ended()
+            if writer.returncode:
+                raise RuntimeError("the producers failed")
+        if retained:
+            stop.touch()
+            for each in along:
+                if each.wait():
+                    raise RuntimeError("a consumer failed")
+        else:
+            stop.touch()
+            for each in start_consumers(broker, place, stop, topics):
+                if each.wait():
+                    raise RuntimeError("a consumer failed")
+        (place / "stop").touch()
+        while (status := driver.ended()) is None:
+            time.sleep(0.5)
+        segments = sum(1 for path in broker.logs.glob("*-*/*.log") if path.parent.name.rpartition("-")[0] in topics)
+    print(f"broker {options.release}, {segments} segments, {time.monotonic() - began:.0f} s")
+    print(f"driver: {driver.starts} starts, {kills} kills by SIGKILL, {mid} of them in the middle of a micro-batch")
+    if status:
+        print(
+            driver.said[-3000:]
+            if options.retention != "fail"
+            else "\n".join(dict.fromkeys(GONE_LINE.findall(driver.said)))
+        )
+        return options.retention == "fail" and GONE.search(driver.said) is not None
+    holds = options.retention != "fail"
+    for isolation in ISOLATIONS:
+        batches = latest(place / f"{isolation}.checkpoint" / "commits") + 1
+        verdict = compare(streamed(place / f"{isolation}.all"), consumed(place / f"{isolation}.txt"), driver.said)
+        print(
+            f"{isolation}: {batches} micro-batches, {verdict.rows} rows, {verdict.consumed} consumed, "
+            f"{verdict.doubled} doubled, {verdict.strange} strange, {verdict.different} different, "
+            f"{verdict.missing} missing, {verdict.told} said to be gone"
+        )
+        holds = holds and verdict.holds and verdict.rows > 0
+    return holds
+
+
+GONE_LINE = re.compile(r"\S+: offsets from \d+ up to \d+ are gone[^\n]*")
+
+
+def start_consumers(broker: Broker, place: Path, stop: Path, topics: dict[str, int]) -> list["subprocess.Popen[bytes]"]:
+    return [
+        broker.client(CLIENT, "consume", broker.address, level, str(place / f"{level}.txt"), str(stop), *shown(topics))
+        for level in ISOLATIONS
+    ]
+
+
+def strike(driver: Driver, writer: "subprocess.Popen[bytes]", rng: random.Random, pause: float) -> bool:
+    """Kill the driver once it streams, start it again after a pause; tell whether a micro-batch was under way."""
+    until = time.monotonic() + 90
+    while not (driver.place / "ready").exists() and driver.ended() is None and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(rng.uniform(1, 4))
+    while not driver.in_batch() and driver.ended() is None and writer.poll() is None:
+        time.sleep(0.01)
+    time.sleep(rng.uniform(0, 0.3))
+    if driver.ended() is not None:
+        return False
+    under_way = driver.in_batch()
+    driver.kill()
+    time.sleep(pause)
+    driver.start()
+    return under_way
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--release", default="4.2.2")
+    parser.add_argument("--records", type=int, default=200_000)
+    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--kills", type=int, default=6)
+    parser.add_argument("--retention", choices=("no", "fail", "go-on"), default="no")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="work in this folder, and leave it")
+    options = parser.parse_args()
+    if options.keep:
+        options.keep.mkdir(parents=True)
+        return 0 if proof(options.keep, options) else 1
+    with tempfile.TemporaryDirectory() as temporary:
+        return 0 if proof(Path(temporary), options) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

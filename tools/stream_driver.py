@@ -1,0 +1,54 @@
+"""A driver of Spark that streams a log dir to Parquet until it is told to end, or is killed: see `prove_stream`.
+
+    python -m tools.stream_driver LOGS PLACE [NAME=VALUE...]
+
+Streams once as each isolation level reads, to PLACE/ISOLATION, with checkpoints in PLACE; NAME=VALUE are options of the
+source. When the file PLACE/stop appears it takes what is there, writes each output anew as one that any reader can read
+to PLACE/ISOLATION.all, and ends. What the stream says of lost records goes to standard error. Ends with 3 when a
+stream fails.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from kdump.spark_export import session
+from kdump.spark_source import register
+
+ISOLATIONS = ("read_uncommitted", "read_committed")
+COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestampType", "key", "value", "headers")
+
+
+def main(logs: str, place: Path, options: dict[str, str]) -> int:
+    from pyspark.errors import StreamingQueryException
+
+    scratch = {"spark.local.dir": str(place / "scratch"), "spark.driver.memory": "1g"}
+    spark = session.start("local[2]", {**scratch, "spark.sql.shuffle.partitions": "2"})
+    register(spark)
+    queries = []
+    for isolation in ISOLATIONS:
+        rows = spark.readStream.format("kdump").options(**options, isolation=isolation).load(logs).select(*COLUMNS)
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(place / f"{isolation}.checkpoint"))
+        queries.append(writer.trigger(processingTime="200 milliseconds").start(str(place / isolation)))
+    (place / "ready").write_text(str(os.getpid()))
+    try:
+        while not (place / "stop").exists():
+            for query in queries:
+                if query.awaitTermination(0.2):
+                    raise RuntimeError("a stream has ended by itself")
+        for query in queries:
+            query.processAllAvailable()
+            query.stop()
+    except StreamingQueryException as reason:
+        sys.stderr.write(f"stream failed: {reason}\n")
+        return 3
+    for isolation in ISOLATIONS:
+        written = spark.read.parquet(str(place / isolation))
+        written.write.mode("overwrite").parquet(str(place / f"{isolation}.all"))
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    given = dict(word.split("=", 1) for word in sys.argv[3:])
+    sys.exit(main(sys.argv[1], Path(sys.argv[2]), given))
