@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from bench import segments
 from kdump import codecs, kernel
 from kdump.formats.batch import Batch
-from kdump.kernel import Kernel, Shape, slots
+from kdump.kernel.cursor import Cursor
+from kdump.kernel.lines import Lines, Shape, slots
 from kdump.segment import LocalFile, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from kdump.kernel import Part
+    from kdump.kernel.lines import Part
 
 MOST = 100_000
 """Records that a stage runs over."""
@@ -65,10 +66,10 @@ def _timed(stage: Callable[[], object]) -> float:
 
 def decode(batches: list[Batch]) -> None:
     """Only read the records."""
-    engine = Kernel()
+    engine = Cursor()
     for batch in batches:
         data, start = batch.payload()
-        engine.begin(data, start, batch.header, (), False)
+        engine.begin(data, start, batch.header, ())
         engine.sound()
 
 
@@ -79,8 +80,8 @@ def render(batches: list[Batch]) -> None:
     parts += [b" valueSize: ", at["value_size"], b" sequence: ", at["sequence"], b" headerKeys: [", at["header_keys"]]
     parts += [b"] key: ", at["key"], b" payload: ", at["value"], b"\n"]
     shape = Shape([parts] * 4)
-    engine = Kernel()
+    engine = Lines()
     for batch in batches:
         data, start = batch.payload()
-        engine.begin(data, start, batch.header, (), False)
+        engine.begin(data, start, batch.header, ())
         engine.lines(None, shape, 1 << 40)

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,16 +23,3 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module 'kdump' has no attribute {name!r}")
-
-
-if os.environ.get("KDUMP_KERNEL") == "python":  # to measure, and to tell a fault of the compiled build from ours
-    import sys
-    from importlib.machinery import SourceFileLoader
-    from importlib.util import module_from_spec, spec_from_loader
-
-    _source = os.path.join(os.path.dirname(__file__), "kernel.py")  # noqa: PTH118, PTH120  pathlib is slow to import
-    _loader = SourceFileLoader("kdump.kernel", _source)
-    _spec = spec_from_loader("kdump.kernel", _loader)
-    if _spec is not None:
-        kernel = sys.modules["kdump.kernel"] = module_from_spec(_spec)
-        _loader.exec_module(kernel)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kdump.files import Files
     from kdump.inputs import Partition, Segment
-    from kdump.kernel import Kernel
+    from kdump.kernel.cursor import Cursor
     from kdump.outcomes import Outcome
     from kdump.pieces import Piece, Record
     from kdump.segment import OnError, Source
@@ -146,7 +146,7 @@ class Reader:
     _marks: dict[tuple[Files, str], dict[tuple[str, int], int]] = field(default_factory=dict)
     _outcomes: tuple[Partition, Outcomes] | None = None
     _stable: int | None = None
-    _kernel: Kernel | None = None
+    _kernel: Cursor | None = None
 
     def read(self, partition: Partition, only: Sequence[Segment] | None = None) -> Iterator[Found | Lost]:
         """Yield what the filter takes of a partition, in offset order, and every damaged stretch that was met.
@@ -381,14 +381,14 @@ class Reader:
         if not isinstance(batch, Batch):
             return False
         if self._kernel is None:
-            from kdump.kernel import Kernel
+            from kdump.kernel.cursor import Cursor
 
-            self._kernel = Kernel()
+            self._kernel = Cursor()
         try:
             data, start = batch.payload(self.unpack_limit)
         except DamageError:  # told of where the records are read
             return False
-        return bool(self._kernel.begin(data, start, batch.header, (), False)) and self._kernel.sound()
+        return bool(self._kernel.begin(data, start, batch.header, ())) and self._kernel.sound()
 
     def _outcome(self, batch: RecordBatch) -> Outcome | None:
         if not batch.is_transactional:

@@ -12,7 +12,7 @@ from tests.support import ROOT, kdump
 PACKAGE = ROOT / "kdump"
 LAYERS = {
     0: ["errors"],
-    1: ["_shadow", "wire", "crc", "codecs", "pieces", "text", "lines", "findings", "hash_order"],
+    1: ["wire", "crc", "codecs", "pieces", "text", "lines", "findings", "hash_order"],
     2: ["formats", "kernel"],
     3: ["files", "archives", "inputs", "segment", "salvage", "outputs", "stdout"],
     4: [
@@ -111,5 +111,5 @@ def test_both_entries_start_it():
 def test_contributing_names_every_room():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     table = text.partition("| Room | Holds |")[2].partition("\n\n")[0]
-    rooms = set(LAYER) - {"_shadow", "__main__"}
+    rooms = set(LAYER) - {"__main__"}
     assert [room for room in sorted(rooms) if f"`{room}.py`" not in table and f"`{room}/`" not in table] == []

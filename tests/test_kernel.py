@@ -4,41 +4,44 @@ import io
 import os
 import random
 import re
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
 
 from kdump import codecs, dialects, kernel
 from kdump.errors import KdumpError
 from kdump.formats import batch
+from kdump.kernel import cursor, records
+from kdump.kernel import lines as kernel_lines
 from kdump.printers import classic_lines
 from kdump.printers.classic import Classic, Options
 from tests import forge
 from tests.support import GOLDEN, ROOT, kdump
+from tools import build_kernel
 
-SOURCE = ROOT / "kdump" / "kernel.py"
 NAME = "00000000000000000000.log"
-
-
-def from_source():
-    """The kernel as plain Python, whatever else is loaded."""
-    spec = spec_from_loader("kernel_in_python", SourceFileLoader("kernel_in_python", str(SOURCE)))
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PLAIN = from_source()
+PLAIN = build_kernel.in_python()
+ALONE = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "KDUMP_KERNEL"}}
 
 
 @pytest.fixture(params=["active", "python"])
 def build(request, monkeypatch):
     """Each build of the kernel in turn: the active one (compiled where there is a compiler), and plain Python."""
     if request.param == "python":
-        monkeypatch.setattr(kernel, "Kernel", PLAIN.Kernel)
-        monkeypatch.setattr(classic_lines, "Kernel", PLAIN.Kernel)
-        monkeypatch.setattr(classic_lines, "Shape", PLAIN.Shape)
+        monkeypatch.setattr(cursor, "Cursor", PLAIN.cursor.Cursor)
+        monkeypatch.setattr(records, "Records", PLAIN.records.Records)
+        monkeypatch.setattr(classic_lines, "Lines", PLAIN.lines.Lines)
+        monkeypatch.setattr(classic_lines, "Shape", PLAIN.lines.Shape)
+
+
+def test_the_plain_build_is_plain():
+    assert "begin" in vars(PLAIN.cursor.Cursor)
+    assert PLAIN.lines.Lines.begin.__code__.co_filename == str(ROOT / "kdump" / "kernel" / "cursor.py")
+    assert PLAIN.lines is not kernel_lines
 
 
 def dumped(path, release="4.3", **options):
@@ -57,7 +60,7 @@ def general(path, release="4.3", **options):
     """The same without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classic_lines.FastLines, "batch", lambda *_, **__: 0)
-        patch.setattr(kernel, "Kernel", NoKernel)
+        patch.setattr(records, "Records", NoKernel)
         return dumped(path, release, **options)
 
 
@@ -81,7 +84,7 @@ def read(data):
 
 def read_one_by_one(data):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "Kernel", NoKernel)
+        patch.setattr(records, "Records", NoKernel)
         return read(data)
 
 
@@ -103,7 +106,7 @@ TEXTS = [
 ]
 
 
-def records(texts=TEXTS):
+def made_of(texts=TEXTS):
     """Records with each text as key and as value, with none, one and many headers."""
     made = []
     for number, text in enumerate(texts):
@@ -130,7 +133,7 @@ CASES = {
 @pytest.mark.usefixtures("build")
 def test_well_formed_batches_read_the_same(case, release, tmp_path):
     path = tmp_path / NAME
-    path.write_bytes(forge.batch(records(), **CASES[case]) + forge.batch(records(), base_offset=40))
+    path.write_bytes(forge.batch(made_of(), **CASES[case]) + forge.batch(made_of(), base_offset=40))
     for options in (
         {},
         {"print_data_log": True},
@@ -144,7 +147,7 @@ def test_well_formed_batches_read_the_same(case, release, tmp_path):
 @pytest.mark.usefixtures("build")
 def test_the_kernel_takes_what_is_well_formed(tmp_path, monkeypatch):
     path = tmp_path / NAME
-    path.write_bytes(forge.batch(records()))
+    path.write_bytes(forge.batch(made_of()))
     want = general(path, print_data_log=True)
     monkeypatch.setattr("kdump.printers.classic_log.LogPrinter.record", None)
     assert dumped(path, print_data_log=True) == want
@@ -154,7 +157,7 @@ def test_the_kernel_takes_what_is_well_formed(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("build")
 def test_records_are_the_same(case, monkeypatch):
     monkeypatch.setattr(batch, "CHUNK", 4)
-    data = forge.batch(records(), **CASES[case])
+    data = forge.batch(made_of(), **CASES[case])
     assert read(data) == read_one_by_one(data)
     assert len(read(data)[0]) == len(TEXTS) + 1
 
@@ -163,22 +166,22 @@ def test_records_are_the_same(case, monkeypatch):
 @pytest.mark.usefixtures("build")
 def test_facts_are_those_of_the_records(case):
     odd = [forge.record(b"k", b"v", offset=2, attributes=1), forge.record(b"k", b"v", offset=2)]
-    for made in (records(), odd):
+    for made in (made_of(), odd):
         data = forge.batch(made, **CASES[case])
         header = batch.HEADER.read(data)
-        known, facts = read(data)[0], kernel.Kernel()
-        if not facts.begin(memoryview(data), batch.HEADER.size, header, (), False) or not facts.sound():
+        known, facts = read(data)[0], cursor.Cursor()
+        if not facts.begin(memoryview(data), batch.HEADER.size, header, ()) or not facts.sound():
             continue  # the general reader takes these
         highest = max(-1, *(record.timestamp for record in known))
         assert facts.facts() == (known[-1].offset, highest, 2 if made is odd else 0)
         for broken in (data[:-1], data + b"x"):
-            facts.begin(memoryview(broken), batch.HEADER.size, header, (), False)
+            facts.begin(memoryview(broken), batch.HEADER.size, header, ())
             assert facts.facts() is None
 
 
 @pytest.mark.usefixtures("build")
 def test_broken_records_are_the_same():
-    plain = b"".join(records([b"key", None, b"w" * 70]))
+    plain = b"".join(made_of([b"key", None, b"w" * 70]))
     seed = random.Random(1)
     for at in range(len(plain)):
         for byte in (0, 1, 0x7F, 0x80, 0xFF, seed.randrange(256)):
@@ -193,7 +196,7 @@ def test_broken_records_are_the_same():
 def test_broken_records_read_the_same(codec, tmp_path):
     """Every byte of a small batch's records changed, and each cut: what stands before the bad record is printed."""
     path = tmp_path / NAME
-    plain = b"".join(records([b"key", None, b"w" * 70]))
+    plain = b"".join(made_of([b"key", None, b"w" * 70]))
     seed = random.Random(codec)
     for at in range(len(plain)):
         broken = bytearray(plain)
@@ -239,15 +242,36 @@ def test_golden_segments_read_the_same(path):
     assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
 
 
-def test_the_stamp_is_that_of_the_source():
-    """After an edit: write the new stamp into kernel.py, and install again where a compiler is there."""
-    source = SOURCE.read_text()
-    (stamp,) = re.findall(r'^STAMP: Final = "(\w+)"', source, re.MULTILINE)
-    assert stamp == kernel.stamp(source)
-    assert stamp == kernel.STAMP, "the compiled kernel was made from another source: pip install -e . again"
+def test_the_stamps_are_those_of_the_sources():
+    """After an edit: python -m tools.build_kernel --stamp, and then without --stamp where a compiler is there."""
+    stamps = kernel.stamps()
+    assert list(stamps) == list(kernel.MODULES)
+    for name, stamp in stamps.items():
+        source = (ROOT / "kdump" / "kernel" / f"{name}.py").read_text()
+        assert re.findall(r'^STAMP: Final = "(\w+)"', source, re.MULTILINE) == [stamp]
+    assert kernel.build() in {"compiled", "Python"}, "the compiled kernel was made from another source"
 
 
 def test_version_says_which_kernel_is_active():
     assert f"kernel: {kernel.build()}".encode() in kdump("--version").stdout
     forced = kdump("--version", env={**os.environ, "KDUMP_KERNEL": "python"})
     assert b"kernel: Python)" in forced.stdout
+
+
+def test_builds_are_never_mixed(tmp_path):
+    """With one of its modules compiled (here: a file that is no library), all of them run as Python, and it is told."""
+    shutil.copytree(ROOT / "kdump", tmp_path / "kdump", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    (tmp_path / "kdump" / "kernel" / f"lines{EXTENSION_SUFFIXES[0]}").write_bytes(b"no library")
+    code = "from kdump import kernel; from kdump.kernel import lines; print(kernel.build(), lines.__file__)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, check=True)
+    told, _, file = done.stdout.decode().strip().rpartition(" ")
+    assert (told, file) == ("Python; only lines of it compiled", str(tmp_path / "kdump" / "kernel" / "lines.py"))
+
+
+def test_the_project_compiles_what_belongs_to_the_kernel():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    assert [module["name"] for module in declared] == [f"kdump.kernel.{name}" for name in kernel.MODULES]
+    assert all(module["optional"] for module in declared)
+    folder = ROOT / "kdump" / "kernel"
+    stamped = {path.stem for path in folder.glob("*.py") if "\nSTAMP: Final" in path.read_text()}
+    assert stamped == set(kernel.MODULES)

@@ -1,8 +1,9 @@
-"""Compile kdump/kernel.py beside its source, as it is installed or so that errors of memory cannot hide.
+"""Compile kdump/kernel beside its sources, as it is installed or so that errors of memory cannot hide.
 
     python -m tools.build_kernel                   the compiled kernel, optimised; bounds are checked in every build
     python -m tools.build_kernel --address         with AddressSanitizer; prints what to put in front of a command
     python -m tools.build_kernel --remove          back to plain Python
+    python -m tools.build_kernel --stamp           after an edit: the new stamps into the sources
 
 Needs Cython and gcc. A kernel with AddressSanitizer runs under
 
@@ -10,26 +11,77 @@ Needs Cython and gcc. A kernel with AddressSanitizer runs under
 """
 
 import argparse
+import importlib
+import re
 import subprocess
 import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
-SOURCE = Path(__file__).resolve().parent.parent / "kdump" / "kernel.py"
-TARGET = SOURCE.with_name(f"kernel{sysconfig.get_config_var('EXT_SUFFIX')}")
+from kdump import kernel
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "kdump" / "kernel"
 FAST = ["-O2"]
 ADDRESS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address"]
 
 
+def target(name: str) -> Path:
+    """Return where a module goes when it is compiled."""
+    return FOLDER / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+
+
+def remove() -> None:
+    """Remove what is compiled."""
+    for name in kernel.MODULES:
+        target(name).unlink(missing_ok=True)
+
+
 def build(flags: list[str]) -> None:
-    """Compile the kernel with these flags of gcc. Raises subprocess.CalledProcessError."""
+    """Compile the kernel with these flags of gcc. Raises subprocess.CalledProcessError; then nothing is compiled."""
+    include = sysconfig.get_paths()["include"]
+    remove()
     with tempfile.TemporaryDirectory() as temporary:
-        code = Path(temporary, "kernel.c")
-        cython = [sys.executable, "-m", "cython", "-3", "--module-name", "kdump.kernel", "-o", str(code), str(SOURCE)]
-        subprocess.run(cython, check=True)
-        include = sysconfig.get_paths()["include"]
-        subprocess.run(["gcc", "-shared", "-fPIC", *flags, f"-I{include}", str(code), "-o", str(TARGET)], check=True)
+        built = []
+        for name in kernel.MODULES:
+            code, library = Path(temporary, f"{name}.c"), Path(temporary, target(name).name)
+            cython = [sys.executable, "-m", "cython", "-3", "-I", str(ROOT), "-o", str(code)]
+            subprocess.run([*cython, f"kdump/kernel/{name}.py"], check=True, cwd=ROOT)
+            subprocess.run(
+                ["gcc", "-shared", "-fPIC", *flags, f"-I{include}", str(code), "-o", str(library)], check=True
+            )
+            built.append(library)
+        for library in built:
+            (FOLDER / library.name).write_bytes(library.read_bytes())
+
+
+def write_stamps() -> None:
+    """Write into each source the stamp that it should bear."""
+    for name, stamp in kernel.stamps().items():
+        path = FOLDER / f"{name}.py"
+        text = path.read_text("utf-8")
+        path.write_text(
+            re.sub(r'^STAMP: Final = "\w*"', f'STAMP: Final = "{stamp}"', text, flags=re.MULTILINE), "utf-8"
+        )
+
+
+def in_python() -> SimpleNamespace:
+    """Return the modules of the kernel as plain Python, whatever else is loaded."""
+    names = {f"kdump.kernel.{name}": name for name in kernel.MODULES}
+    kept: dict[str, ModuleType] = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    attributes = {name: getattr(kernel, name) for name in kernel.MODULES if hasattr(kernel, name)}
+    finder = sys.path_importer_cache.get(str(FOLDER))
+    try:
+        kernel.only_sources()
+        return SimpleNamespace(**{short: importlib.import_module(name) for name, short in names.items()})
+    finally:
+        for name in names:
+            sys.modules.pop(name, None)
+        sys.modules.update(kept)
+        vars(kernel).update(attributes)
+        sys.path_importer_cache[str(FOLDER)] = finder
 
 
 def main() -> int:
@@ -37,9 +89,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--address", action="store_true", help="with AddressSanitizer")
     parser.add_argument("--remove", action="store_true", help="remove the compiled kernel")
+    parser.add_argument("--stamp", action="store_true", help="write the stamps of the sources")
     options = parser.parse_args()
+    if options.stamp:
+        write_stamps()
+        return 0
     if options.remove:
-        TARGET.unlink(missing_ok=True)
+        remove()
         return 0
     build(ADDRESS if options.address else FAST)
     if options.address:
@@ -47,7 +103,7 @@ def main() -> int:
         library = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
         print(f"env LD_PRELOAD={library} ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc")
     else:
-        print(TARGET)
+        print(*(target(name) for name in kernel.MODULES), sep="\n")
     return 0
 
 

@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import io
 import multiprocessing
 import os
@@ -24,7 +23,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -44,13 +42,14 @@ from kdump.formats import (
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.payloads.decode import decode
 from kdump.formats.time_index import TimeIndex
+from kdump.kernel import lines
 from kdump.pieces import RecordBatch
 from kdump.printers import classic_lines
 from kdump.printers.classic import Classic, Options
 from kdump.printers.payloads import switches
 from kdump.printers.payloads.texts import Parser
 from kdump.segment import OnError, read, walk
-from tools import goldens, mutations
+from tools import build_kernel, goldens, mutations
 from tools.mutations import segments, whole
 
 FOUND = Path(__file__).resolve().parent.parent / "tests" / "hostile"
@@ -164,7 +163,7 @@ def in_kernel(data: bytes) -> None:
     """The lines of a segment from the active kernel, from the same source as plain Python, and from no kernel."""
     with _segment_of(data) as path:
         for release in ("4.3", "2.8", "1.0"):
-            results = [_printed(path, release, build) for build in (kernel, _plain_kernel(), None)]
+            results = [_printed(path, release, build) for build in (lines, _plain_lines(), None)]
             if results[1:] != results[:-1]:
                 raise Broken(f"{release}: the builds print differently:\n" + "\n".join(map(repr, results))[:4000])
 
@@ -172,7 +171,7 @@ def in_kernel(data: bytes) -> None:
 def in_kernel_alone(data: bytes) -> None:
     """The lines of a segment from the active kernel: for builds in which the compiler watches the memory."""
     with _segment_of(data) as path:
-        _printed(path, "4.3", kernel)
+        _printed(path, "4.3", lines)
 
 
 @contextlib.contextmanager
@@ -193,13 +192,8 @@ def _scratch() -> str:
 
 
 @functools.cache
-def _plain_kernel() -> ModuleType:
-    source = Path(__file__).resolve().parent.parent / "kdump" / "kernel.py"
-    spec = importlib.util.spec_from_loader("plain", SourceFileLoader("plain", str(source)))
-    if spec is None or spec.loader is None:
-        raise Broken(f"{source} is no module")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def _plain_lines() -> ModuleType:
+    module: ModuleType = build_kernel.in_python().lines
     return module
 
 
@@ -207,19 +201,19 @@ def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object
     out = io.BytesIO()
     options = Options(print_data_log=True, deep_iteration=True, max_batch_bytes=LIMIT)
     run = Classic(dialects.find(release), options, out)
-    kept = classic_lines.Kernel, classic_lines.Shape, classic_lines.FastLines.batch
+    kept = classic_lines.Lines, classic_lines.Shape, classic_lines.FastLines.batch
     error = ""
     try:
         if build is None:
             classic_lines.FastLines.batch = lambda *_args, **_options: 0
         else:
-            classic_lines.Kernel, classic_lines.Shape = build.Kernel, build.Shape
+            classic_lines.Lines, classic_lines.Shape = build.Lines, build.Shape
         with contextlib.redirect_stderr(io.StringIO()):
             run.run([str(path)])
     except (DamageError, UnreadableError) as reason:
         error = str(reason)
     finally:
-        classic_lines.Kernel, classic_lines.Shape, classic_lines.FastLines.batch = kept
+        classic_lines.Lines, classic_lines.Shape, classic_lines.FastLines.batch = kept
     return out.getvalue(), error, run.gaps
 
 

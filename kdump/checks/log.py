@@ -17,7 +17,7 @@ from kdump.formats import batch as magic_2
 from kdump.formats import control
 from kdump.formats.batch import Batch
 from kdump.formats.message import Message
-from kdump.kernel import Kernel
+from kdump.kernel.cursor import Cursor
 from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class LogCheck:
         self._file, self._active = "", False
         self._found: list[Finding] = []
         self._epoch_told = False
-        self._kernel = Kernel()
+        self._kernel = Cursor()
 
     def segment(
         self, file: str, base_offset: int | None, source: Source, *, active: bool, findings: list[Finding]
@@ -381,7 +381,7 @@ class LogCheck:
         if not batch.count:
             return None
         data, start = batch.payload()
-        if self._kernel.begin(data, start, batch.header, (), False):
+        if self._kernel.begin(data, start, batch.header, ()):
             return self._kernel.facts()
         return None
 

@@ -194,10 +194,10 @@ class Batch(RecordBatch):
 
     def _read(self, data: Bytes, position: int) -> Iterator[Record]:
         """Yield the records: the well-formed ones by the kernel, from the first that is not on one by one."""
-        from kdump.kernel import Kernel  # which knows this module
+        from kdump.kernel.records import Records  # which knows this module
 
-        kernel = Kernel()
-        if kernel.begin(data, position, self.header, (), False):
+        kernel = Records()
+        if kernel.begin(data, position, self.header, ()):
             done = CHUNK
             while done == CHUNK:
                 records = kernel.records(CHUNK)

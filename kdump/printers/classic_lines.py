@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
 from kdump.formats.batch import HEADER
-from kdump.kernel import Kernel, Shape, slots
+from kdump.kernel.lines import Lines, Shape, slots
 from kdump.lines import WRITE
 from kdump.text import java_text
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kdump.formats.batch import Batch
-    from kdump.kernel import Part
+    from kdump.kernel.lines import Part
     from kdump.lines import Line
     from kdump.printers.classic_log import LogPrinter
 
@@ -39,7 +39,7 @@ class FastLines:
     def __init__(self, printer: LogPrinter) -> None:
         decoders = printer.decoders
         self.printer = printer
-        self.kernel = Kernel(
+        self.kernel = Lines(
             None if decoders.key is java_text else decoders.key, None if decoders.value is java_text else decoders.value
         )
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
@@ -62,12 +62,12 @@ class FastLines:
             return 0
         printer, kernel = self.printer, self.kernel
         others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
-        if not kernel.begin(data, start, header, others, printer.armed):
+        if not kernel.begin(data, start, header, others):
             return 0
         if not deep:
             printer.out.write(kernel.lines(shapes[0], None, 0))
             return None
-        kernel.last_offset = printer.last_offset
+        kernel.last_offset, kernel.armed = printer.last_offset, printer.armed
         limit = CHUNK
         if batch.codec and kernel.left:
             if len(data) <= WHOLE:

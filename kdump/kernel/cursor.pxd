@@ -1,0 +1,33 @@
+# What the modules of the kernel know of a cursor in C: its fields, and the methods that need no GIL.
+
+cimport cython
+
+cdef class Cursor:
+    cdef public Py_ssize_t left
+    cdef const unsigned char[::1] data
+    cdef long long[32] values
+    cdef Py_ssize_t at
+    cdef Py_ssize_t start
+    cdef Py_ssize_t end
+    cdef int attributes
+    cdef long long base_offset
+    cdef long long base_timestamp
+    cdef long long base_sequence
+    cdef bint appended
+    cdef Py_ssize_t key_at
+    cdef Py_ssize_t value_at
+    cdef Py_ssize_t headers_at
+    cdef Py_ssize_t header_count
+    cdef Py_ssize_t name_at
+    cdef Py_ssize_t name_size
+    cdef Py_ssize_t content_at
+    cdef Py_ssize_t content_size
+
+    @cython.final
+    cdef bint read(self) except -1 nogil
+    @cython.final
+    cdef long long longer(self, long long value, Py_ssize_t at, int last) except -1 nogil
+    @cython.final
+    cdef Py_ssize_t skip_headers(self, Py_ssize_t at, Py_ssize_t count) except -1 nogil
+    @cython.final
+    cdef Py_ssize_t header(self, Py_ssize_t at) except -1 nogil

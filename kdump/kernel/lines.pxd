@@ -1,0 +1,37 @@
+# What the modules of the kernel know of the writing of lines in C.
+
+cimport cython
+from kdump.kernel.cursor cimport Cursor
+
+cdef class Lines(Cursor):
+    cdef public long long last_offset
+    cdef public list gaps
+    cdef public bint armed
+    cdef object key_decoder
+    cdef object value_decoder
+    cdef bint decoded
+    cdef bytearray buffer
+    cdef unsigned char[::1] out
+    cdef Py_ssize_t used
+    cdef Py_ssize_t room
+    cdef Py_ssize_t need
+    cdef const int[::1] ops
+    cdef const unsigned char[::1] pool
+
+    @cython.final
+    cdef void take(self, object shape)
+    @cython.final
+    cdef bint follow(self) except -1 nogil
+    @cython.final
+    cdef bint gap(self) except -1 with gil
+    @cython.final
+    cdef bint line(self) except -1 nogil
+    cdef bint field(self, int slot) except -1 nogil
+    @cython.final
+    cdef bint header_keys(self) except -1 nogil
+    @cython.final
+    cdef bint text(self, int slot, Py_ssize_t at, Py_ssize_t size) except -1 nogil
+    @cython.final
+    cdef bint decode(self, int slot, Py_ssize_t at, Py_ssize_t size) except -1 with gil
+    @cython.final
+    cdef bint grow(self, Py_ssize_t more) except -1 with gil
