@@ -16,7 +16,7 @@ from kdump.formats import batch as magic_2
 from kdump.formats import checkpoints
 from kdump.formats.batch import Batch
 from kdump.found import File, Found, Lost
-from kdump.outcomes import Outcomes
+from kdump.outcomes import Outcomes, follow
 from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
 from kdump.seek import Range, Seeker
 
@@ -144,6 +144,7 @@ class Reader:
     note: Callable[[str], None] = lambda _: None
     progress: Callable[[int], None] = lambda _: None
     _marks: dict[tuple[Files, str], dict[tuple[str, int], int]] = field(default_factory=dict)
+    _at: Partition | None = None
     _outcomes: tuple[Partition, Outcomes] | None = None
     _stable: int | None = None
     _kernel: Cursor | None = None
@@ -193,18 +194,18 @@ class Reader:
 
     def _begin(self, partition: Partition) -> File:
         """Turn to a partition; return what rows say of its files."""
-        outcomes = self.outcomes_of(partition)
+        self._at = partition
         if self.filter.committed:
+            outcomes = self.outcomes_of(partition)
             self._stable = outcomes.last_stable_offset
-            if outcomes.unended:
-                ends = f"read_committed ends at the last stable offset, {self._stable}"
-                self.note(f"{partition.name}: {outcomes.unended} transactions have not ended; {ends}")
+            if outcomes.early_end is not None:
+                self.note(f"{partition.name}: {outcomes.early_end}")
         return self.file(partition)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
         """Return what became of a partition's transactions; that of the last partition is kept."""
         if self._outcomes is None or self._outcomes[0] is not partition:
-            self._outcomes = (partition, Outcomes(partition, self.wrong_index, self._failed))
+            self._outcomes = (partition, follow(partition, self.wrong_index, self._failed))
         return self._outcomes[1]
 
     def file(self, partition: Partition) -> File:
@@ -393,9 +394,9 @@ class Reader:
     def _outcome(self, batch: RecordBatch) -> Outcome | None:
         if not batch.is_transactional:
             return "none"
-        if self._outcomes is None or not (self.outcomes or self.filter.committed):
+        if self._at is None or not (self.outcomes or self.filter.committed):
             return None
-        return self._outcomes[1].of(batch)
+        return self.outcomes_of(self._at).of(batch)
 
     def _is_unstable(self, batch: RecordBatch) -> bool:
         return self._stable is not None and batch.last_offset >= self._stable

@@ -4,7 +4,7 @@ import pytest
 
 from kdump.formats import txn_index
 from kdump.inputs import Finder
-from kdump.outcomes import Outcomes
+from kdump.outcomes import Follower, follow
 from kdump.pieces import RecordBatch
 from kdump.segment import read
 from tests import forge
@@ -48,7 +48,7 @@ def outcomes(folder, segments, *, entries=(), only=None):
     def fail(error):
         raise error
 
-    told = Outcomes(partition, notes.append, fail)
+    told = follow(partition, notes.append, fail)
     found = []
     for where in partition.segments:
         with where.open() as source:
@@ -71,12 +71,12 @@ def test_interleaved_transactions_over_two_segments(folder):
         },
     )
     assert found == ["aborted", "committed", "aborted", "aborted", "committed", "committed", "open", "committed"]
-    assert (told.last_stable_offset, told.unended, notes) == (6, 1, [])
+    assert (told.last_stable_offset, len(told.open), notes) == (6, 1, [])
 
 
 def test_what_is_in_no_transaction(folder):
     found, told, _ = outcomes(folder, {0: [forge.batch([forge.record(None, None)])]})
-    assert (found, told.last_stable_offset) == (["none"], 1)
+    assert (found, told.last_stable_offset, told.early_end) == (["none"], None, None)
     assert outcomes(folder, {0: []})[1].last_stable_offset is None
 
 
@@ -89,8 +89,32 @@ def test_an_end_in_a_segment_that_was_not_named_is_not_known(folder):
 
 def test_the_index_stands_in_for_a_marker_that_cannot_be_read(folder):
     lost = data(0, 7) + data(1, 8) + marker(2, 8, commit=True) + marker(3, 7, commit=False, crc=1) + data(4, 9)
-    found, _, notes = outcomes(folder, {0: [lost]}, entries=[entry(7, 0, 3)])
+    found, told, notes = outcomes(folder, {0: [lost]}, entries=[entry(7, 0, 3)])
     assert (found, notes) == (["aborted", "committed", "committed", "open"], [])
+    assert told.last_stable_offset == 4
+    assert told.early_end == "1 transactions have not ended; read_committed ends at the last stable offset, 4"
+
+
+def test_what_follows_a_marker_that_cannot_be_read_is_another_transaction(folder):
+    lost = data(0, 7) + marker(1, 7, commit=False, crc=1) + data(2, 7)
+    assert outcomes(folder, {0: [lost]}, entries=[entry(7, 0, 1)])[0] == ["aborted", "open"]
+    ended = [lost, marker(3, 7, commit=True)]
+    assert outcomes(folder, {0: ended}, entries=[entry(7, 0, 1)])[0] == ["aborted", "committed", "committed"]
+    segments = {0: [data(0, 7)], 1: [marker(1, 7, commit=False, crc=1), data(2, 8)]}
+    found, told, _ = outcomes(folder, segments, entries=[entry(7, 0, 1)])
+    assert (found, told.last_stable_offset) == (["aborted", "open"], 2)
+
+
+def test_many_transactions_of_a_producer_keep_little(folder):
+    batches = [made for n in range(0, 200, 2) for made in (data(n, 7), marker(n + 1, 7, commit=True))]
+    outcomes(folder, {0: batches})
+    (partition,) = Finder().find([str(folder)])
+    follower = Follower(partition.segments[0])
+    with partition.segments[0].open() as source:
+        for piece in read(source):
+            follower.add(piece)
+    told = follower.told()
+    assert ([end.last_offset for end in told.ended], told.open, told.wrong) == ([1], (), ())
 
 
 def test_an_entry_that_the_log_refutes_is_said_and_not_believed(folder):

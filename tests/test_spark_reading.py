@@ -11,6 +11,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip instal
 
 from kdump import segment as log  # noqa: E402  after the skip
 from kdump.errors import DamageError, UnreadableError  # noqa: E402
+from kdump.formats import txn_index  # noqa: E402
 from kdump.pieces import RecordBatch  # noqa: E402
 from kdump.spark_source import options as words  # noqa: E402
 from kdump.spark_source import planning, reading, schema  # noqa: E402
@@ -306,6 +307,31 @@ def test_the_state_of_a_transaction_is_known_wherever_its_marker_stands(tmp_path
     committed = [row["offset"] for row in read(tmp_path, isolation="read_committed", splitBytes=80)]
     assert committed == [1, 2, 4], "nothing from the last stable offset, 6, on"
     assert [row["offset"] for row in read(tmp_path, splitBytes=80)] == [0, 1, 2, 4, 6, 8]
+
+
+def test_an_index_stands_in_for_a_marker_that_cannot_be_read(tmp_path):
+    transactions(tmp_path / "t-0", ("data", 1), ("abort", 1), ("data", 2), ("data", -1))
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 4 + 60] ^= 1  # in the second batch, the marker
+    path.write_bytes(data)
+    assert [row["transactionState"] for row in read(tmp_path)] == ["open", "open", "none"]
+    entry = txn_index.AbortedTxn(0, 1, 0, 1, 2)
+    path.with_suffix(".txnindex").write_bytes(txn_index.encode([entry]))
+    assert [row["transactionState"] for row in read(tmp_path)] == ["aborted", "open", "none"]
+    path.with_suffix(".txnindex").write_bytes(txn_index.encode([entry._replace(producer_id=2, last_offset=3)]))
+    notes = []
+    options = words.parse({"path": str(tmp_path), "isolation": "read_committed"})
+    planning.plan(options, notes.append)
+    assert [note.partition(": ")[2] for note in notes] == [
+        "the log has no abort marker of producer 2 at offset 3; it is not used",
+        "2 transactions have not ended; read_committed ends at the last stable offset, 0",
+    ]
+
+
+def test_what_ends_in_a_segment_that_was_not_named_is_not_known(tmp_path):
+    transactions(tmp_path / "t-0", ("data", 1), ("abort", 1), roll=(1,))
+    assert [row["transactionState"] for row in read(tmp_path / "t-0" / f"{0:020}.log")] == [None]
 
 
 def test_outcomes_are_those_of_the_whole_partition_however_it_is_pruned(tmp_path):

@@ -305,7 +305,7 @@ class Dump:
     def _share_outcomes(reader: Reader, partition: Partition) -> None:
         """Follow the transactions of a partition once, where each of many processes would do it again."""
         if sum(where.size for where in partition.segments) > SHARED and is_transactional(partition):
-            reader.outcomes_of(partition).follow()
+            reader.outcomes_of(partition)
 
     def follow(self, partitions: list[Partition], out: BinaryIO) -> None:
         """Print what there is and what is appended, until it is interrupted or the limit is reached."""

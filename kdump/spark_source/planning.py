@@ -7,24 +7,23 @@ several replicas holds an offset, only the headers of all batches tell (:mod:`kd
 from __future__ import annotations
 
 import pickle
-import posixpath
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump import segment as log
-from kdump.errors import DamageError, UnreadableError
-from kdump.formats import checkpoints
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.found import File
 from kdump.inputs import Finder, Wanted
+from kdump.outcomes import Outcomes, together
 from kdump.pieces import RecordBatch
+from kdump.select import Reader
 from kdump.spark_source import options as words
 from kdump.spark_source import replicas
 from kdump.spark_source.remote import places
-from kdump.spark_source.survey import is_sound, outcomes, survey
+from kdump.spark_source.survey import is_sound, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.inputs import Partition, Segment
     from kdump.spark_source.options import Options
     from kdump.spark_source.replicas import Ranges
-    from kdump.spark_source.survey import Outcomes, Stretch, Survey
+    from kdump.spark_source.survey import Stretch, Survey
 
 OPEN_COST: Final = 1 << 16
 """What opening a file costs, in bytes that could be read instead."""
@@ -93,13 +92,6 @@ class Planned(NamedTuple):
     splits: tuple[Split, ...]
 
 
-class Marks(NamedTuple):
-    """What a log dir's checkpoints say of a partition; None where they do not."""
-
-    high_watermark: int | None = None
-    log_start: int | None = None
-
-
 Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
 """Surveys segments, in order: here, or on many machines."""
 
@@ -118,12 +110,13 @@ def plan(
     """Return all segments that ``options`` names, in order, with the splits to be read.
 
     The headers are walked only where something wanted needs it. Raises UsageError and UnreadableError. ``note`` is
-    told what is left out. ``partitions`` are those of :func:`find`, for a caller that has them.
+    told what is left out, and which files beside the logs are not believed. ``partitions`` are those of :func:`find`,
+    for a caller that has them.
     """
-    marks = _MarksOf()
     partitions = list(find(options, note)) if partitions is None else partitions
+    planner = _Planner(options, note)
     if not needs_survey(options):
-        return [planned for partition in partitions for planned in _by_index(partition, marks.of(partition), options)]
+        return [planned for partition in partitions for planned in planner.by_index(partition)]
     segments = [segment for partition in partitions for segment in partition.segments]
     told = iter(surveyor(segments, options.split_bytes, options.dedupe))
     surveyed = [(partition, [next(told) for _ in partition.segments]) for partition in partitions]
@@ -131,7 +124,7 @@ def plan(
     return [
         planned
         for (partition, surveys), chosen in zip(surveyed, offsets, strict=False)
-        for planned in _by_survey(partition, surveys, marks.of(partition), options, chosen)
+        for planned in planner.by_survey(partition, surveys, chosen)
     ]
 
 
@@ -225,38 +218,48 @@ def _latest(segment: Segment, base: int, following: int) -> int | None:
     return last.timestamp if rising and base <= last.offset < following else None
 
 
-def _by_index(partition: Partition, marks: Marks, options: Options) -> Iterator[Planned]:
-    """Yield a partition's segments, cut where their offset indexes tell."""
-    kept = {segment.path for segment in prune(partition.segments, options)}
-    for segment in partition.segments:
-        bounds = [0, *cuts(segment, options.split_bytes), segment.size] if segment.path in kept else [0]
-        splits = [_split(partition, segment, start, end, marks) for start, end in pairwise(bounds) if start < end]
-        yield _planned(partition, segment, splits)
+class _Planner:
+    """Cuts the segments of partitions into splits."""
+
+    def __init__(self, options: Options, note: Callable[[str], None]) -> None:
+        self._options, self._note = options, note
+        self._reader = Reader(wrong_index=note, fail=lambda error: note(str(error)))
+
+    def by_index(self, partition: Partition) -> Iterator[Planned]:
+        """Yield a partition's segments, cut where their offset indexes tell."""
+        file = self._reader.file(partition)
+        kept = {segment.path for segment in prune(partition.segments, self._options)}
+        for segment in partition.segments:
+            bounds = [0, *cuts(segment, self._options.split_bytes), segment.size] if segment.path in kept else [0]
+            splits = [_split(partition, segment, start, end, file) for start, end in pairwise(bounds) if start < end]
+            yield _planned(partition, segment, splits)
+
+    def by_survey(self, partition: Partition, surveys: list[Survey], offsets: Ranges | None) -> Iterator[Planned]:
+        """Yield a partition's segments, cut and pruned as their headers tell."""
+        file = self._reader.file(partition)
+        kept = {segment.path for segment in prune(partition.segments, self._options)}
+        fates, stable = self._outcomes(partition, surveys)
+        for segment, told in zip(partition.segments, surveys, strict=True):
+            splits = []
+            for stretch in told.stretches if segment.path in kept else ():
+                if stretch.start < stretch.end and _may_hold(stretch, self._options, stable, offsets):
+                    split = _split(partition, segment, stretch.start, stretch.end, file)
+                    fate = fates if stretch.offsets is None else fates.among(*stretch.offsets)
+                    splits.append(replace(split, outcomes=fate, stable=stable, offsets=offsets, stretch=stretch))
+            yield _planned(partition, segment, splits)
+
+    def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
+        """Return what became of transactions, and the offset from which on nothing is to be read."""
+        for text in (text for told in surveys for text in told.told.wrong):
+            self._note(f"{text}; it is not used")
+        fates = together((told.told for told in surveys), whole=partition.whole)
+        if not self._options.committed or fates.early_end is None:
+            return fates, None
+        self._note(f"{partition.name}: {fates.early_end}")
+        return fates, fates.last_stable_offset
 
 
-def _by_survey(
-    partition: Partition,
-    surveys: list[Survey],
-    marks: Marks,
-    options: Options,
-    offsets: Ranges | None,
-) -> Iterator[Planned]:
-    """Yield a partition's segments, cut and pruned as their headers tell."""
-    kept = {segment.path for segment in prune(partition.segments, options)}
-    fates = outcomes(surveys)
-    stable = fates.last_stable_offset if options.committed else None
-    for segment, told in zip(partition.segments, surveys, strict=True):
-        splits = []
-        for stretch in told.stretches if segment.path in kept else ():
-            if stretch.start < stretch.end and _may_hold(stretch, options, stable, offsets):
-                split = _split(partition, segment, stretch.start, stretch.end, marks)
-                splits.append(
-                    replace(split, outcomes=fates.among(stretch), stable=stable, offsets=offsets, stretch=stretch)
-                )
-        yield _planned(partition, segment, splits)
-
-
-def _split(partition: Partition, segment: Segment, start: int, end: int, marks: Marks) -> Split:
+def _split(partition: Partition, segment: Segment, start: int, end: int, file: File) -> Split:
     return Split(
         files=segment.files,
         path=segment.path,
@@ -264,8 +267,8 @@ def _split(partition: Partition, segment: Segment, start: int, end: int, marks: 
         partition=partition.partition,
         start=start,
         end=end,
-        high_watermark=marks.high_watermark,
-        log_start=marks.log_start,
+        high_watermark=file.high_watermark,
+        log_start=file.log_start,
     )
 
 
@@ -275,9 +278,9 @@ def _planned(partition: Partition, segment: Segment, splits: list[Split]) -> Pla
 
 def _may_hold(stretch: Stretch, options: Options, stable: int | None, offsets: Ranges | None) -> bool:
     """Tell whether a stretch may hold what is wanted. What was found damaged is always looked at."""
-    first, last = stretch.first_offset, stretch.last_offset
-    if not stretch.told or stretch.damaged_ranges or stretch.trailing_bytes or first is None or last is None:
+    if stretch.offsets is None or stretch.damaged_ranges or stretch.trailing_bytes:
         return True
+    first, last = stretch.offsets
     end = min((limit for limit in (options.ending_offset, stable) if limit is not None), default=None)
     return not (
         (options.starting_offset is not None and last < options.starting_offset)
@@ -333,28 +336,3 @@ def sound(source: log.Source, position: int) -> bool:
     """Tell whether a batch begins at ``position`` whose checksum is right."""
     piece = next(log.walk(source, position), None)
     return isinstance(piece, RecordBatch) and is_sound(piece)
-
-
-class _MarksOf:
-    """The checkpoints of the log dirs, each read once."""
-
-    def __init__(self) -> None:
-        self._read: dict[tuple[str, str], dict[tuple[str, int], int]] = {}
-
-    def of(self, partition: Partition) -> Marks:
-        if partition.topic is None or partition.partition is None:
-            return Marks()
-        key = (partition.topic, partition.partition)
-        names = (checkpoints.HIGH_WATERMARKS, checkpoints.LOG_STARTS)
-        return Marks(*(self._checkpoint(partition, name).get(key) for name in names))
-
-    def _checkpoint(self, partition: Partition, name: str) -> dict[tuple[str, int], int]:
-        above = posixpath.dirname(partition.folder.rstrip("/"))
-        if (above, name) not in self._read:
-            try:
-                data = partition.beside(name)
-                entries = checkpoints.read(data) if data else ()
-            except (DamageError, UnreadableError):  # a file beside the log must not keep the log from being read
-                entries = ()
-            self._read[above, name] = {(entry.topic, entry.partition): entry.offset for entry in entries}
-        return self._read[above, name]

@@ -8,8 +8,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump import segment as log
-from kdump.errors import DamageError, UnreadableError
-from kdump.formats import control
+from kdump.errors import UnreadableError
 from kdump.found import Found, Lost
 from kdump.pieces import Damage, Padding, RecordBatch
 from kdump.select import Filter, Reader
@@ -17,7 +16,6 @@ from kdump.spark_source import options as words
 from kdump.spark_source import schema
 from kdump.spark_source.columns import Rows
 from kdump.spark_source.marks import DataLossError
-from kdump.transactions import AbortedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,12 +23,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.files import OpenSource
+    from kdump.outcomes import Outcomes
     from kdump.pieces import Trailing
     from kdump.select import RecordType
     from kdump.spark_source.options import Options
     from kdump.spark_source.planning import Split
     from kdump.spark_source.replicas import Ranges
-    from kdump.spark_source.survey import Outcomes
 
 ROWS: Final = 1 << 14
 """Rows of a record batch at most, unless one batch of the log holds more."""
@@ -56,11 +54,10 @@ def contents(split: Split, source: log.Source, options: Options) -> Iterator[Con
     """Yield what the bytes of ``split`` are. Raises UnreadableError at the first damage in the mode FAILFAST."""
     inside = split.end < source.size
     reader = Reader(wanted(options))
-    states = States(split.outcomes)
     for piece in log.read(source, split.start, split.end, on_error="resync"):
         if isinstance(piece, RecordBatch):
             items = list(reader.batch(piece, split.file))
-            content: Content = Batch(piece, [kept for item in items if (kept := _kept(item, split, options, states))])
+            content: Content = Batch(piece, [kept for item in items if (kept := _kept(item, split, options))])
             lost = [item for item in items if isinstance(item, Lost)]
         elif isinstance(piece, Padding) and not inside:
             content, lost = piece, []
@@ -73,7 +70,7 @@ def contents(split: Split, source: log.Source, options: Options) -> Iterator[Con
 
 
 def wanted(options: Options) -> Filter:
-    """Return the filter of records that ``options`` means; what became of transactions it leaves to :class:`States`."""
+    """Return the filter of records that ``options`` means; what became of transactions it leaves to the split."""
     types: frozenset[RecordType] = frozenset() if options.include_control else frozenset({"data", "tombstone"})
     return Filter(
         first_offset=options.starting_offset,
@@ -84,11 +81,11 @@ def wanted(options: Options) -> Filter:
     )
 
 
-def _kept(item: Found | Lost, split: Split, options: Options, states: States) -> Found | Lost | None:
+def _kept(item: Found | Lost, split: Split, options: Options) -> Found | Lost | None:
     """Return what is left of a batch's records when its transaction and other replicas have had their say."""
     if isinstance(item, Lost):
         return item
-    state = states.of(item.batch)
+    state = _state(item.batch, split.outcomes)
     if options.committed and state in {"aborted", "open", None} and not item.batch.is_control:
         return None
     records = item.records
@@ -158,38 +155,10 @@ def _records(
         yield rows.take()
 
 
-class States:
-    """What became of the transaction that a batch belongs to."""
-
-    def __init__(self, outcomes: Outcomes | None) -> None:
-        self._told = outcomes is not None
-        self._aborted = AbortedRanges(outcomes.aborted if outcomes else ())
-        self._open = {one.producer_id: one.first_offset for one in outcomes.open} if outcomes else {}
-
-    def of(self, batch: RecordBatch) -> str | None:
-        """Return committed, aborted or open; none outside transactions, None where nothing tells."""
-        if not batch.is_transactional:
-            return "none"
-        if not self._told:
-            return None
-        if batch.is_control:
-            return _of_marker(batch)
-        if self._aborted.hold(batch):
-            return "aborted"
-        began = self._open.get(-1 if batch.producer_id is None else batch.producer_id)
-        return "committed" if began is None or batch.base_offset < began else "open"
-
-
-def _of_marker(batch: RecordBatch) -> str | None:
-    try:
-        for record in batch.records():
-            return _MARKED.get(control.read_key(record.key).type, "none")
-    except DamageError:
-        pass
-    return None
-
-
-_MARKED: Final = {control.COMMIT: "committed", control.ABORT: "aborted"}
+def _state(batch: RecordBatch, outcomes: Outcomes | None) -> str | None:
+    if outcomes is None:  # nobody asked: nothing tells
+        return None if batch.is_transactional else "none"
+    return outcomes.of(batch)
 
 
 def _inside(ranges: Ranges, offset: int) -> bool:

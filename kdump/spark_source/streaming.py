@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from kdump import segment as log
 from kdump.errors import UnreadableError
 from kdump.inputs import NO_SEGMENT
+from kdump.outcomes import Outcomes, together
 from kdump.pieces import RecordBatch
 from kdump.spark_source import planning
 from kdump.spark_source.marks import START, Mark, ahead, cut_back, holds, topic_id
 from kdump.spark_source.planning import Split
 from kdump.spark_source.remote import places
-from kdump.spark_source.survey import Stretch, outcomes, survey
+from kdump.spark_source.survey import Stretch, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kdump.inputs import Partition, Segment
     from kdump.pieces import Piece
     from kdump.spark_source.options import Options
-    from kdump.spark_source.survey import Outcomes
 
 Offsets: TypeAlias = "dict[str, dict[str, Any]]"
 """Folder -> the fields of its :class:`Mark`."""
@@ -149,7 +149,8 @@ def _is_there(key: str) -> bool:
 
 
 def _outcomes(partition: Partition, options: Options) -> Outcomes:
-    return outcomes(survey(segment, options.split_bytes) for segment in partition.segments)
+    told = (survey(segment, options.split_bytes).told for segment in partition.segments)
+    return together(told, whole=partition.whole)
 
 
 class _Meter:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump import segment as log
 from kdump.errors import DamageError
 from kdump.formats.batch import MAGIC
+from kdump.outcomes import Follower, Told
 from kdump.pieces import Damage, Padding, RecordBatch
 from kdump.spark_source.replicas import Run, extend
-from kdump.transactions import EndedTransaction, OpenTransaction, Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from kdump.inputs import Segment
     from kdump.pieces import Piece
@@ -46,6 +46,13 @@ class Stretch:
     last_offset: int | None = None
     max_timestamp: int = -1
     told: bool = True
+
+    @property
+    def offsets(self) -> tuple[int, int] | None:
+        """The first and the last offset; None where there may be any."""
+        if not self.told or self.first_offset is None or self.last_offset is None:
+            return None
+        return self.first_offset, self.last_offset
 
     def add(self, piece: Piece) -> None:
         """Count a piece."""
@@ -83,14 +90,13 @@ def _count(batch: RecordBatch) -> int:
 
 
 class Survey(NamedTuple):
-    """What one segment tells. ``open`` are the transactions that it leaves open, ``ended`` those whose marker it has.
+    """What one segment tells. ``told`` is of its transactions.
 
     ``runs`` are the offsets it holds without a gap, by leader epoch; told only where checksums were looked at.
     """
 
     stretches: list[Stretch]
-    ended: list[EndedTransaction]
-    open: list[OpenTransaction]
+    told: Told
     runs: list[Run]
 
 
@@ -107,10 +113,10 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
     with segment.open() as source:
         if not checked:
             try:
-                return _survey(_headers(source), split_bytes, with_runs=False)
+                return _survey(_headers(source), Follower(segment), split_bytes, with_runs=False)
             except _AstrayError:
                 pass
-        return _survey(log.read(source, on_error="resync"), split_bytes, with_runs=checked)
+        return _survey(log.read(source, on_error="resync"), Follower(segment), split_bytes, with_runs=checked)
 
 
 def _headers(source: log.Source) -> Iterator[Piece]:
@@ -128,25 +134,18 @@ def _headers(source: log.Source) -> Iterator[Piece]:
             raise _AstrayError
 
 
-def _survey(pieces: Iterator[Piece], split_bytes: int, *, with_runs: bool) -> Survey:
+def _survey(pieces: Iterator[Piece], follower: Follower, split_bytes: int, *, with_runs: bool) -> Survey:
     stretches = [Stretch(0, 0)]
-    replay = Replay()
-    ended = []
     runs: list[Run] = []
     for piece in pieces:
         if isinstance(piece, RecordBatch):
             if piece.position - stretches[-1].start >= split_bytes and is_sound(piece):
                 stretches.append(Stretch(piece.position, piece.position))
-            try:
-                transaction = replay.add(piece)
-            except DamageError:  # a marker whose record cannot be read ends nothing
-                transaction = None
-            if transaction is not None:
-                ended.append(transaction)
+            follower.add(piece)
             if with_runs:
                 extend(runs, piece)
         stretches[-1].add(piece)
-    return Survey(stretches, ended, list(replay.open.values()), runs)
+    return Survey(stretches, follower.told(), runs)
 
 
 def is_sound(batch: RecordBatch) -> bool:
@@ -156,40 +155,3 @@ def is_sound(batch: RecordBatch) -> bool:
     except DamageError:
         return False
     return True
-
-
-class Outcomes(NamedTuple):
-    """What became of the transactions of a partition: all that is not listed was committed."""
-
-    aborted: tuple[EndedTransaction, ...] = ()
-    open: tuple[OpenTransaction, ...] = ()
-
-    def among(self, stretch: Stretch) -> Outcomes:
-        """Return those that reach into a stretch. One that holds any damage may hold any offsets."""
-        first, last = stretch.first_offset, stretch.last_offset
-        if not stretch.told or first is None or last is None:
-            return self
-        return Outcomes(
-            tuple(one for one in self.aborted if (one.first_offset or 0) <= last and one.last_offset >= first),
-            tuple(one for one in self.open if one.first_offset <= last),
-        )
-
-    @property
-    def last_stable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, None when none is open."""
-        return min((one.first_offset for one in self.open), default=None)
-
-
-def outcomes(surveys: Iterable[Survey]) -> Outcomes:
-    """Put together what the segments of a partition tell, in their order."""
-    still_open: dict[int, OpenTransaction] = {}
-    aborted = []
-    for told in surveys:
-        for transaction in told.ended:
-            begun = still_open.pop(transaction.producer_id, None)
-            first = transaction.first_offset if begun is None else begun.first_offset
-            if transaction.aborted and first is not None:
-                aborted.append(transaction._replace(first_offset=first))
-        for opened in told.open:
-            still_open.setdefault(opened.producer_id, opened)
-    return Outcomes(tuple(aborted), tuple(still_open.values()))
