@@ -175,7 +175,7 @@ def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[Part]:
 
 
 def _inner(wrapper: Message, offset: int | None) -> Iterator[Part]:
-    data = codecs.decompress(wrapper.codec, wrapper.value or b"", magic=wrapper.magic)
+    data = bytes(wrapper.unpacked(wrapper.codec))
     at = 0
     for inner in wrapper.messages():
         if offset is None or inner.offset == offset:

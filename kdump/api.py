@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump import found, rows
+from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UsageError
 from kdump.found import Found
 from kdump.inputs import Finder, Wanted
@@ -189,11 +190,13 @@ def open(  # noqa: A001  as in gzip.open: meant to be called as kdump.open
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     leftovers: bool = False,
     on_error: OnError = "resync",
+    max_batch_bytes: int = DEFAULT_LIMIT,
 ) -> Log:
     """Return the log that ``path`` holds: a segment, glob, partition folder, log dir or archive, or several.
 
     ``offsets`` holds both ends; ``since`` is inclusive and ``until`` not, in ms or as a datetime with a zone; a header
-    with the value None takes any. Nothing is read before the log is iterated. Raises UsageError.
+    with the value None takes any. A batch of more than ``max_batch_bytes``, as it is or unpacked,
+    is damage. Nothing is read before the log is iterated. Raises UsageError.
     """
     first, last = offsets
     if isolation not in {"read_uncommitted", "read_committed"}:
@@ -210,6 +213,7 @@ def open(  # noqa: A001  as in gzip.open: meant to be called as kdump.open
             topics=(topic,) if isinstance(topic, str) else tuple(topic),
             partitions=_numbers(partition),
             leftovers=leftovers,
+            max_batch_bytes=max_batch_bytes,
         ),
         Filter(
             first_offset=first,

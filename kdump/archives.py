@@ -16,6 +16,7 @@ import zlib
 from fnmatch import fnmatchcase
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
+from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UnreadableError
 from kdump.files import Entry, OpenSource
 from kdump.segment import LocalFile
@@ -60,6 +61,7 @@ class Extents:
 
     def __init__(self, held: Held, name: str, size: int, extents: tuple[Extent, ...]) -> None:
         self._held, self.name, self.size, self._extents = held, name, size, extents
+        self.limit = DEFAULT_LIMIT
 
     def __enter__(self) -> Extents:
         return self

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import click
 
-from kdump import __version__, codecs
+from kdump import __version__
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import KdumpError, UsageError
 
 COMMANDS: Final[dict[str, str]] = {
@@ -154,14 +155,7 @@ class Root(click.Group):
 @click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode records of __remote_log_metadata.")
 @click.option("--share-group-state-decoder", is_flag=True, help="Decode records of __share_group_state.")
 @click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
-@click.option(
-    "--max-batch-bytes",
-    type=click.IntRange(1),
-    default=codecs.DEFAULT_LIMIT,
-    show_default=True,
-    metavar="BYTES",
-    help="The most that a batch may take, as it is and unpacked; more is damage.",
-)
+@MAX_BATCH_BYTES
 @click.option(
     "--compat",
     cls=Once,

@@ -69,9 +69,7 @@ class Follower:
             if source.size < self._position:
                 self._reader.note(f"{where.name} was cut to {source.size} bytes; what was there has been printed")
                 self._position = source.size
-            for piece in segment.read(
-                source, self._position, on_error=self._reader.on_error, limit=self._reader.unpack_limit
-            ):
+            for piece in segment.read(source, self._position, on_error=self._reader.on_error):
                 if isinstance(piece, RecordBatch):
                     if self._after is None or piece.last_offset > self._after:
                         yield from self._reader.batch(piece, file)

@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import archives
+from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UnreadableError
 from kdump.files import LOCAL, Entry, Files, OpenSource
 
@@ -49,6 +50,8 @@ class Segment:
     size: int
     base_offset: int | None
     siblings: dict[str, str] = field(default_factory=dict)
+    limit: int = DEFAULT_LIMIT
+    """Bytes that one batch may take, as it is and unpacked."""
 
     @property
     def name(self) -> str:
@@ -57,7 +60,9 @@ class Segment:
 
     def open(self) -> OpenSource:
         """Open the file for reading. Raises UnreadableError."""
-        return self.files.open(self.path)
+        source = self.files.open(self.path)
+        source.limit = self.limit
+        return source
 
     def first_offset(self) -> int | None:
         """Return the offset that the file begins with, whatever its name says; None for an empty file.
@@ -89,6 +94,8 @@ class Partition:
     segments: tuple[Segment, ...]
     others: tuple[Entry, ...] = ()
     whole: bool = True
+    limit: int = DEFAULT_LIMIT
+    """Bytes that one batch may take, as it is and unpacked."""
 
     @property
     def name(self) -> str:
@@ -127,6 +134,8 @@ class Wanted:
     leftovers: bool = False
     siblings: bool = False
     """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
+    max_batch_bytes: int = DEFAULT_LIMIT
+    """Bytes that one batch may take, as it is and unpacked; it says nothing of which files to take."""
 
     def takes(self, name: Name) -> bool:
         """Tell whether a folder is to be read."""
@@ -219,8 +228,9 @@ class Finder:
         """Yield what an archive, or a file without a path, holds."""
         if isinstance(place, archives.OneFile):
             if self._takes(Name(None, None), place.name):
-                segment = Segment(place, place.name, place.look(place.name).size, None)  # type: ignore[union-attr]  # it has this one file
-                yield Partition(place, "", None, None, (segment,))
+                limit = self.wanted.max_batch_bytes
+                segment = Segment(place, place.name, place.look(place.name).size, None, limit=limit)  # type: ignore[union-attr]  # it has this one file
+                yield Partition(place, "", None, None, (segment,), limit=limit)
             return
         for path, reason in place.left_out:
             self.note(f"{place.shown(path)} is left out: it {reason}")
@@ -255,13 +265,13 @@ class Finder:
                 others.append(entry)
                 continue
             try:
-                segments.append(_segment(files, entry, beside))
+                segments.append(_segment(files, entry, beside, self.wanted.max_batch_bytes))
             except UnreadableError as error:
                 self.fail(error)
         if segments or others:
             segments.sort(key=_order)
             whole = next(_following(beside, segments), None) is None
-            yield Partition(files, folder, *name, tuple(segments), tuple(others), whole)
+            yield Partition(files, folder, *name, tuple(segments), tuple(others), whole, self.wanted.max_batch_bytes)
 
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
         """Yield the partitions in a folder that the user named; to hold none is an error."""
@@ -269,7 +279,7 @@ class Finder:
         for partition in self._folder(folder, files):
             found = True
             yield partition
-        if not found and self.wanted == Wanted(leftovers=self.wanted.leftovers, siblings=self.wanted.siblings):
+        if not found and not (self.wanted.topics or self.wanted.partitions):
             self.fail(UnreadableError(files.shown(folder.path), NO_SEGMENT))
 
     def _folder(self, folder: Entry, files: Files) -> Iterator[Partition]:
@@ -301,14 +311,15 @@ class Finder:
         for entry in inside:
             found = SEGMENT_NAME.fullmatch(entry.name)
             if found and (found["state"] is None or self.wanted.leftovers):
-                segments.append(_segment(files, entry, beside))
+                segments.append(_segment(files, entry, beside, self.wanted.max_batch_bytes))
                 continue
             others.append(entry)
             if found:
                 self.note(f"{files.shown(entry.path)} is left out: it is not part of the log (--leftovers reads it)")
             elif entry.name.endswith(".log"):
                 self.note(f"{files.shown(entry.path)} is left out: its name begins with no offset (name it to read it)")
-        return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others))
+        limit = self.wanted.max_batch_bytes
+        return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
 
     def _takes(self, name: Name, path: str | None) -> bool:
         """Tell whether to read a folder; a file that the user named is not left out without a word."""
@@ -357,14 +368,14 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
     return (segment.base_offset is None, segment.base_offset or 0, segment.path)
 
 
-def _segment(files: Files, entry: Entry, beside: dict[str, str]) -> Segment:
+def _segment(files: Files, entry: Entry, beside: dict[str, str], limit: int) -> Segment:
     found = SEGMENT_NAME.fullmatch(entry.name)
     if found is None:
-        return Segment(files, entry.path, entry.size, _first_offset(files, entry.path))
+        return Segment(files, entry.path, entry.size, _first_offset(files, entry.path), limit=limit)
     stem, state = found["stem"], found["state"] or ""
     names = {suffix: f"{stem}.{suffix}{state}" for suffix in SIBLINGS}
     siblings = {suffix: beside[name] for suffix, name in names.items() if name in beside}
-    return Segment(files, entry.path, entry.size, int(found["offset"]), siblings)
+    return Segment(files, entry.path, entry.size, int(found["offset"]), siblings, limit)
 
 
 def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:

@@ -55,12 +55,14 @@ class RecordBatch(ABC):
     Fields that magic 0 and 1 do not have are None. Properties raise DamageError where the stored value makes no sense.
     """
 
-    __slots__ = ("position", "size")
+    __slots__ = ("limit", "position", "size")
 
     position: int
     """Where the batch starts in the file, in bytes."""
     size: int
     """Its size in bytes, the log overhead of 12 bytes included."""
+    limit: int
+    """Bytes that it may unpack to; more is damage."""
 
     @property
     def end(self) -> int:
@@ -146,12 +148,12 @@ class RecordBatch(ABC):
         """The bytes of the whole batch, log overhead included."""
 
     @abstractmethod
-    def records(self, limit: int = codecs.DEFAULT_LIMIT) -> Iterator[Record]:
+    def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
         An uncompressed batch is read lazily: what stands before a bad record is yielded. A compressed one is read
         whole first. Raises DamageError (positions counted from the start of the batch; inside a compressed batch,
-        that of its records) and LimitError (more than ``limit`` bytes unpacked).
+        that of its records) and LimitError (more than ``limit`` bytes unpacked, by default its own).
         """
 
     @property

@@ -79,7 +79,7 @@ class Reader:
     """Reads one segment once; see :func:`kdump.segment.read`."""
 
     def __init__(
-        self, source: Source, start: int, end: int, on_error: OnError, first_offset: int | None, *, limit: int
+        self, source: Source, start: int, end: int, on_error: OnError, first_offset: int | None, *, limit: int | None
     ) -> None:
         self._limit = limit
         self._source, self._start, self._end, self._on_error = source, start, end, on_error

@@ -62,7 +62,7 @@ def write(merged: Merged, name: str, copies: list[Partition], out: Path, limits:
         stem = f"{run[0].base_offset:020}"
         with (folder / f"{stem}.log").open("xb") as file:
             for place, data in _bytes(run):
-                piece = _batch(data, file.tell())
+                piece = _batch(data, file.tell(), place.segment.limit)
                 try:
                     ended = replay.add(piece) if piece.magic >= magic_2.MAGIC else None
                 except DamageError:  # a marker of another kind than a transaction's: no index names it
@@ -110,9 +110,9 @@ def _bytes(run: list[Place]) -> Iterator[tuple[Place, bytes]]:
                 at += 1
 
 
-def _batch(data: bytes, position: int) -> RecordBatch:
+def _batch(data: bytes, position: int, limit: int) -> RecordBatch:
     view = memoryview(data)
-    return log.read(view, log.OVERHEAD.read(view), data[log.MAGIC_POSITION], position)
+    return log.read(view, log.OVERHEAD.read(view), data[log.MAGIC_POSITION], position, limit)
 
 
 def _copy_metadata(copies: list[Partition], folder: Path) -> None:

@@ -28,10 +28,14 @@ OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
 
 class Source(Protocol):
-    """Something with a name and a size in bytes that can be read at any position."""
+    """Something with a name and a size in bytes that can be read at any position.
+
+    A batch in it may take ``limit`` bytes, as it stands there and unpacked.
+    """
 
     name: str
     size: int
+    limit: int
 
     def read(self, position: int, size: int) -> bytes:
         """Return up to ``size`` bytes from ``position`` on: fewer only at the end."""
@@ -48,6 +52,7 @@ class LocalFile:
         except OSError as reason:
             raise UnreadableError(self.name, reason.strerror or str(reason)) from reason
         self.size = status.st_size
+        self.limit = codecs.DEFAULT_LIMIT
         if not stat.S_ISREG(status.st_mode):
             self.close()
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
@@ -114,14 +119,16 @@ def walk(
     end: int | None = None,
     window: Window | None = None,
     *,
-    limit: int = codecs.DEFAULT_LIMIT,
+    limit: int | None = None,
 ) -> Iterator[Piece]:
     """Yield what Kafka's own reader finds: batches, then Trailing bytes or the Damage that stops it.
 
-    It believes every length up to ``limit`` bytes, checks no crc and takes any magic: this is what ``DumpLogSegments``
-    sees. ``end`` cuts the file there (in bytes). The sizes of the pieces sum to what was asked for.
+    It believes every length up to ``limit`` bytes (by default the source's), checks no crc and takes any magic: this
+    is what ``DumpLogSegments`` sees. ``end`` cuts the file there (in bytes). The sizes of the pieces sum to what was
+    asked for.
     """
     end = source.size if end is None else min(end, source.size)
+    limit = source.limit if limit is None else limit
     window = window or Window(source, end)
     position = start
     while position < end - log.UP_TO_MAGIC:
@@ -138,7 +145,7 @@ def walk(
             data = window.view(position, log.needs(overhead, magic))
             if len(data) < log.OVERHEAD.size + overhead.size:  # it has shrunk
                 break
-            piece = log.read(data, overhead, magic, position)
+            piece = log.read(data, overhead, magic, position, limit)
         except DamageError as damage:
             yield as_piece(damage, position, end - position)
             return
@@ -160,14 +167,14 @@ def read(
     *,
     on_error: OnError = "stop",
     first_offset: int | None = None,
-    limit: int = codecs.DEFAULT_LIMIT,
+    limit: int | None = None,
 ) -> Iterator[Piece]:
     """Yield the pieces of a segment, each batch checked: magic, structure of its header, codec and crc.
 
     After damage the rest of the file is one Damage piece ("stop"), the next piece begins where the length of the bad
     batch says ("skip"), or with the next sound batch wherever it stands ("resync"). Zeros at the end are Padding.
     ``first_offset`` is the segment's base offset, for the account of what is missing at its beginning. A batch of more
-    than ``limit`` bytes is damage.
+    than ``limit`` bytes (by default the source's) is damage.
     """
     from kdump.salvage import Reader  # it needs the walk
 

@@ -137,8 +137,6 @@ class Reader:
     on_error: OnError = "resync"
     include_damaged: bool = False
     """Whether to yield batches whose crc is wrong too, as such, as far as they can be read."""
-    unpack_limit: int = codecs.DEFAULT_LIMIT
-    """Bytes that one batch may have and may unpack to, and that its records may take in memory."""
     wrong_index: Callable[[str], None] = lambda _: None
     fail: Callable[[UnreadableError], None] | None = None
     note: Callable[[str], None] = lambda _: None
@@ -324,7 +322,6 @@ class Reader:
             span.start,
             span.end,
             on_error=self.on_error,
-            limit=self.unpack_limit,
             first_offset=where.base_offset if span.start == 0 else None,
         ):
             if span.end is not None and not isinstance(piece, RecordBatch):
@@ -333,7 +330,7 @@ class Reader:
             yield piece
         else:
             return
-        yield from segment.read(source, span.start, on_error=self.on_error, limit=self.unpack_limit)
+        yield from segment.read(source, span.start, on_error=self.on_error)
 
     def _is_behind(self, batch: RecordBatch) -> bool:
         """Tell whether a batch lies behind the last offset that is asked for, and with it all that follow."""
@@ -357,16 +354,16 @@ class Reader:
         first: int | None = batch.base_offset if batch.magic > 1 else None
         damage: DamageError | None = None
         empty = True
-        left = self.unpack_limit
+        left = batch.limit
         try:
-            for record in batch.records(self.unpack_limit) if look else ():
+            for record in batch.records() if look else ():
                 if empty and first is None:
                     first = record.offset
                 empty = False
                 if self.filter.takes(batch, record):
                     left -= RECORD_COST + record.size
                     if left < 0:
-                        raise _too_many(batch, self.unpack_limit)
+                        raise _too_many(batch)
                     records.append(record)
             if first is None:
                 first = batch.base_offset
@@ -386,7 +383,7 @@ class Reader:
 
             self._kernel = Cursor()
         try:
-            data, start = batch.payload(self.unpack_limit)
+            data, start = batch.payload()
         except DamageError:  # told of where the records are read
             return False
         return bool(self._kernel.begin(data, start, batch.header, ())) and self._kernel.sound()
@@ -412,11 +409,11 @@ def _is_plausible(batch: RecordBatch, behind: int) -> bool:
     return behind < header.base_offset and 0 <= header.records_count <= header.last_offset_delta + 1
 
 
-def _too_many(batch: RecordBatch, limit: int) -> LimitError:
+def _too_many(batch: RecordBatch) -> LimitError:
     return LimitError(
         "limit",
         f"the records of the batch take more memory than the limit ({codecs.LIMIT_OPTION})",
-        expected=f"at most {limit} bytes",
+        expected=f"at most {batch.limit} bytes",
         found=f"{batch.count} records" if batch.count is not None else None,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from kdump.codecs import DEFAULT_LIMIT
 from kdump.formats import log
 from kdump.pieces import RecordBatch
 from kdump.segment import walk
@@ -17,7 +18,7 @@ class Memory:
     """Bytes as a source."""
 
     def __init__(self, data: bytes, name: str = "00000000000000000000.log") -> None:
-        self.data, self.name, self.size = data, name, len(data)
+        self.data, self.name, self.size, self.limit = data, name, len(data), DEFAULT_LIMIT
 
     def read(self, position: int, size: int) -> bytes:
         return self.data[position : position + size]

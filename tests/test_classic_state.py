@@ -2,6 +2,7 @@
 
 import io
 import re
+import struct
 
 import pytest
 
@@ -127,3 +128,17 @@ def test_names_of_snapshots_of_the_metadata_log():
     for name in ("abc.checkpoint", "00000000000000000123.checkpoint", "0000000000000000000x-0000000007.checkpoint"):
         with pytest.raises(KdumpError, match="where the file name should tell an offset or epoch"):
             snapshot_id(name)
+
+
+@pytest.mark.parametrize(
+    ("release", "order"), [("4.2", ["3:7", "9:6", "3:5"]), ("4.3", ["9:6", "3:7"])], ids=["4.2", "4.3"]
+)
+def test_mismatches_of_an_offset_index_come_in_the_order_of_the_release(tmp_path, release, order):
+    """The real 4.3.1 sorts them by offset, the highest first, and keeps the last of an offset that is there twice."""
+    batches = [forge.batch([forge.record(None, b"v")], base_offset=offset) for offset in (5, 6, 7)]
+    (tmp_path / "0.log").write_bytes(b"".join(batches))
+    entries = [(3, 0), (9, len(batches[0])), (3, 2 * len(batches[0]))]
+    (tmp_path / "0.index").write_bytes(b"".join(struct.pack(">ii", *entry) for entry in entries))
+    done = kdump("--compat", release, "--files", tmp_path / "0.index")
+    found = re.findall(r"Index offset: (\d+), log offset: (\d+)", done.stderr.decode())
+    assert [":".join(pair) for pair in found] == order

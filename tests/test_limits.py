@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
+import os
 import random
 import struct
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import tracemalloc
 import zlib
+from typing import NamedTuple
 
 import pytest
 
@@ -35,6 +40,35 @@ def bounded(memory, *args) -> subprocess.CompletedProcess:
     shell = f'ulimit -v {memory >> 10}; exec "$@"'
     command = ["bash", "-c", shell, "bash", sys.executable, "-m", "kdump", *map(str, args)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=100)
+
+
+IDLE = 64 * MIB
+"""What Python takes with all that kdump imports, at most."""
+
+
+class Ended(NamedTuple):
+    """How a run ended: exit status, output, and what it took: peak resident memory in bytes, CPU seconds."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    peak: int
+    seconds: float
+
+
+def peak_in_child(*args) -> Ended:
+    """Run kdump in a child of its own and measure it."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        command = [sys.executable, "-m", "kdump", *map(str, args)]
+        child = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+        alarm = threading.Timer(100, child.kill)
+        alarm.start()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        alarm.cancel()
+        out.seek(0)
+        err.seek(0)
+        return Ended(child.returncode, out.read(), err.read(), used.ru_maxrss << 10, used.ru_utime + used.ru_stime)
 
 
 def write(folder, *entries):
@@ -87,6 +121,70 @@ def test_a_bomb_ends_within_the_memory_that_the_limit_gives(tmp_path, codec):
     done = bounded(250 * MIB, "dump", path, "-o", "jsonl", "--max-batch-bytes", 16 * MIB)
     assert done.returncode == 3
     assert b"more than the limit" in done.stdout
+
+
+EVERY_COMMAND = {
+    "files": ["--files", "{path}", "--print-data-log"],
+    "dump": ["dump", "{path}", "-o", "jsonl"],
+    "dump --batches": ["dump", "{path}", "--batches"],
+    "get": ["get", "t-0@0", "--in", "{folder}", "-o", "jsonl"],
+    "get --hexdump": ["get", "t-0@0", "--in", "{folder}", "--hexdump"],
+    "check": ["check", "{folder}"],
+    "verify-index": ["verify-index", "{folder}"],
+    "rebuild-index": ["rebuild-index", "{path}", "--out", "{out}"],
+    "salvage": ["salvage", "{folder}", "--out", "{out}"],
+    "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}"],
+}
+UNPACKS = {"files", "dump", "get", "get --hexdump", "check"}
+"""Commands that look into a sound batch of magic 2; the others go by its header."""
+
+
+def with_time_index(folder, *entries):
+    """A partition of which every command reads the records: its time index names the batch."""
+    folder.mkdir()
+    path = write(folder, *entries)
+    (folder / LOG).with_suffix(".index").write_bytes(struct.pack(">ii", 0, 0))
+    (folder / LOG).with_suffix(".timeindex").write_bytes(struct.pack(">qi", 1, 0))
+    return path
+
+
+@functools.cache
+def packed_zeros(codec, magic):
+    """What 100 MiB of zeros are in a codec."""
+    return bomb(codec, 100 * MIB) if magic > 1 else codecs.compress(codec, bytes(100 * MIB), magic=magic)
+
+
+def bombs():
+    """A batch in each codec, and a wrapper, which is unpacked even for its offset; none is above the limit itself."""
+    for codec in CODECS:
+        yield pytest.param(lambda codec=codec: forge.batch([TINY], attributes=codec, payload=packed_zeros(codec, 2)))
+    yield pytest.param(lambda: forge.entry(0, forge.message(1, None, packed_zeros(codecs.GZIP, 1), attributes=1)))
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+@pytest.mark.parametrize("entry", [*bombs()], ids=["gzip", "snappy", "lz4", "zstd", "wrapper"])
+def test_every_command_ends_within_the_memory_of_its_limit(tmp_path, name, entry):
+    folder = tmp_path / "t-0"
+    path = with_time_index(folder, entry())
+    words = {"path": path, "folder": folder, "out": tmp_path / "out"}
+    arguments = [word.format(**words) for word in EVERY_COMMAND[name]]
+    done = peak_in_child(*arguments, "--max-batch-bytes", 5 * MIB)
+    assert done.peak < IDLE + 8 * 5 * MIB
+    assert done.seconds < 20
+    assert b"Traceback" not in done.stderr
+    said = b"more than the limit (--max-batch-bytes sets it)" in done.stdout + done.stderr
+    assert done.status in ({1, 2, 3} if said or name in UNPACKS else {0})
+    assert said or name not in UNPACKS
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_every_command_takes_a_batch_above_its_limit_for_damage(tmp_path, name):
+    folder = tmp_path / "t-0"
+    path = with_time_index(folder, forge.batch([forge.record(None, bytes(2 * MIB))]))
+    words = {"path": path, "folder": folder, "out": tmp_path / "out"}
+    done = peak_in_child(*(word.format(**words) for word in EVERY_COMMAND[name]), "--max-batch-bytes", MIB)
+    assert done.status in {1, 2, 3}
+    assert b"larger than the limit (--max-batch-bytes sets it)" in done.stdout + done.stderr
 
 
 def test_the_limit_as_it_is_holds_a_bomb_of_gigabytes(tmp_path):

@@ -3,21 +3,20 @@ import pytest
 from kdump import segment
 from kdump.errors import DamageError, UnreadableError
 from kdump.pieces import Damage, Padding, RecordBatch, Trailing
-from tests import forge
+from tests import forge, segments
 
 GOOD = forge.batch([forge.record(b"k", b"v")])
 NEXT = forge.batch([forge.record(b"k", b"w")], base_offset=1)
 
 
-class Memory:
-    """A source that lies in memory and counts what is read of it."""
+class Memory(segments.Memory):
+    """A source that lies in memory and knows the most that was read of it at a time."""
 
-    def __init__(self, data: bytes) -> None:
-        self.name, self.data, self.size, self.most = "memory", data, len(data), 0
+    most = 0
 
     def read(self, position, size):
         self.most = max(self.most, size)
-        return self.data[position : position + size]
+        return super().read(position, size)
 
 
 def pieces(data: bytes, reader=segment.read) -> list:

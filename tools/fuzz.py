@@ -81,6 +81,7 @@ class Memory:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.size = len(data)
+        self.limit = LIMIT
 
     def read(self, position: int, size: int) -> bytes:
         return self._data[position : position + size]

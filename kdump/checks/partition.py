@@ -88,9 +88,8 @@ def _with_logs(partition: Partition) -> tuple[list[Segment], dict[str, dict[str,
             continue
         with partition.files.open(posixpath.join(partition.folder, found[0])) as source:
             orphans.setdefault(found["stem"], {})[found["suffix"]] = source.read(0, source.size)
-    more = [
-        segment for held in Finder(Wanted(leftovers=True)).find(missing, partition.files) for segment in held.segments
-    ]
+    finder = Finder(Wanted(leftovers=True, max_batch_bytes=partition.limit))
+    more = [segment for held in finder.find(missing, partition.files) for segment in held.segments]
     segments = sorted([*partition.segments, *more], key=lambda segment: (segment.base_offset or 0, segment.path))
     return segments, orphans
 

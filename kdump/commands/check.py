@@ -9,6 +9,7 @@ import click
 
 from kdump.checks import whole
 from kdump.commands import session
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.commands.verify_index import for_people
 from kdump.errors import UnreadableError
 from kdump.findings import Level
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     help="The topic's setting: it decides what a broker cuts where offsets are not in order.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes to use.")
+@MAX_BATCH_BYTES
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
 def command(
     paths: tuple[str, ...],
@@ -49,6 +51,7 @@ def command(
     remarks: bool,
     index_interval_bytes: int,
     jobs: int,
+    max_batch_bytes: int,
     quiet: bool,
 ) -> int:
     """Check partitions: their logs, indexes and checkpoints. Files are opened read-only.
@@ -68,7 +71,8 @@ def command(
     that can be made anew (indexes, snapshots, checkpoints).
     """
     run = session.Session(quiet=quiet)
-    finder = Finder(Wanted(siblings=True, leftovers=True), note=run.note, fail=run.fail)
+    wanted = Wanted(siblings=True, leftovers=True, max_batch_bytes=max_batch_bytes)
+    finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(finder.find(paths))
     if sys.stderr.isatty():
         run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))

@@ -213,7 +213,6 @@ class Dump:
             outcomes=self.options["output"] in TYPED
             and any(column.name == "transactionState" for column in self.columns),
             on_error=self.options["on_error"],
-            unpack_limit=self.options["max_batch_bytes"],
             include_damaged=self.options["include_damaged"],
             note=self.session.note,
             wrong_index=self.session.wrong_index,

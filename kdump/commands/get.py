@@ -9,6 +9,7 @@ import click
 
 from kdump import rows
 from kdump.commands import session
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
 from kdump.found import Found, Lost
 from kdump.inputs import Finder, Wanted
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", type=click.Choice(("text", "jsonl")), default="text", show_default=True, help="The format."
 )
-def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, output: str) -> int:
+@MAX_BATCH_BYTES
+def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, output: str, max_batch_bytes: int) -> int:
     """Show one record, or its batch, field by field.
 
     \b
@@ -48,7 +50,8 @@ def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, ou
         raise UsageError("--hexdump has a form of its own: leave -o away")
     topic, partition, offset = found[1], int(found[2]), int(found[3])
     run = session.Session()
-    finder = Finder(Wanted(topics=(topic,), partitions=frozenset({partition})), note=run.note, fail=run.fail)
+    wanted = Wanted(topics=(topic,), partitions=frozenset({partition}), max_batch_bytes=max_batch_bytes)
+    finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(finder.find(paths))
     reader = Reader(
         filter=Filter(first_offset=offset, last_offset=offset),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump import codecs
 from kdump.commands import words
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import UsageError
 from kdump.inputs import Wanted
 from kdump.select import RECORD_TYPES, Filter
@@ -24,16 +24,7 @@ INPUTS: Final[list[Decorator]] = [
     click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
 ]
-LIMITS: Final[list[Decorator]] = [
-    click.option(
-        "--max-batch-bytes",
-        type=click.IntRange(1),
-        default=codecs.DEFAULT_LIMIT,
-        show_default=True,
-        metavar="BYTES",
-        help="The most that a batch may take, as it is and unpacked; more is damage.",
-    ),
-]
+LIMITS: Final[list[Decorator]] = [MAX_BATCH_BYTES]
 FILTERS: Final[list[Decorator]] = [
     click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
     click.option("--since", metavar="TIME", help="Timestamps from TIME on: ISO 8601 (UTC), ms since 1970, or -2h."),
@@ -69,11 +60,12 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any]) -> Wanted:
-    """Take the options of INPUTS (but the paths) out of ``options``."""
+    """Take the options of INPUTS (but the paths) and LIMITS out of ``options``."""
     return Wanted(
         topics=options.pop("topics"),
         partitions=words.numbers(options.pop("partitions"), "partition"),
         leftovers=options.pop("leftovers"),
+        max_batch_bytes=options.pop("max_batch_bytes"),
     )
 
 

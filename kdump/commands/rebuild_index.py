@@ -9,6 +9,7 @@ import click
 
 from kdump import outputs
 from kdump.commands import session
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
 from kdump.files import LOCAL
 from kdump.inputs import Finder, Wanted
@@ -43,8 +44,11 @@ if TYPE_CHECKING:
     help="Which offset of its batch an entry names: the last since Kafka 2.0, the first before.",
 )
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@MAX_BATCH_BYTES
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error.")
-def command(segment: str, *, out: str, interval: int, entry_offset: str, force: bool, quiet: bool) -> int:
+def command(
+    segment: str, *, out: str, interval: int, entry_offset: str, force: bool, max_batch_bytes: int, quiet: bool
+) -> int:
     """Write fresh indexes of a segment, as a broker would write them. The segment is opened read-only.
 
     \b
@@ -60,7 +64,7 @@ def command(segment: str, *, out: str, interval: int, entry_offset: str, force: 
     written).
     """
     run = session.Session(quiet=quiet)
-    part, held = _find(segment)
+    part, held = _find(segment, max_batch_bytes)
     run.progress = session.progress(held.size)
     name = PurePath(held.path).name
     stem, _, rest = name.rpartition(".log")
@@ -80,9 +84,9 @@ def command(segment: str, *, out: str, interval: int, entry_offset: str, force: 
     return run.status
 
 
-def _find(path: str) -> tuple[Partition, Segment]:
+def _find(path: str, limit: int) -> tuple[Partition, Segment]:
     """Return the one segment that ``path`` names. Raises UsageError where it names more, or none."""
-    parts = list(Finder(Wanted(leftovers=True)).find([path]))
+    parts = list(Finder(Wanted(leftovers=True, max_batch_bytes=limit)).find([path]))
     segments = [(part, segment) for part in parts for segment in part.segments]
     if len(segments) != 1:
         raise UsageError(f"{path} holds {len(segments)} segments: name one .log file")
@@ -117,7 +121,8 @@ def _build(part: Partition, held: Segment, run: session.Session, *, interval: in
 
 def _earlier(part: Partition, held: Segment) -> list[Segment]:
     """Return the segments of the folder before this one, in order."""
-    here = [folder for folder in Finder(Wanted()).find([part.folder], part.files) if folder.folder == part.folder]
+    finder = Finder(Wanted(max_batch_bytes=part.limit))
+    here = [folder for folder in finder.find([part.folder], part.files) if folder.folder == part.folder]
     base = held.base_offset or 0
     return [one for folder in here for one in folder.segments if one.base_offset is not None and one.base_offset < base]
 

@@ -9,6 +9,7 @@ import click
 
 from kdump import outputs, salvaged
 from kdump.commands import session
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.inputs import Finder, Wanted
 from kdump.merge import merge
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")
 @click.option("--segment-bytes", type=click.IntRange(1 << 10), default=1 << 30, show_default=True, metavar="BYTES")
 @click.option("--index-interval-bytes", type=click.IntRange(0), default=4096, show_default=True, metavar="BYTES")
+@MAX_BATCH_BYTES
 @click.option("-q", "--quiet", is_flag=True, help="Say only what was lost.")
 def command(
     paths: tuple[str, ...],
@@ -33,6 +35,7 @@ def command(
     leftovers: bool,
     segment_bytes: int,
     index_interval_bytes: int,
+    max_batch_bytes: int,
     quiet: bool,
 ) -> int:
     """Get sound batches out of damaged logs. Inputs are opened read-only.
@@ -49,7 +52,8 @@ def command(
     Exit status: 0 all copies were sound, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """
     run = session.Session(quiet=quiet)
-    finder = Finder(Wanted(topics=topics, leftovers=leftovers, siblings=True), note=run.note, fail=run.fail)
+    wanted = Wanted(topics=topics, leftovers=leftovers, siblings=True, max_batch_bytes=max_batch_bytes)
+    finder = Finder(wanted, note=run.note, fail=run.fail)
     copies: dict[str, list[Partition]] = {}
     for part in finder.find(paths):
         if part.segments:

@@ -6,8 +6,9 @@ import click
 
 from kdump import outputs, segment
 from kdump.commands import session, words
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
-from kdump.inputs import Finder
+from kdump.inputs import Finder, Wanted
 from kdump.pieces import Damage, RecordBatch
 
 
@@ -17,8 +18,9 @@ from kdump.pieces import Damage, RecordBatch
     "--offset", required=True, metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."
 )
 @click.option("--out", required=True, metavar="FILE", help="The segment to write; it must not be there yet.")
+@MAX_BATCH_BYTES
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
-def command(path: str, *, offset: str, out: str, quiet: bool) -> int:
+def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bool) -> int:
     """Write a segment of the batches that hold offsets A to B. The input is opened read-only.
 
     \b
@@ -32,7 +34,7 @@ def command(path: str, *, offset: str, out: str, quiet: bool) -> int:
     """
     first, last = words.offsets(offset)
     run = session.Session(quiet=quiet)
-    partitions = list(Finder(note=run.note).find([path]))
+    partitions = list(Finder(Wanted(max_batch_bytes=max_batch_bytes), note=run.note).find([path]))
     if len(partitions) != 1:
         raise UsageError(f"{path} holds {len(partitions)} partitions: name one")
     segments = partitions[0].segments

@@ -9,6 +9,7 @@ import click
 
 from kdump.checks import partition
 from kdump.commands import session
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import UnreadableError
 from kdump.findings import Level
 from kdump.inputs import Finder, Wanted
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines: kdump/findings.schema.json describes them.")
 @click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too.")
+@MAX_BATCH_BYTES
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
-def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, quiet: bool) -> int:
+def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, max_batch_bytes: int, quiet: bool) -> int:
     """Check the indexes of segments against their log. Files are opened read-only.
 
     \b
@@ -47,7 +49,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, quiet: bool
     indexes are wrong.
     """
     run = session.Session(quiet=quiet)
-    finder = Finder(Wanted(siblings=True), note=run.note, fail=run.fail)
+    finder = Finder(Wanted(siblings=True, max_batch_bytes=max_batch_bytes), note=run.note, fail=run.fail)
     partitions: Iterable[Partition] = finder.find(paths)
     if sys.stderr.isatty():
         partitions = list(partitions)

@@ -45,6 +45,8 @@ class StateDialect(NamedTuple):
     sanity_whole_entries: frozenset[str] = frozenset({"index", "timeindex"})
     """The suffixes of index files that must hold whole entries."""
     mismatches_title: str = "Mismatches in :{file}"
+    mismatches_by_offset: bool = False
+    """Whether they are reported by falling offset, the last of each, or the newest first."""
     missing_title: str = "The following indexed offsets are not found in the log."
     """What stands above the offsets of a .timeindex that no batch holds, once per file."""
     warm_section: bool = False
@@ -205,6 +207,7 @@ V4_3: Final = V4_0._replace(
     since=(4, 3, 0),
     why="rewritten in Java (KAFKA-14579)",
     needs_suffix=False,
+    mismatches_by_offset=True,
     missing_title="The following indexed offsets are not found in :{file}",
     sanity_whole_entries=frozenset({"timeindex"}),
     snapshot=(V4_0.snapshot[0].removesuffix(" "), " " + V4_0.snapshot[1]),

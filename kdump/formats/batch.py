@@ -71,11 +71,12 @@ class Batch(RecordBatch):
 
     __slots__ = ("_data", "header")
 
-    def __init__(self, data: memoryview, position: int, size: int) -> None:
+    def __init__(self, data: memoryview, position: int, size: int, limit: int = codecs.DEFAULT_LIMIT) -> None:
         self.header = HEADER.read(data)
         self.position = position
         self.size = size
         self._data = data
+        self.limit = limit
 
     @property
     def magic(self) -> int:
@@ -159,7 +160,7 @@ class Batch(RecordBatch):
     def _attributes_position(self) -> int:
         return CRC_COVERS_FROM
 
-    def payload(self, limit: int = codecs.DEFAULT_LIMIT) -> tuple[Bytes, int]:
+    def payload(self, limit: int | None = None) -> tuple[Bytes, int]:
         """Return a buffer that holds the unpacked records, and the position in it at which they start.
 
         Raises DamageError when the batch has no room for its header, its codec is unknown or its stream broken.
@@ -170,9 +171,10 @@ class Batch(RecordBatch):
             )
         if self.codec == codecs.NONE:
             return self._data[: self.size], HEADER.size
+        limit = self.limit if limit is None else limit
         return codecs.decompress(self.codec, self._data[HEADER.size : self.size], limit=limit), 0
 
-    def records(self, limit: int = codecs.DEFAULT_LIMIT) -> Iterator[Record]:
+    def records(self, limit: int | None = None) -> Iterator[Record]:
         if self.size >= HEADER.size and self.count == 0:
             return iter(())
         data, start = self.payload(limit)

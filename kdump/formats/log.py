@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.codecs import LIMIT_OPTION
+from kdump.codecs import DEFAULT_LIMIT, LIMIT_OPTION
 from kdump.errors import DamageError, LimitError
 from kdump.formats import batch, message
 from kdump.wire import Int32, Int64, Layout
@@ -61,13 +61,15 @@ def needs(overhead: LogOverhead, magic: int) -> int:
     return max(size, batch.HEADER.size) if magic >= batch.MAGIC else size
 
 
-def read(data: memoryview, overhead: LogOverhead, magic: int, position: int) -> RecordBatch:
+def read(data: memoryview, overhead: LogOverhead, magic: int, position: int, limit: int = DEFAULT_LIMIT) -> RecordBatch:
     """Return the batch that ``data`` begins with; ``position`` is where it stands in the file.
+
+    Its records are read as long as they unpack to at most ``limit`` bytes.
 
     As in Kafka a magic above 2 reads as 2 and one below 0 as a message whose fields then fail. Raises DamageError when
     the file ends inside the header of magic 2.
     """
     size = OVERHEAD.size + overhead.size
     if magic >= batch.MAGIC:
-        return batch.Batch(data, position, size)
-    return message.Message(data[OVERHEAD.size : size], overhead.offset, position)
+        return batch.Batch(data, position, size, limit)
+    return message.Message(data[OVERHEAD.size : size], overhead.offset, position, limit=limit)

@@ -66,6 +66,8 @@ class Message(RecordBatch):
         position: int,
         wrapper: Message | None = None,
         newest: int | None = None,
+        *,
+        limit: int = codecs.DEFAULT_LIMIT,
     ) -> None:
         """``data`` holds the message without its log overhead; ``position`` is that of the entry in the file.
 
@@ -78,6 +80,7 @@ class Message(RecordBatch):
         self._offset = offset
         self._wrapper = wrapper
         self._newest = newest
+        self.limit = limit
         self._header = HEADER0.read(data)
         self._magic = self._header.magic
         self._valid: bool | None = None
@@ -97,7 +100,7 @@ class Message(RecordBatch):
 
     def read_as(self, newest: int) -> Message:
         """Return this entry as a reader takes it that knows no newer magic than ``newest`` (0 or 1)."""
-        return Message(self._data, self._offset, self.position, self._wrapper, newest)
+        return Message(self._data, self._offset, self.position, self._wrapper, newest, limit=self.limit)
 
     @property
     def magic(self) -> int:
@@ -262,11 +265,11 @@ class Message(RecordBatch):
             self.crc_valid,
         )
 
-    def records(self, limit: int = codecs.DEFAULT_LIMIT) -> Iterator[Record]:
+    def records(self, limit: int | None = None) -> Iterator[Record]:
         for message in self.messages(limit):
             yield message.record()
 
-    def messages(self, limit: int = codecs.DEFAULT_LIMIT) -> Iterator[Message]:
+    def messages(self, limit: int | None = None) -> Iterator[Message]:
         """Yield this message, or the inner ones if it is a wrapper. Raises DamageError as Kafka's reader throws."""
         codec = self.codec
         if codec == codecs.NONE:
@@ -283,7 +286,7 @@ class Message(RecordBatch):
                 raise DamageError("codec", "a message inside a wrapper is compressed again", position=OVERHEAD)
             yield message
 
-    def unpacked(self, codec: int, limit: int = codecs.DEFAULT_LIMIT) -> memoryview:
+    def unpacked(self, codec: int, limit: int | None = None) -> memoryview:
         """Return the message set inside this wrapper, unpacked with ``codec``. Raises DamageError and LimitError."""
         if self._magic not in (0, 1):
             raise DamageError("magic", f"a wrapper of magic {self._magic}", position=16, expected="0 or 1")
@@ -292,6 +295,7 @@ class Message(RecordBatch):
         value = self.value
         if value is None:
             raise DamageError("value size", "a compressed message set without a value", position=OVERHEAD)
+        limit = self.limit if limit is None else limit
         return memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))
 
     def _inner_base(self, last_inner: int) -> int:

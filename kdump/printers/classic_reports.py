@@ -42,10 +42,11 @@ class Reports:
         self.missing: Report = {}
 
     def lines(self, state: StateDialect, dialect: Dialect) -> Iterator[str]:
-        """Yield the report: offset indexes, newest mismatch first; then the three of time indexes, oldest first."""
+        """Yield the report: offset indexes; then the three of time indexes, oldest first."""
         for file, pairs in by_file(dialect, self.mismatches):
             yield state.mismatches_title.format(file=file)
-            for pair in reversed(pairs):
+            by_offset = sorted(dict(pairs).items(), reverse=True) if state.mismatches_by_offset else reversed(pairs)
+            for pair in by_offset:
                 yield MISMATCH.format(*pair)
         yield from _section(by_file(dialect, self.timestamps), *TIMESTAMP_MISMATCH)
         yield from _section(by_file(dialect, self.order), *TIMESTAMP_ORDER)

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
+from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UnreadableError, UsageError
 from kdump.files import LOCAL, Entry, Files, OpenSource
 
@@ -144,6 +145,7 @@ class RemoteSource:
         try:
             self._file = system.open_input_file(path)
             self.size: int = self._file.size()
+            self.limit = DEFAULT_LIMIT
         except OSError as reason:
             raise UnreadableError(name, str(reason)) from reason
 
