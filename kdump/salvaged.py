@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump import segment
 from kdump.errors import DamageError
 from kdump.formats import batch as magic_2
-from kdump.formats import leader_epoch, log
+from kdump.formats import leader_epoch, log, partition_metadata
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.rebuild import IndexBuilder
@@ -118,7 +118,7 @@ def _batch(data: bytes, position: int, limit: int) -> RecordBatch:
 def _copy_metadata(copies: list[Partition], folder: Path) -> None:
     for copy in copies:
         for entry in copy.others:
-            if entry.name == "partition.metadata":
+            if entry.name == partition_metadata.NAME:
                 with copy.files.open(entry.path) as source:
                     (folder / entry.name).write_bytes(source.read(0, source.size))
                 return

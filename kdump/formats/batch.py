@@ -355,6 +355,6 @@ def write_batch(header: BatchHeader, records: bytes) -> bytes:
 
     The length and the crc of ``header`` are replaced by those that fit.
     """
-    sized = header._replace(length=HEADER.size - 12 + len(records), crc=0)
+    sized = header._replace(length=HEADER.size - HEADER.offsets["partition_leader_epoch"] + len(records), crc=0)
     covered = HEADER.write(sized)[CRC_COVERS_FROM:] + records
     return HEADER.write(sized._replace(crc=crc32c(covered)))[:CRC_COVERS_FROM] + covered

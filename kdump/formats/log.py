@@ -5,26 +5,18 @@ Source: ``org.apache.kafka.common.record.FileLogInputStream`` and ``Records``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.codecs import DEFAULT_LIMIT, LIMIT_OPTION
 from kdump.errors import DamageError, LimitError
 from kdump.formats import batch, message
-from kdump.wire import Int32, Int64, Layout
 
 if TYPE_CHECKING:
+    from kdump.formats.message import LogOverhead
     from kdump.pieces import RecordBatch
 
 
-class LogOverhead(NamedTuple):
-    """What each entry of a log begins with, whatever its magic."""
-
-    offset: Int64
-    size: Int32
-    """Bytes behind this field."""
-
-
-OVERHEAD: Final = Layout(LogOverhead)
+OVERHEAD: Final = message.OVERHEAD
 MAGIC_POSITION: Final = 16
 """The magic stands at the same place in every version."""
 UP_TO_MAGIC: Final = 17

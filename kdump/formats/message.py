@@ -13,16 +13,22 @@ from kdump import codecs
 from kdump.crc import crc32
 from kdump.errors import DamageError
 from kdump.pieces import CREATE_TIME, LOG_APPEND_TIME, Record, RecordBatch
-from kdump.wire import Int8, Int64, Layout, UInt32, to_int64
+from kdump.wire import Int8, Int32, Int64, Layout, UInt32, to_int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-OVERHEAD: Final = 12
-"""Bytes of the log overhead (offset, size) in front of each message, on disk and inside a wrapper."""
 SMALLEST: Final = (14, 22)
 """Bytes of a message with null key and value, by magic: less cannot hold its fields."""
 TIMESTAMP_TYPE_FLAG: Final = 0x08
+
+
+class LogOverhead(NamedTuple):
+    """What each entry of a log begins with, whatever its magic, and each message inside a wrapper."""
+
+    offset: Int64
+    size: Int32
+    """Bytes behind this field."""
 
 
 class MessageHeader0(NamedTuple):
@@ -42,6 +48,7 @@ class MessageHeader1(NamedTuple):
     timestamp: Int64
 
 
+OVERHEAD: Final = Layout(LogOverhead)
 HEADER0: Final = Layout(MessageHeader0)
 HEADER1: Final = Layout(MessageHeader1)
 _ATTRIBUTES: Final = HEADER0.offsets["attributes"]
@@ -75,7 +82,7 @@ class Message(RecordBatch):
         read as that one.
         """
         self.position = position
-        self.size = OVERHEAD + len(data)
+        self.size = OVERHEAD.size + len(data)
         self._data = data
         self._offset = offset
         self._wrapper = wrapper
@@ -92,7 +99,7 @@ class Message(RecordBatch):
             raise DamageError(
                 "message size",
                 f"the message ends before its {field}",
-                position=OVERHEAD + position,
+                position=OVERHEAD.size + position,
                 expected=f"{size} bytes",
                 found=max(0, len(self._data) - position),
             )
@@ -201,7 +208,7 @@ class Message(RecordBatch):
 
     @property
     def _attributes_position(self) -> int:
-        return OVERHEAD + _ATTRIBUTES
+        return OVERHEAD.size + _ATTRIBUTES
 
     @property
     def _key_position(self) -> int:
@@ -233,7 +240,7 @@ class Message(RecordBatch):
             raise DamageError(
                 f"{name} size",
                 f"the {name} does not fit into the message",
-                position=OVERHEAD + position,
+                position=OVERHEAD.size + position,
                 expected=f"at most {max(0, len(self._data) - start)} bytes",
                 found=size,
             )
@@ -278,12 +285,12 @@ class Message(RecordBatch):
         data = self.unpacked(codec, limit)
         last = deque(frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
         if not last:
-            raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD)
+            raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD.size)
         base = self._inner_base(last[0].offset)
         for offset, start, end in frames(data):
             message = Message(data[start:end], to_int64(offset + base), self.position, self)
             if message.codec != codecs.NONE:
-                raise DamageError("codec", "a message inside a wrapper is compressed again", position=OVERHEAD)
+                raise DamageError("codec", "a message inside a wrapper is compressed again", position=OVERHEAD.size)
             yield message
 
     def unpacked(self, codec: int, limit: int | None = None) -> memoryview:
@@ -294,7 +301,7 @@ class Message(RecordBatch):
             raise DamageError("codec", f"zstd in magic {self._magic}", position=self._attributes_position, found=codec)
         value = self.value
         if value is None:
-            raise DamageError("value size", "a compressed message set without a value", position=OVERHEAD)
+            raise DamageError("value size", "a compressed message set without a value", position=OVERHEAD.size)
         limit = self.limit if limit is None else limit
         return memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))
 
@@ -326,21 +333,20 @@ class Frame(NamedTuple):
 def frames(data: memoryview) -> Iterator[Frame]:
     """Yield the complete messages of an unpacked set; a cut-off last one ends it, as in Kafka."""
     position = 0
-    while position + OVERHEAD <= len(data):
-        offset = int.from_bytes(data[position : position + 8], "big", signed=True)
-        size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+    while position + OVERHEAD.size <= len(data):
+        offset, size = OVERHEAD.read(data, position)
         if size < SMALLEST[0]:
             raise DamageError(
                 "message size",
                 "an inner message is smaller than the smallest message",
-                position=position + 8,
+                position=position + OVERHEAD.offsets["size"],
                 expected=f"{SMALLEST[0]} or more",
                 found=size,
             )
-        end = position + OVERHEAD + size
+        end = position + OVERHEAD.size + size
         if end > len(data):
             return
-        yield Frame(offset, position + OVERHEAD, end)
+        yield Frame(offset, position + OVERHEAD.size, end)
         position = end
 
 
