@@ -20,14 +20,19 @@ from kdump import archives
 from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UnreadableError
 from kdump.files import LOCAL, Entry, Files, OpenSource
+from kdump.formats import clean_shutdown, meta_properties, partition_metadata, quorum_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 SEGMENT_NAME: Final = re.compile(r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.log(?P<state>\.\w+)?", re.ASCII)
 SIBLING_NAME: Final = re.compile(
-    r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.\w+)?|.*-checkpoint|partition\.metadata|.*\.checkpoint\.(?:part|deleted)",
+    r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.\w+)?|.*-checkpoint|.*\.checkpoint\.(?:part|deleted)|.*\.tmp|"
+    + "|".join(map(re.escape, (partition_metadata.NAME, quorum_state.NAME, meta_properties.NAME, clean_shutdown.NAME))),
     re.ASCII,
+)
+LOG_DIR_FILE: Final = re.compile(
+    r".*-offset-checkpoint|.*\.checkpoint|" + "|".join(map(re.escape, (meta_properties.NAME, clean_shutdown.NAME)))
 )
 FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
 LEFTOVER_FOLDER: Final = re.compile(r"(?P<folder>.+-\d{1,10})\.[0-9a-f]{32}-(?:delete|future|stray)", re.ASCII)
@@ -136,6 +141,8 @@ class Wanted:
     """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
     """Bytes that one batch may take, as it is and unpacked; it says nothing of which files to take."""
+    log_dirs: bool = False
+    """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
 
     def takes(self, name: Name) -> bool:
         """Tell whether a folder is to be read."""
@@ -295,7 +302,10 @@ class Finder:
             return
         inside = [entry for entry in entries if not entry.is_folder]
         name = folder_name(posixpath.abspath(folder.path) if files is LOCAL else folder.path)
-        if any(_belongs(entry.name) for entry in inside) and self._takes(name, None):
+        belongs = any(_belongs(entry.name) for entry in inside)
+        if not belongs and self.wanted.log_dirs:
+            belongs = any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
+        if belongs and self._takes(name, None):
             yield self._partition(folder.path, name, inside, files)
         for entry in sorted((entry for entry in entries if entry.is_folder), key=_folder_order):
             below = folder_name(entry.path)
@@ -342,7 +352,7 @@ class _Place(NamedTuple):
 
 def _belongs(name: str) -> bool:
     """Tell whether a file of this name makes its folder a partition."""
-    return SEGMENT_NAME.fullmatch(name) is not None or name == "partition.metadata" or _index_name(name)
+    return SEGMENT_NAME.fullmatch(name) is not None or name == partition_metadata.NAME or _index_name(name)
 
 
 def _index_name(name: str) -> bool:

@@ -1,22 +1,16 @@
-"""The files beside the segments, and those of the log dir: each is read, and what is odd or broken is told."""
+"""The files beside the segments: each is read, and what is odd or broken is told."""
 
 from __future__ import annotations
 
 import posixpath
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from kdump.checks import kraft_snapshot, log_dir
+from kdump.checks.log_dir import HALF_WRITTEN, broken
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
-from kdump.formats import (
-    checkpoints,
-    clean_shutdown,
-    leader_epoch,
-    meta_properties,
-    partition_metadata,
-    producer_snapshot,
-)
-from kdump.formats.checkpoints import PartitionOffset
+from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.inputs import LEFTOVER_FOLDER, SEGMENT_NAME, SIBLING_NAME
 
 if TYPE_CHECKING:
@@ -27,70 +21,31 @@ if TYPE_CHECKING:
     from kdump.inputs import Partition
     from kdump.wire import Bytes
 
-LOG_DIR_FILES: Final[dict[str, Callable[[Bytes], object]]] = {
-    meta_properties.NAME: meta_properties.read,
-    clean_shutdown.NAME: clean_shutdown.read,
-    checkpoints.RECOVERY_POINTS: checkpoints.read,
-    checkpoints.HIGH_WATERMARKS: checkpoints.read,
-    checkpoints.LOG_STARTS: checkpoints.read,
-    checkpoints.CLEANED: checkpoints.read,
-}
 UNFINISHED: Final = {
-    ".deleted": "a segment that is to be deleted: a broker removes it when it starts",
+    ".deleted": "a file that is to be deleted: a broker removes it when it starts",
     ".cleaned": "what a compaction had not finished: a broker removes it when it starts",
     ".swap": "a segment that was to take the place of others: a broker finishes that when it starts",
+    ".part": "a snapshot that was being written: a node removes it when it starts",
+    ".tmp": HALF_WRITTEN,
 }
 LEFTOVERS: Final = {
     "delete": "a replica that is to be deleted: a broker removes it when it starts",
     "future": "a replica on its way from another log dir",
     "stray": "a replica that the cluster did not know: nobody removes it",
 }
-
-
-class LogDir(NamedTuple):
-    """What the files of a log dir say of one partition; None where a file is not there or does not name it.
-
-    ``known`` tells whether the folder above is a log dir at all, ``clean`` whether its broker stopped in good order.
-    """
-
-    known: bool = False
-    clean: bool = False
-    recovery_point: int | None = None
-    high_watermark: int | None = None
-    log_start: int | None = None
-    cleaned: bool | None = None
-
-
-def log_dir(partition: Partition, found: dict[str, list[Finding]]) -> LogDir:
-    """Return what the log dir says; put what is wrong with its files into ``found``, once per file."""
-    folder = posixpath.dirname(posixpath.abspath(partition.folder))
-    readable: set[str] = set()
-    offsets: dict[str, int] = {}
-    for name, read in LOG_DIR_FILES.items():
-        data = partition.beside(name)
-        if data is None:
-            continue
-        path = partition.files.shown(posixpath.join(folder, name))
-        try:
-            content = read(data)
-        except DamageError as damage:
-            found.setdefault(path, [_broken(path, damage, "A broker that cannot read it does not start.")])
-            continue
-        found.setdefault(path, [])
-        readable.add(name)
-        for entry in content if isinstance(content, tuple) else ():
-            if isinstance(entry, PartitionOffset) and entry[:2] == (partition.topic, partition.partition):
-                offsets[name] = entry.offset
-    if not readable:
-        return LogDir()
-    return LogDir(
-        True,
-        clean_shutdown.NAME in readable,
-        offsets.get(checkpoints.RECOVERY_POINTS),
-        offsets.get(checkpoints.HIGH_WATERMARKS),
-        offsets.get(checkpoints.LOG_STARTS),
-        checkpoints.CLEANED in offsets if checkpoints.CLEANED in readable else None,
-    )
+OTHER_REPLICA: Final = "With the broker stopped, take it from another replica of the partition."
+NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the log instead."
+READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
+    leader_epoch.NAME: (leader_epoch.read, OTHER_REPLICA),
+    partition_metadata.NAME: (partition_metadata.read, OTHER_REPLICA),
+    quorum_state.NAME: (
+        quorum_state.read,
+        "A node that cannot read it does not start; without it the node has forgotten its vote, and asks the others.",
+    ),
+}
+"""Name -> what reads it, and what to do where that fails."""
+LOCK: Final = ".lock"
+"""A broker holds a lock on it as long as it runs."""
 
 
 def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
@@ -102,8 +57,11 @@ def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
         return None
 
 
-def check(partition: Partition) -> Iterator[Finding]:
-    """Yield what is wrong or odd among the files beside the segments, and with the folder itself."""
+def check(partition: Partition, found: dict[str, list[Finding]]) -> Iterator[Finding]:
+    """Yield what is wrong or odd among the files beside the segments, and with the folder itself.
+
+    ``found`` holds the findings of the log dir's files by path, told of or not. Raises UnreadableError.
+    """
     name = posixpath.basename(partition.folder.rstrip("/"))
     if LEFTOVER_FOLDER.fullmatch(name):
         yield _remark(partition.files.shown(partition.folder), "leftover", LEFTOVERS[name.rpartition("-")[2]])
@@ -113,31 +71,76 @@ def check(partition: Partition) -> Iterator[Finding]:
             yield _remark(each.name, "leftover", UNFINISHED[state])
     for entry in partition.others:
         path = partition.files.shown(entry.path)
-        segment = SEGMENT_NAME.fullmatch(entry.name)
         state = "." + entry.name.rpartition(".")[2]
         if state in UNFINISHED:
             yield _remark(path, "leftover", UNFINISHED[state])
         elif entry.name.endswith(".snapshot"):
-            yield from _judge(partition, entry, producer_snapshot.read)
-        elif entry.name == leader_epoch.NAME:
-            yield from _judge(partition, entry, leader_epoch.read)
-            yield from _order(path, epochs(partition) or ())
-        elif entry.name == partition_metadata.NAME:
-            yield from _judge(partition, entry, partition_metadata.read)
-        elif segment is None and not SIBLING_NAME.fullmatch(entry.name) and not entry.name.endswith(".checkpoint"):
+            yield from _producers(partition, entry)
+        elif entry.name in READERS:
+            yield from _judge(partition, entry, *READERS[entry.name])
+            if entry.name == leader_epoch.NAME:
+                yield from _order(path, epochs(partition) or ())
+        elif entry.name in log_dir.READERS:
+            if path not in found:
+                found[path] = log_dir.judge(entry.name, path, _bytes(partition, entry))[1]
+                yield from found[path]
+        elif not _is_known(entry.name):
             yield _remark(path, "unknown file", "no broker writes a file of this name here")
 
 
-def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object]) -> Iterator[Finding]:
+def _is_known(name: str) -> bool:
+    """Tell whether others look at a file of this name."""
+    is_sibling = SIBLING_NAME.fullmatch(name) or SEGMENT_NAME.fullmatch(name)
+    return is_sibling is not None or name.endswith(kraft_snapshot.SUFFIX) or name == LOCK
+
+
+def _bytes(partition: Partition, entry: Entry) -> bytes:
     with partition.files.open(entry.path) as source:
-        data = source.read(0, source.size)
+        return source.read(0, source.size)
+
+
+def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], advice: str) -> Iterator[Finding]:
     try:
-        read(data)
+        read(_bytes(partition, entry))
     except DamageError as damage:
-        advice = "A broker removes a broken producer snapshot, and reads the log instead."
-        if not entry.name.endswith(".snapshot"):
-            advice = "With the broker stopped, take it from another replica of the partition."
-        yield _broken(partition.files.shown(entry.path), damage, advice)
+        yield broken(partition.files.shown(entry.path), damage, advice)
+
+
+def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
+    """Judge a producer snapshot: by itself, and by the offset in its name, behind which it can know nothing."""
+    data, path = _bytes(partition, entry), partition.files.shown(entry.path)
+    try:
+        entries = producer_snapshot.read(data)
+    except DamageError as damage:
+        yield broken(path, damage, NO_SNAPSHOT)
+        return
+    size = producer_snapshot.HEADER.size + len(entries) * producer_snapshot.ENTRY.size
+    if len(data) > size:
+        yield Finding(
+            level=Level.DERIVED,
+            file=path,
+            kind="count",
+            text=f"{len(data) - size} bytes follow the {len(entries)} producers that it announces",
+            position=size,
+            expected=f"{size} bytes",
+            found=f"{len(data)} bytes",
+            advice="A broker does not read them: it forgets what they say of producers and open transactions.",
+        )
+    stem = entry.name.partition(".")[0]
+    for slot, one in enumerate(entries):
+        if stem.isdecimal() and max(one.last_offset, one.current_txn_first_offset) >= int(stem):
+            yield Finding(
+                level=Level.DERIVED,
+                file=path,
+                kind="offset",
+                text=f"producer {one.producer_id} wrote up to offset {one.last_offset}, behind the snapshot's own",
+                entry=slot,
+                position=producer_snapshot.HEADER.size + slot * producer_snapshot.ENTRY.size,
+                offset=one.last_offset,
+                expected=f"below {int(stem)}",
+                found=max(one.last_offset, one.current_txn_first_offset),
+                advice=NO_SNAPSHOT,
+            )
 
 
 def _order(path: str, entries: tuple[EpochEntry, ...]) -> Iterator[Finding]:
@@ -164,16 +167,3 @@ def _content(partition: Partition, name: str) -> bytes | None:
 
 def _remark(path: str, kind: str, text: str) -> Finding:
     return Finding(level=Level.REMARK, file=path, kind=kind, text=text)
-
-
-def _broken(path: str, damage: DamageError, advice: str) -> Finding:
-    return Finding(
-        level=Level.DERIVED,
-        file=path,
-        kind=damage.kind,
-        text=f"it cannot be read: {damage.reason}",
-        position=damage.position,
-        expected=None if damage.expected is None else str(damage.expected),
-        found=None if damage.found is None else str(damage.found),
-        advice=advice,
-    )

@@ -18,18 +18,21 @@ from kdump.formats import control
 from kdump.formats.batch import Batch
 from kdump.formats.message import Message
 from kdump.kernel.cursor import Cursor
-from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
+from kdump.pieces import LOG_APPEND_TIME, TIMESTAMP_TYPES, Damage, Padding, RecordBatch, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
+    from kdump.formats.payloads.decode import DecodedRecord
     from kdump.pieces import Piece
     from kdump.segment import Source
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
 """Attribute bits by magic that no release has given a meaning."""
+ZEROS: Final = "a preallocated file that was not trimmed"
+FEW_ZEROS: Final = "a preallocated file, or the first bytes of a batch that was cut off"
 MOST_GAPS: Final = 1000
 
 
@@ -44,7 +47,8 @@ class _Gap(NamedTuple):
 class LogCheck:
     """Judges the log of one partition; its segments are given in offset order.
 
-    ``records`` tells whether to look into batches. ``epochs`` is the leader epoch checkpoint, None where there is none.
+    ``records`` tells whether to look into batches; those of a ``topic`` of Kafka's own are decoded too. ``epochs`` is
+    the leader epoch checkpoint, None where there is none.
     ``cleaned`` is what the log dir says of compaction: True or False, None where nothing tells.
     """
 
@@ -52,11 +56,13 @@ class LogCheck:
         self,
         *,
         records: bool = True,
+        topic: str | None = None,
         epochs: Sequence[EpochEntry] | None = None,
         epochs_file: str = "",
         cleaned: bool | None = None,
     ) -> None:
         self._records = records
+        self._decode = _decoder(topic)
         self._epochs, self._epochs_file = epochs, epochs_file
         self._starts = [entry.start_offset for entry in epochs or ()]
         self._cleaned = cleaned
@@ -73,6 +79,7 @@ class LogCheck:
         self._file, self._active = "", False
         self._found: list[Finding] = []
         self._epoch_told = False
+        self._time_types: list[tuple[int | None, str, int]] = []
         self._kernel = Cursor()
 
     def segment(
@@ -103,6 +110,16 @@ class LogCheck:
                 expected=gap.first,
                 found=gap.until,
                 advice="Another replica may have them.",
+            )
+        if len(self._time_types) > 2:
+            kind, file, position = self._time_types[1]
+            yield Finding(
+                level=Level.REMARK,
+                file=file,
+                kind="timestamp type",
+                text=f"the type of timestamps changes {len(self._time_types) - 1} times in the partition, here to "
+                f"{TIMESTAMP_TYPES[kind]}: the topic's setting was changed and changed back, or a bit of a batch",
+                position=position,
             )
         count = len(self._gaps) + self._more_gaps - len(lost)
         if count:
@@ -139,7 +156,7 @@ class LogCheck:
         self.wants_recovery = True
         self._producers.clear()
         if isinstance(piece, Padding):
-            text = f"{piece.size} bytes of zeros follow the last batch: a preallocated file that was not trimmed"
+            text = f"{piece.size} bytes of zeros follow the last batch: {ZEROS if piece.size >= 17 else FEW_ZEROS}"
             self._found.append(
                 Finding(level=Level.REMARK, file=self._file, kind="zero tail", text=text, position=piece.position)
             )
@@ -227,9 +244,31 @@ class LogCheck:
         elif count <= delta:
             self.compacted = True
         if batch.delete_horizon_ms is not None:
+            if self._records and count == delta + 1 and not batch.is_control:
+                self._horizon(batch)
             self.compacted = True
+        kind = batch.timestamp_type
+        changes = not self._time_types or self._time_types[-1][0] != kind
+        if changes and not batch.is_control and len(self._time_types) < MOST_GAPS:
+            self._time_types.append((kind, self._file, batch.position))
         self._leader_epoch(batch, base)
         self._producer(batch)
+
+    def _horizon(self, batch: Batch) -> None:
+        """Hold a delete horizon against the records: compaction sets it where there is a tombstone (KIP-534)."""
+        try:
+            needless = all(record.value is not None for record in batch.records())
+        except DamageError:  # told of where records are looked into
+            return
+        if needless:
+            self._say(
+                "delete horizon",
+                "the batch has a delete horizon, and all its records, none of which is a tombstone",
+                batch.position + magic_2.HEADER.offsets["attributes"],
+                offset=batch.last_offset,
+                expected="no delete horizon",
+                found=batch.delete_horizon_ms,
+            )
 
     def _message(self, message: Message) -> None:
         try:
@@ -331,8 +370,9 @@ class LogCheck:
         """Read the records of a batch, and hold its header against them."""
         last, highest, broken = None, -1, 0
         facts = None
+        unread: list[tuple[bool, str]] = []
         try:
-            if isinstance(batch, Batch) and not batch.is_control:
+            if isinstance(batch, Batch) and not batch.is_control and self._decode is None:
                 facts = self._facts(batch)
             if facts is not None:
                 last, highest, broken = facts
@@ -345,6 +385,8 @@ class LogCheck:
                     broken += 1
                 if batch.is_control:
                     self._control(batch, control.read_key(record.key).type)
+                elif self._decode is not None:
+                    unread += _payload_faults(self._decode(record.key, record.value), record.offset)
         except DamageError as damage:
             self._unreadable(batch, damage)
             return
@@ -355,6 +397,7 @@ class LogCheck:
                 batch.position,
                 offset=batch.last_offset,
             )
+        self._unread(batch, unread)
         if last is None:
             return
         if last > batch.last_offset:
@@ -376,6 +419,30 @@ class LogCheck:
                 found=batch.max_timestamp,
             )
 
+    def _unread(self, batch: RecordBatch, unread: list[tuple[bool, str]]) -> None:
+        """Say which records of one of Kafka's own topics cannot be read; newer releases may know more than we do."""
+        broken = [reason for known, reason in unread if known]
+        unknown = [reason for known, reason in unread if not known]
+        if broken:
+            self._say(
+                "payload",
+                f"a record that Kafka itself wrote cannot be read: {_first_of(broken)}",
+                batch.position,
+                offset=batch.last_offset,
+                advice="What loads this topic fails at it, or passes it over: take the partition from another replica.",
+            )
+        if unknown:
+            self._found.append(
+                Finding(
+                    level=Level.REMARK,
+                    file=self._file,
+                    kind="unknown payload",
+                    text=f"a newer release wrote it, or a byte of it has changed: {_first_of(unknown)}",
+                    position=batch.position,
+                    offset=batch.last_offset,
+                )
+            )
+
     def _facts(self, batch: Batch) -> tuple[int, int, int] | None:
         """Return last offset, greatest timestamp and the number of odd records; None where that takes a closer look."""
         if not batch.count:
@@ -389,6 +456,26 @@ class LogCheck:
         of_producer = batch.producer_id is not None and batch.producer_id >= 0
         if kind not in control.TYPES or (kind in control.MARKERS) != of_producer:
             raise DamageError("control record", f"a control record of type {kind} has no place here", found=kind)
+
+
+def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], DecodedRecord] | None:
+    """Return what decodes the records of a topic, None for a topic of users."""
+    if topic is None or not topic.startswith("__"):
+        return None
+    from kdump.formats.payloads.decode import DECODERS  # the schemas take a while to parse
+
+    return DECODERS.get(topic)
+
+
+def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, str]]:
+    """Yield why a record of one of Kafka's own topics cannot be read, and whether a schema has its type and version."""
+    for part in (made.key, made.value):
+        if part is not None and part.reason:
+            yield part.known, f"offset {offset}: {part.reason}"
+
+
+def _first_of(reasons: list[str]) -> str:
+    return reasons[0] + (f", and {len(reasons) - 1} more in this batch" if len(reasons) > 1 else "")
 
 
 def _is_plain(batch: RecordBatch) -> bool:

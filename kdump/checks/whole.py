@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import recovery, segment
-from kdump.checks import folder, partition
+from kdump.checks import folder, kraft_snapshot, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.findings import Finding, Level
 from kdump.formats import leader_epoch
@@ -17,7 +17,7 @@ from kdump.rebuild import DEFAULT_INTERVAL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.checks.folder import LogDir
+    from kdump.checks.log_dir import LogDir
     from kdump.inputs import Partition, Segment
     from kdump.pieces import Piece
     from kdump.recovery import Cut, Outcome
@@ -48,25 +48,47 @@ def check(
 ) -> Checked:
     """Check a partition. ``seen`` holds the findings of log dir files by path. Raises UnreadableError."""
     known = set(seen)
-    place = folder.log_dir(part, seen)
+    place = log_dir.of(part, seen)
+    above = part.path_beside("")
+    if above not in seen:
+        seen[above] = list(log_dir.check(part.files, above))
     findings = [finding for path, told in seen.items() if path not in known for finding in told]
-    findings += folder.check(part)
+    findings += folder.check(part, seen)
+    snapshots = [
+        kraft_snapshot.check(part.files, path, records=options.records, limit=part.limit) for path in _snapshots(part)
+    ]
+    findings += (finding for snapshot in snapshots for finding in snapshot.findings)
     log = LogCheck(
         records=options.records,
+        topic=part.topic,
         epochs=folder.epochs(part),
         epochs_file=part.files.shown(posixpath.join(part.folder, leader_epoch.NAME)),
         cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
     )
-    live = [segment for segment in part.segments if ".log." not in posixpath.basename(segment.path)]
-    live = live or list(part.segments)
+    logs = [segment for segment in part.segments if not segment.path.endswith(kraft_snapshot.SUFFIX)]
+    live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
     after: list[Finding] = []
-    tap = _Tap(log, live, findings)
+    of_log: list[Finding] = []
+    tap = _Tap(log, live, of_log)
     for checked in partition.check(replace(part, segments=tuple(live)), read, tap):
         after += (finding for finding in checked.findings if finding.file != checked.name)
-    findings += log.finish()
-    findings += after
-    findings += _start(part, place, options, log, damaged=any(f.level is Level.LOG for f in findings))
-    return Checked(len(live), log.batches, sum(segment.size for segment in live), tuple(findings))
+    of_log += log.finish()
+    findings += of_log + after
+    if live:
+        findings += _start(part, place, options, log, damaged=any(f.level is Level.LOG for f in of_log))
+    if snapshots and part.topic == kraft_snapshot.TOPIC:
+        start = max(place.log_start or 0, live[0].base_offset or 0) if live else 0
+        end = log.next_offset if live else None
+        findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
+    size = sum(segment.size for segment in live) + sum(snapshot.size for snapshot in snapshots)
+    batches = log.batches + sum(snapshot.batches for snapshot in snapshots)
+    return Checked(len(live) + len(snapshots), batches, size, tuple(findings))
+
+
+def _snapshots(part: Partition) -> list[str]:
+    """Return the paths of the snapshots of the metadata log."""
+    paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
+    return [path for path in paths if path.endswith(kraft_snapshot.SUFFIX)]
 
 
 class _Tap:

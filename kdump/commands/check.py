@@ -71,7 +71,7 @@ def command(
     that can be made anew (indexes, snapshots, checkpoints).
     """
     run = session.Session(quiet=quiet)
-    wanted = Wanted(siblings=True, leftovers=True, max_batch_bytes=max_batch_bytes)
+    wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, max_batch_bytes=max_batch_bytes)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(finder.find(paths))
     if sys.stderr.isatty():

@@ -17,5 +17,6 @@ FORMATS: Final[dict[str, str]] = {
     "cleaner-offset-checkpoint": "checkpoints",
     "meta.properties": "meta_properties",
     ".kafka_cleanshutdown": "clean_shutdown",
+    "quorum-state": "quorum_state",
 }
 """What a file's name is, or ends in -> the module here that reads and writes it."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 NAME: Final = "meta.properties"
 BLANKS = " \t\f"
 LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
+NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}
+"""Version -> the keys without which a broker does not start."""
+NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 WRITTEN = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {mark: "\\" + mark for mark in "\\=:#!"}
 
@@ -57,6 +60,20 @@ def read(data: Bytes) -> MetaProperties:
             key, value = _split(text)
             values[_unescape(key, position)] = _unescape(value, position)
     return MetaProperties(values, tuple(comments))
+
+
+def check(properties: MetaProperties) -> None:
+    """Raise DamageError where a broker would not start with these properties (Kafka's MetaPropertiesVersion)."""
+    version = properties.values.get("version", "0").strip()
+    if version not in NEEDED:
+        raise DamageError("version", "meta.properties has an unknown version", expected="0 or 1", found=version)
+    for name in NEEDED[version]:
+        if name not in properties.values:
+            raise DamageError("property", f"{name} is missing", expected=f"a line {name}=...")
+    for name in NUMBERS[version]:
+        value = properties.values.get(name, "0").strip()
+        if not re.fullmatch(r"[+-]?[0-9]{1,10}", value) or not -(1 << 31) <= int(value) < 1 << 31:
+            raise DamageError("property", f"{name} is no number", expected="a whole number", found=value)
 
 
 def encode(properties: MetaProperties) -> bytes:

@@ -37,6 +37,8 @@ class Decoded:
     """Field -> value, in order of declaration: int, float, bool, str, bytes (uuids too), None, lists and dicts."""
     reason: str = ""
     """Why there are no values: an unknown type or version, or broken bytes and where."""
+    known: bool = True
+    """Whether a schema has the type and version; a newer release may know others."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,15 @@ def _coordinator(messages: dict[str, Message]) -> Callable[[bytes | None, bytes 
             return DecodedRecord(None, Decoded(key, reason=reason), _raw(value, reason))
         if number not in keys:
             reason = f"record type {number} is unknown"
-            return DecodedRecord(number, Decoded(key, reason=reason), _raw(value, reason))
+            return DecodedRecord(number, Decoded(key, reason=reason, known=False), _raw(value, reason, known=False))
         made_key = _read(keys[number], key, 0, reader.position)
         return DecodedRecord(number, made_key, None if value is None else _read_versioned(values[number], value))
 
     return decode_record
 
 
-def _raw(raw: bytes | None, reason: str) -> Decoded | None:
-    return None if raw is None else Decoded(raw, reason=reason)
+def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | None:
+    return None if raw is None else Decoded(raw, reason=reason, known=known)
 
 
 def _candidates(messages: dict[str, Message], suffix: str, *, since: Release = ()) -> dict[int, list[Candidate]]:
@@ -133,9 +135,8 @@ def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> 
         if not made.reason:
             return made
         first = first or made
-    return first or Decoded(
-        raw, candidates[0].message.name, version, reason=f"version {version} of {candidates[0].message.name} is unknown"
-    )
+    name = candidates[0].message.name
+    return first or Decoded(raw, name, version, reason=f"version {version} of {name} is unknown", known=False)
 
 
 def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int) -> Decoded:
@@ -164,13 +165,15 @@ def _framed(messages: dict[str, Message]) -> Callable[[bytes | None, bytes | Non
         try:
             version = frame.read_number(reader, "frame version")
             if version not in types:
-                return DecodedRecord(None, made_key, Decoded(value, reason=f"frame version {version} is unknown"))
+                reason = f"frame version {version} is unknown"
+                return DecodedRecord(None, made_key, Decoded(value, reason=reason, known=False))
             number, message_version = (frame.read_number(reader, name) for name in ("type", "version"))
         except PayloadError as error:
             return DecodedRecord(None, made_key, Decoded(value, reason=error.within("frame").reason))
         candidates = types[version].get(number)
         if candidates is None:
-            return DecodedRecord(number, made_key, Decoded(value, reason=f"record type {number} is unknown"))
+            reason = f"record type {number} is unknown"
+            return DecodedRecord(number, made_key, Decoded(value, reason=reason, known=False))
         return DecodedRecord(number, made_key, _read(candidates, value, message_version, reader.position))
 
     return decode_record

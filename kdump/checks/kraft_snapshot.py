@@ -1,0 +1,150 @@
+"""Snapshots of the metadata log (``.checkpoint``): each for itself, and all of them against the log.
+
+Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader and KafkaMetadataLog (3.0). The name tells end
+offset and epoch. Offsets inside count from 0; a control batch that begins with SNAPSHOT_HEADER is the first,
+one that ends with SNAPSHOT_FOOTER the last. A snapshot gets its name when it is complete, so that a torn one is damage.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.checks.log import LogCheck
+from kdump.codecs import DEFAULT_LIMIT
+from kdump.errors import DamageError
+from kdump.findings import Finding, Level
+from kdump.formats import control
+from kdump.pieces import Padding, RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.files import Files
+    from kdump.pieces import Piece
+
+TOPIC: Final = "__cluster_metadata"
+SUFFIX: Final = ".checkpoint"
+BOOTSTRAP: Final = "bootstrap.checkpoint"
+"""What a node formatted its log dir with; it has no end offset."""
+NAME: Final = re.compile(r"(?P<offset>\d{20})-(?P<epoch>\d{10})\.checkpoint", re.ASCII)
+HEADER, FOOTER = 3, 4
+ADVICE: Final = (
+    "With the node stopped, take this snapshot from another controller, or move it away: "
+    "the node then begins with an older one, and needs the log from there on."
+)
+
+
+class Snapshot(NamedTuple):
+    """A snapshot that was checked: end offset and epoch of its name, None where it tells none."""
+
+    name: str
+    end_offset: int | None
+    epoch: int | None
+    batches: int
+    size: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether a node can begin with it."""
+        return self.end_offset is not None and all(finding.is_remark for finding in self.findings)
+
+
+def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
+    """Check one snapshot. ``records`` tells whether to look into its batches, ``limit`` how many bytes one may have.
+
+    Raises UnreadableError.
+    """
+    shown, name = files.shown(path), posixpath.basename(path)
+    named = NAME.fullmatch(name)
+    findings: list[Finding] = []
+    end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
+    if named is None and name != BOOTSTRAP:
+        findings.append(_wrong(shown, "name", "its name tells no end offset and no epoch", None, _NAMES))
+    log = LogCheck(records=records, topic=TOPIC, cleaned=False)
+    first: RecordBatch | None = None
+    last: Piece | None = None
+    others = 0
+    with files.open(path) as source:
+        source.limit = limit
+        size = source.size
+        for piece in log.segment(shown, 0, source, active=True, findings=findings):
+            if isinstance(piece, RecordBatch):
+                first = first or piece
+                others += epoch is not None and piece.partition_leader_epoch != epoch
+            last = piece
+        findings += log.finish()
+        findings = [finding if finding.is_remark else replace(finding, advice=ADVICE) for finding in findings]
+        findings += _frame(shown, size, first, last)
+    if others:
+        text = f"{others} batches have another leader epoch than the name"
+        findings.append(_wrong(shown, "leader epoch", text, None, f"{epoch} in each batch"))
+    return Snapshot(shown, end_offset, epoch, log.batches, size, tuple(findings))
+
+
+_NAMES: Final = "a name such as 00000000000000000077-0000000001.checkpoint"
+
+
+def _frame(file: str, size: int, first: RecordBatch | None, last: Piece | None) -> Iterator[Finding]:
+    """Yield what is wrong with the two ends of a snapshot."""
+    if first is None or first.position or _type(first, 0) != HEADER:
+        text = "it does not begin with a snapshot header" if size else "it is empty"
+        yield _wrong(file, "snapshot header", text, 0, "a control record SNAPSHOT_HEADER")
+    if isinstance(last, Padding):
+        text = f"{last.size} bytes of zeros follow the last batch: no node leaves them there"
+        yield _wrong(file, "snapshot footer", text, last.position, "the end of the file")
+    elif size and (not isinstance(last, RecordBatch) or _type(last, -1) != FOOTER):
+        text = "it does not end with a snapshot footer: the rest is missing, or cannot be read"
+        position = last.position if last is not None else 0
+        yield _wrong(file, "snapshot footer", text, position, "a control record SNAPSHOT_FOOTER")
+
+
+def _type(batch: RecordBatch, number: int) -> int | None:
+    """Return the type of a control record in a batch, None where there is none."""
+    try:
+        return control.read_key(list(batch.records())[number].key).type if batch.is_control else None
+    except (DamageError, IndexError):
+        return None
+
+
+def _wrong(file: str, kind: str, text: str, position: int | None, expected: str) -> Finding:
+    return Finding(
+        level=Level.LOG,
+        file=file,
+        kind=kind,
+        text=text,
+        position=position,
+        expected=expected,
+        advice=ADVICE,
+    )
+
+
+def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_end: int | None) -> Iterator[Finding]:
+    """Say whether a node gets from its snapshots to the log, which reaches from ``log_start`` to ``log_end``."""
+    found = list(snapshots)
+    newest = max((each.end_offset for each in found if each.end_offset is not None), default=None)
+    sound = max((each.end_offset for each in found if each.sound and each.end_offset is not None), default=None)
+    if log_start > 0 and (sound is None or sound < log_start):
+        yield Finding(
+            level=Level.LOG,
+            file=folder,
+            kind="snapshot",
+            text=f"the metadata log begins at offset {log_start}, and no sound snapshot reaches it: what was before "
+            "is lost to this node",
+            offset=log_start,
+            expected=f"a snapshot that ends at offset {log_start} or above",
+            found="none" if sound is None else sound,
+            advice="Do not delete anything here: copy the newest snapshot of another controller into this folder.",
+        )
+    if newest is not None and log_end is not None and newest > log_end:
+        yield Finding(
+            level=Level.REMARK,
+            file=folder,
+            kind="snapshot",
+            text=f"the newest snapshot ends at offset {newest}, and the log at {log_end}: "
+            "a node drops the log when it starts, and goes on from the snapshot",
+            offset=newest,
+        )

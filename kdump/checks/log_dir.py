@@ -1,0 +1,149 @@
+"""The files of a log dir beside its partitions' folders, and what they say of one partition."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.checks import kraft_snapshot
+from kdump.errors import DamageError, UnreadableError
+from kdump.findings import Finding, Level
+from kdump.formats import checkpoints, clean_shutdown, meta_properties
+from kdump.formats.checkpoints import PartitionOffset
+from kdump.inputs import FOLDER_NAME, LEFTOVER_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.files import Files
+    from kdump.formats.meta_properties import MetaProperties
+    from kdump.inputs import Partition
+    from kdump.wire import Bytes
+
+CACHE: Final = "remote-log-index-cache"
+"""What a broker keeps of the indexes of tiered segments (KIP-405): it makes it anew."""
+
+
+def _properties(data: Bytes) -> MetaProperties:
+    properties = meta_properties.read(data)
+    meta_properties.check(properties)
+    return properties
+
+
+READERS: Final[dict[str, Callable[[Bytes], object]]] = {
+    meta_properties.NAME: _properties,
+    clean_shutdown.NAME: clean_shutdown.read,
+    checkpoints.RECOVERY_POINTS: checkpoints.read,
+    checkpoints.HIGH_WATERMARKS: checkpoints.read,
+    checkpoints.LOG_STARTS: checkpoints.read,
+    checkpoints.CLEANED: checkpoints.read,
+}
+REFUSED: Final = "A broker that cannot read it does not start."
+ADVICE: Final = {
+    meta_properties.NAME: f"{REFUSED} Write it anew with the ids of the cluster and of this broker.",
+    clean_shutdown.NAME: "What counts for a broker is that it is there; from 3.7 on it holds the broker's epoch.",
+    checkpoints.RECOVERY_POINTS: f"{REFUSED} Without the file it reads all logs after an unclean stop.",
+    checkpoints.HIGH_WATERMARKS: f"{REFUSED} Without the file a replica begins at its log start, and learns it again.",
+    checkpoints.LOG_STARTS: f"{REFUSED} Without the file offsets that were deleted by request come back.",
+    checkpoints.CLEANED: f"{REFUSED} Without the file compaction begins anew.",
+}
+
+
+class LogDir(NamedTuple):
+    """What the files of a log dir say of one partition; None where a file is not there or does not name it.
+
+    ``known`` tells whether the folder above is a log dir at all, ``clean`` whether its broker stopped in good order.
+    """
+
+    known: bool = False
+    clean: bool = False
+    recovery_point: int | None = None
+    high_watermark: int | None = None
+    log_start: int | None = None
+    cleaned: bool | None = None
+
+
+def of(partition: Partition, found: dict[str, list[Finding]]) -> LogDir:
+    """Return what the log dir says; put what is wrong with its files into ``found``, once per file."""
+    folder = posixpath.dirname(posixpath.abspath(partition.folder))
+    readable: set[str] = set()
+    offsets: dict[str, int] = {}
+    for name in READERS:
+        data = partition.beside(name)
+        if data is None:
+            continue
+        path = partition.files.shown(posixpath.join(folder, name))
+        content, wrong = judge(name, path, data)
+        found.setdefault(path, wrong)
+        if wrong and name != clean_shutdown.NAME:
+            continue
+        readable.add(name)
+        for entry in content if isinstance(content, tuple) else ():
+            if isinstance(entry, PartitionOffset) and entry[:2] == (partition.topic, partition.partition):
+                offsets[name] = entry.offset
+    if not readable:
+        return LogDir()
+    return LogDir(
+        True,
+        clean_shutdown.NAME in readable,
+        offsets.get(checkpoints.RECOVERY_POINTS),
+        offsets.get(checkpoints.HIGH_WATERMARKS),
+        offsets.get(checkpoints.LOG_STARTS),
+        checkpoints.CLEANED in offsets if checkpoints.CLEANED in readable else None,
+    )
+
+
+def judge(name: str, path: str, data: Bytes) -> tuple[object, list[Finding]]:
+    """Return what a file of a log dir holds, and what is wrong with it."""
+    try:
+        return READERS[name](data), []
+    except DamageError as damage:
+        return None, [broken(path, damage, ADVICE[name])]
+
+
+def check(files: Files, folder: str) -> Iterator[Finding]:
+    """Yield what is wrong in a log dir itself, but for the files of :data:`READERS`. Raises UnreadableError."""
+    try:
+        entries = files.entries(folder)
+    except UnreadableError:  # it may be closed to us and the partition's folder open: then nothing can be told
+        return
+    names = {entry.name for entry in entries}
+    if not names & set(READERS):
+        return
+    for entry in entries:
+        path = files.shown(entry.path)
+        if entry.name == kraft_snapshot.BOOTSTRAP:
+            yield from kraft_snapshot.check(files, entry.path).findings
+        elif entry.name.endswith(".tmp"):
+            yield Finding(level=Level.REMARK, file=path, kind="leftover", text=HALF_WRITTEN)
+        elif entry.is_folder and entry.name != CACHE and not _is_partition(entry.name):
+            yield Finding(
+                level=Level.DERIVED,
+                file=path,
+                kind="folder",
+                text="a broker does not start on a log dir that holds a folder of this name",
+                expected="TOPIC-PARTITION",
+                found=entry.name,
+                advice="Move the folder out of the log dir, or let log.dirs name a folder below the mount point.",
+            )
+
+
+HALF_WRITTEN: Final = "what was being written when a broker stopped: the file of the same name without .tmp counts"
+
+
+def _is_partition(name: str) -> bool:
+    return FOLDER_NAME.fullmatch(name) is not None or LEFTOVER_FOLDER.fullmatch(name) is not None
+
+
+def broken(path: str, damage: DamageError, advice: str) -> Finding:
+    """Return the finding for a file that cannot be read."""
+    return Finding(
+        level=Level.DERIVED,
+        file=path,
+        kind=damage.kind,
+        text=f"it cannot be read: {damage.reason}",
+        position=damage.position,
+        expected=None if damage.expected is None else str(damage.expected),
+        found=None if damage.found is None else str(damage.found),
+        advice=advice,
+    )

@@ -1,0 +1,53 @@
+"""``quorum-state``: for whom a KRaft node voted, and whom it takes for the leader.
+
+Source: KIP-595 (2.7), KIP-853 (3.9, version 1) and Kafka's classes FileQuorumStateStore and QuorumStateData. One line
+of JSON; ``data_version`` is its version. It stands among the segments of the metadata log.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError
+
+if TYPE_CHECKING:
+    from kdump.wire import Bytes
+
+NAME: Final = "quorum-state"
+VERSION: Final = "data_version"
+NEEDED: Final = {
+    0: {"clusterId": str, "leaderId": int, "leaderEpoch": int, "votedId": int, "appliedOffset": int},
+    1: {"leaderId": int, "leaderEpoch": int, "votedId": int, "votedDirectoryId": str},
+}
+"""Version -> the fields that a node wants, and what they are in JSON; ``currentVoters`` of version 0 may be null."""
+
+
+class QuorumState(NamedTuple):
+    """The file's version, the leader and its epoch, and the node that was voted for; -1 stands for none."""
+
+    version: int
+    leader_id: int
+    leader_epoch: int
+    voted_id: int
+
+
+def read(data: Bytes) -> QuorumState:
+    """Return the content of the first line, as a node reads it. Raises DamageError where a node would refuse it."""
+    line = bytes(data).partition(b"\n")[0]
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as fault:  # the second when it is nested deeply
+        raise DamageError("json", f"{NAME} is not JSON: {fault}") from None
+    if not isinstance(content, dict):
+        raise DamageError("json", f"{NAME} is no JSON object", found=type(content).__name__)
+    version = content.get(VERSION)
+    if type(version) is not int or version not in NEEDED:
+        raise DamageError("version", f"{NAME} has an unknown {VERSION}", expected="0 or 1", found=repr(version))
+    for name, kind in NEEDED[version].items():
+        if type(content.get(name)) is not kind:
+            expected = "a whole number" if kind is int else "a text"
+            raise DamageError(
+                "json", f"{name} is missing in {NAME}, or odd", expected=expected, found=content.get(name)
+            )
+    return QuorumState(version, content["leaderId"], content["leaderEpoch"], content["votedId"])
