@@ -16,7 +16,8 @@ import org.apache.kafka.common.serialization.*;
 /**
  * A live broker's writers and readers, for the proof of the stream (tools/prove_stream.py).
  *   create ADDRESS TOPIC PARTITIONS KEY=VALUE...        a topic with these settings
- *   write ADDRESS RECORDS SECONDS TOPIC=PARTITIONS...   at least so many records, evenly over the time
+ *   write ADDRESS RECORDS SECONDS STOP TOPIC=PARTITIONS...
+ *       at least so many records, evenly over the time, and on at that rate until the file STOP is there
  *   consume ADDRESS ISOLATION OUT STOP TOPIC=PARTITIONS...
  *       what a consumer gets, to the file OUT, until the file STOP is there and the end is reached
  *
@@ -26,11 +27,12 @@ import org.apache.kafka.common.serialization.*;
  */
 public class StreamClient {
     static final String[] CODECS = {"none", "gzip", "snappy", "lz4", "zstd"};
+    static Path stop;
 
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
             case "create": create(args); break;
-            case "write": write(args[1], Long.parseLong(args[2]), Long.parseLong(args[3]), partitions(args, 4)); break;
+            case "write": write(args); break;
             default: consume(args[1], args[2], Path.of(args[3]), Path.of(args[4]), partitions(args, 5));
         }
     }
@@ -82,7 +84,11 @@ public class StreamClient {
 
     interface Work { void run(Random random, long share) throws Exception; }
 
-    static void write(String address, long records, long seconds, List<TopicPartition> to) throws Exception {
+    static void write(String[] args) throws Exception {
+        String address = args[1];
+        long records = Long.parseLong(args[2]), seconds = Long.parseLong(args[3]);
+        stop = Path.of(args[4]);
+        List<TopicPartition> to = partitions(args, 5);
         AtomicReference<Throwable> failure = new AtomicReference<>();
         List<Thread> threads = new ArrayList<>();
         long share = records / (CODECS.length + 1) + 1;
@@ -118,7 +124,7 @@ public class StreamClient {
         String address, String codec, Random random, long count, long seconds, List<TopicPartition> to) throws Exception {
         try (var producer = producer(address, "compression.type", codec, "linger.ms", "20", "batch.size", "8000")) {
             long began = System.currentTimeMillis();
-            for (long n = 0; n < count; n++) {
+            for (long n = 0; n < count || !Files.exists(stop); n++) {
                 pace(began, n, count, seconds);
                 producer.send(record(random, to));
             }
@@ -130,7 +136,7 @@ public class StreamClient {
         try (var producer = producer(address, "transactional.id", "proof", "compression.type", "lz4")) {
             producer.initTransactions();
             long began = System.currentTimeMillis();
-            for (long n = 0; n < count; ) {
+            for (long n = 0; n < count || !Files.exists(stop); ) {
                 producer.beginTransaction();
                 for (int i = random.nextInt(200); i >= 0; i--, n++) {
                     pace(began, n, count, seconds);

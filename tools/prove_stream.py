@@ -46,6 +46,7 @@ SETTINGS = {
 }
 RETAINED = {"retention.bytes": str(2 << 20), "file.delete.delay.ms": "1000", "retention.ms": "-1"}
 GONE = re.compile(r"(\w+)-(\d+): offsets from (\d+) up to (\d+) are gone")
+GONE_LINE = re.compile(r"\S+: offsets from \d+ up to \d+ are gone[^\n]*")
 BUSY = "Python worker failed to connect back"
 Row = tuple[object, ...]
 
@@ -187,110 +188,110 @@ def shown(topics: dict[str, int]) -> list[str]:
     return [f"{name}={count}" for name, count in topics.items()]
 
 
-def proof(place: Path, options: argparse.Namespace) -> bool:
-    rng = random.Random(options.seed)
-    began = time.monotonic()
-    retained = options.retention != "no"
-    frequent = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"} if retained else {}
-    topics = {**TOPICS, **LATE}
-    with ExitStack() as at_the_end:
-        broker = at_the_end.enter_context(Broker(options.release, place / "broker", frequent))
-        settings = {**SETTINGS, **(RETAINED if retained else {})}
-        create(broker, TOPICS, settings)
-        half = [str(options.records // 2 + 1), str(options.seconds // 2)]
-        along = []
-        stop = place / "written"
-        if retained:
-            create(broker, LATE, settings)
-            along = start_consumers(broker, place, stop, topics)
-        driver = Driver(
-            broker.logs,
-            place,
-            {
-                "topic": ",".join(topics),
-                "maxRecordsPerTrigger": str(max(1000, options.records // 40)),
-                "failOnDataLoss": str(options.retention != "go-on").lower(),
-            },
-        )
-        at_the_end.callback(lambda: driver.kill() if driver.ended() is None else None)
-        driver.start()
-        mid = 0
-        kills = options.kills
-        for number, into in enumerate((TOPICS, topics)):
-            if number and not retained:
-                create(broker, LATE, settings)
-            writer = broker.client(CLIENT, "write", broker.address, *half, *shown(into))
-            for _ in range((kills + 1 - number) // 2):
-                mid += strike(driver, writer, rng, pause=options.seconds / 8 if retained else 0)
-                if driver.ended() not in (None, 0):
-                    break
-            while writer.poll() is None:
-                time.sleep(0.5)
-                driver.ended()
-            if writer.returncode:
-                raise RuntimeError("the producers failed")
-        if retained:
-            stop.touch()
-            for each in along:
-                if each.wait():
-                    raise RuntimeError("a consumer failed")
-        else:
-            stop.touch()
-            for each in start_consumers(broker, place, stop, topics):
-                if each.wait():
-                    raise RuntimeError("a consumer failed")
-        (place / "stop").touch()
-        while (status := driver.ended()) is None:
-            time.sleep(0.5)
-        segments = sum(1 for path in broker.logs.glob("*-*/*.log") if path.parent.name.rpartition("-")[0] in topics)
-    print(f"broker {options.release}, {segments} segments, {time.monotonic() - began:.0f} s")
-    print(f"driver: {driver.starts} starts, {kills} kills by SIGKILL, {mid} of them in the middle of a micro-batch")
-    if status:
-        print(
-            driver.said[-3000:]
-            if options.retention != "fail"
-            else "\n".join(dict.fromkeys(GONE_LINE.findall(driver.said)))
-        )
-        return options.retention == "fail" and GONE.search(driver.said) is not None
-    holds = options.retention != "fail"
-    for isolation in ISOLATIONS:
-        batches = latest(place / f"{isolation}.checkpoint" / "commits") + 1
-        verdict = compare(streamed(place / f"{isolation}.all"), consumed(place / f"{isolation}.txt"), driver.said)
-        print(
-            f"{isolation}: {batches} micro-batches, {verdict.rows} rows, {verdict.consumed} consumed, "
-            f"{verdict.doubled} doubled, {verdict.strange} strange, {verdict.different} different, "
-            f"{verdict.missing} missing, {verdict.told} said to be gone"
-        )
-        holds = holds and verdict.holds and verdict.rows > 0
-    return holds
-
-
-GONE_LINE = re.compile(r"\S+: offsets from \d+ up to \d+ are gone[^\n]*")
-
-
-def start_consumers(broker: Broker, place: Path, stop: Path, topics: dict[str, int]) -> list["subprocess.Popen[bytes]"]:
+def start_consumers(broker: Broker, place: Path, topics: dict[str, int]) -> list["subprocess.Popen[bytes]"]:
+    """Let a consumer of each isolation level read from the beginning until PLACE/written is there."""
     return [
-        broker.client(CLIENT, "consume", broker.address, level, str(place / f"{level}.txt"), str(stop), *shown(topics))
+        broker.client(
+            CLIENT,
+            "consume",
+            broker.address,
+            level,
+            str(place / f"{level}.txt"),
+            str(place / "written"),
+            *shown(topics),
+        )
         for level in ISOLATIONS
     ]
 
 
-def strike(driver: Driver, writer: "subprocess.Popen[bytes]", rng: random.Random, pause: float) -> bool:
-    """Kill the driver once it streams, start it again after a pause; tell whether a micro-batch was under way."""
-    until = time.monotonic() + 90
-    while not (driver.place / "ready").exists() and driver.ended() is None and time.monotonic() < until:
+def finish(clients: list["subprocess.Popen[bytes]"]) -> None:
+    for each in clients:
+        if each.wait():
+            raise RuntimeError("a client failed")
+
+
+def strike(driver: Driver, rng: random.Random, pause: float) -> bool:
+    """Kill the driver in the middle of a micro-batch and start it again after a pause; tell whether it came to that."""
+    while not (driver.place / "ready").exists() and driver.ended() is None:
         time.sleep(0.1)
-    time.sleep(rng.uniform(1, 4))
-    while not driver.in_batch() and driver.ended() is None and writer.poll() is None:
-        time.sleep(0.01)
-    time.sleep(rng.uniform(0, 0.3))
-    if driver.ended() is not None:
+    time.sleep(rng.uniform(0, 3))
+    while driver.ended() is None:
+        if driver.in_batch():
+            time.sleep(rng.uniform(0, 0.4))
+            if driver.in_batch():
+                driver.kill()
+                time.sleep(pause)
+                driver.start()
+                return True
+        time.sleep(0.005)
+    return False
+
+
+def write(broker: Broker, driver: Driver, options: argparse.Namespace, rng: random.Random) -> int:
+    """Write all records in two halves, and strike meanwhile; return how often. The late topic comes with the second."""
+    retained = options.retention != "no"
+    half = [str(options.records // 2 + 1), str(options.seconds // 2)]
+    struck = 0
+    for number, topics in enumerate((TOPICS, {**TOPICS, **LATE})):
+        enough = driver.place / f"enough{number}"
+        if number and not retained:
+            create(broker, LATE, SETTINGS)
+        writer = broker.client(CLIENT, "write", broker.address, *half, str(enough), *shown(topics))
+        for _ in range((options.kills + 1 - number) // 2):
+            struck += strike(driver, rng, pause=options.seconds / 8 if retained else 0)
+        enough.touch()
+        while writer.poll() is None:
+            time.sleep(0.2)
+            driver.ended()
+        finish([writer])
+    return struck
+
+
+def proof(place: Path, options: argparse.Namespace) -> bool:
+    began = time.monotonic()
+    retained = options.retention != "no"
+    frequent = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"} if retained else {}
+    topics = {**TOPICS, **LATE}
+    source = {
+        "topic": ",".join(topics),
+        "maxRecordsPerTrigger": str(max(1000, options.records // 40)),
+        "failOnDataLoss": str(options.retention != "go-on").lower(),
+    }
+    with ExitStack() as at_the_end:
+        broker = at_the_end.enter_context(Broker(options.release, place / "broker", frequent))
+        create(broker, topics if retained else TOPICS, {**SETTINGS, **(RETAINED if retained else {})})
+        consumers = start_consumers(broker, place, topics) if retained else []
+        driver = Driver(broker.logs, place, source)
+        at_the_end.callback(lambda: driver.kill() if driver.ended() is None else None)
+        driver.start()
+        struck = write(broker, driver, options, random.Random(options.seed))
+        (place / "written").touch()
+        finish(consumers or start_consumers(broker, place, topics))
+        (place / "stop").touch()
+        while (status := driver.ended()) is None:
+            time.sleep(0.5)
+        segments = sum(1 for path in broker.logs.glob("*-*/*.log") if path.parent.name.rpartition("-")[0] in topics)
+    print(f"broker {options.release}, {segments} segments in the end, {time.monotonic() - began:.0f} s")
+    print(f"driver: {driver.starts} starts, {struck} times killed by SIGKILL in the middle of a micro-batch")
+    if options.retention == "fail":
+        print("\n".join(dict.fromkeys(GONE_LINE.findall(driver.said))))
+        return status != 0 and GONE.search(driver.said) is not None
+    if status:
+        print(driver.said[-3000:])
         return False
-    under_way = driver.in_batch()
-    driver.kill()
-    time.sleep(pause)
-    driver.start()
-    return under_way
+    return all([told(place, isolation, driver.said) for isolation in ISOLATIONS])
+
+
+def told(place: Path, isolation: str, said: str) -> bool:
+    """Print how an output compares with what a consumer got; tell whether it holds."""
+    batches = latest(place / f"{isolation}.checkpoint" / "commits") + 1
+    verdict = compare(streamed(place / f"{isolation}.all"), consumed(place / f"{isolation}.txt"), said)
+    print(
+        f"{isolation}: {batches} micro-batches, {verdict.rows} rows, {verdict.consumed} consumed, "
+        f"{verdict.doubled} doubled, {verdict.strange} strange, {verdict.different} different, "
+        f"{verdict.missing} missing, {verdict.told} said to be gone"
+    )
+    return verdict.holds and verdict.rows > 0
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ from kdump.spark_source import options as words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.spark_export import following
     from kdump.spark_export.job import Export
 
 LEFT_TO_US: Final = {
@@ -128,15 +129,37 @@ def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
 
     if export.mode != "error":
         raise UsageError(f"--mode {export.mode}: --incremental and --follow add to what they have written")
+    progress = _Progress(show=not run.quiet and sys.stderr.isatty())
+
+    def note(text: str) -> None:
+        progress.clear()
+        run.note(text)
+
+    follower = following.Follower(export, job.Listener(note, progress))
     try:
-        added = following.run(export, job.Listener(run.note, lambda *_: None), forever=forever)
+        follower.run(forever=forever)
+    except KeyboardInterrupt:  # what was committed stands; the next run goes on behind it
+        progress.clear()
+        _sum_up(run, export, follower.added)
+        raise
     except job.MalformedError as error:
         run.damage(str(error))
-        return run.status
-    run.note(f"{added.rows} records added")
-    if added.damaged_rows:
-        run.damage(f"{added.damaged_rows} damaged ranges were met: {export.out}/_damaged has the bytes")
+    finally:
+        progress.clear()
+    _sum_up(run, export, follower.added)
     return run.status
+
+
+def _sum_up(run: session.Session, export: Export, added: following.Added) -> None:
+    done = added.summary
+    run.note(
+        f"{done.rows} records added in {added.steps} steps: {done.files} files, {done.batches} batches, "
+        f"{done.damaged_ranges} damaged ranges ({session.size(done.damaged_bytes)}), {session.size(done.size)}"
+    )
+    if added.lost:
+        run.damage(f"{len(added.lost)} times records were gone before they were read: {export.out}/_manifest.json")
+    if done.damaged_ranges or done.damaged_bytes:
+        run.damage(f"damage was met: {export.out}/_damaged has the bytes, {export.out}/_manifest.json the list")
 
 
 def _folders(text: str) -> tuple[str, ...]:

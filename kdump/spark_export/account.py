@@ -96,6 +96,42 @@ def manifest(
     return {**settings, "totals": {"files": len(files), "size": size, **_counts(total, not_read)}, "files": files}
 
 
+def plus(run: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
+    """Return the account of a run with that of its next step: the same file is one entry, from start to end."""
+    files = {file["file"]: file for file in run["files"]}
+    for file in step["files"]:
+        name = file["file"]
+        files[name] = {**_sum(files[name], file), "end": file["end"]} if name in files else file
+    return {
+        **run,
+        "rowsWritten": run["rowsWritten"] + step["rowsWritten"],
+        "lost": run["lost"] + step["lost"],
+        "totals": totals(files.values()),
+        "files": list(files.values()),
+    }
+
+
+def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return what files, or the totals of runs, are together. A file that several runs read counts in each."""
+    total = NOTHING
+    for part in parts:
+        total = {**_sum(total, part), "files": total["files"] + part.get("files", 1)}
+    return total
+
+
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    rows = None if None in (one["rows"], other["rows"]) else one["rows"] + other["rows"]
+    summed = {name: one[name] + other[name] for name in ("size", "batches", "damagedRanges")}
+    lists = {"damaged": one["damaged"] + other["damaged"]} if "damaged" in one else {}
+    return {
+        **one,
+        **summed,
+        **lists,
+        "rows": rows,
+        "bytes": {name: one["bytes"][name] + other["bytes"][name] for name in one["bytes"]},
+    }
+
+
 def _counts(part: Part, not_read: int) -> dict[str, Any]:
     return {
         "batches": part.batches,
@@ -109,3 +145,7 @@ def _counts(part: Part, not_read: int) -> dict[str, Any]:
             "notRead": not_read,
         },
     }
+
+
+NOTHING: Final[dict[str, Any]] = {"files": 0, "size": 0, **_counts(Part(), 0)}
+"""The totals of no file."""

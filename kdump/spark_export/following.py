@@ -1,73 +1,179 @@
-"""Exports that go on: what is new since the last run, or what comes as it comes."""
+"""Exports that go on: what is new since the last run, or what comes as it comes.
+
+A run is made of steps. Each plans what is new (:mod:`kdump.spark_source.streaming`), lets Spark write it to a folder of
+its own, counts and accounts for it as any export does, and then commits: one file in the output's checkpoint folder
+says how far the inputs are read, which files move into place, and what the account is. What a step that was killed has
+written is thrown away, what one that had committed did not move is moved by the next run: no row is lost or doubled for
+any reader, whether it knows Spark's own logs or not.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.spark_export import job, session
+from kdump.errors import KdumpError
+from kdump.spark_export import account, job, session
+from kdump.spark_export.checkpoint import Checkpoint, State
 from kdump.spark_export.output import Output
 from kdump.spark_source import options as words
-from kdump.spark_source import planning, register
+from kdump.spark_source import planning, register, streaming
+from kdump.spark_source.marks import Mark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
-PAUSE = "10 seconds"
-"""Between two looks at the log dir."""
+PAUSE: Final = 10.0
+"""Seconds between two looks at the log dir."""
+STEP_BYTES: Final = 16 << 30
+"""Bytes of segments that a step takes at most: what has to be done again when it is killed."""
+TRIES: Final = 3
+"""How often a step is planned when files change while it runs."""
 
 
 class Added(NamedTuple):
-    """What a run has added."""
+    """What a run has added so far. ``lost`` says what of the inputs was gone before it could be read."""
 
-    rows: int
-    damaged_rows: int
+    summary: job.Summary
+    steps: int
+    lost: tuple[str, ...]
 
 
-def run(export: job.Export, listener: job.Listener, *, forever: bool) -> Added:
-    """Write what the output does not hold yet; with ``forever`` go on until Ctrl-C.
+class Follower:
+    """One run into one output; ``added`` tells at any time what it has committed."""
 
-    The output remembers in its folder ``_checkpoint`` what it holds. Raises as :func:`kdump.spark_export.job.run` does.
-    """
-    options = words.parse({**export.options, "paths": job.paths(export)})
-    session.check()
-    list(planning.find(options, listener.note))  # what cannot be read is told before Spark starts
-    kept = {"spark.sql.streaming.numRecentProgressUpdates": "100000"}
-    spark = session.start(export.master, {**kept, **export.conf})
-    with job.errors():
-        register(spark)
-        output = Output(spark, export.out, export.format, "append")
-        output.check_followed()
-        columns = options.names
-        chosen = {"columns": ",".join(job.needed(export, options.columns))} if options.columns else {}
-        started = output.follow(
-            _stream(spark, export, {"output": words.RECORDS, **chosen}),
-            _stream(spark, export, {"output": words.DAMAGED}),
-            export.partition_by,
-            columns,
-            PAUSE if forever else "",
+    def __init__(self, export: job.Export, listener: job.Listener) -> None:
+        self._export, self._listener = export, listener
+        self._options = words.parse({**export.options, "paths": job.paths(export)})
+        self._run: dict[str, Any] | None = None
+        self._steps = 0
+        self._began = time.monotonic()
+
+    @property
+    def added(self) -> Added:
+        """What was committed."""
+        run = self._run or {"totals": account.NOTHING, "files": [], "lost": [], "rowsWritten": 0}
+        summary = job.summary(run, time.monotonic() - self._began)
+        return Added(summary, self._steps, tuple(run["lost"]))
+
+    def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
+        """Write what the output does not hold yet; with ``forever`` look again after each ``pause`` until Ctrl-C.
+
+        Raises as :func:`kdump.spark_export.job.run` does.
+        """
+        session.check()
+        streaming.partitions(self._options, self._listener.note)  # what cannot be read is told before Spark starts
+        spark = session.start(self._export.master, self._export.conf)
+        self._began = time.monotonic()
+        with job.errors():
+            register(spark)
+            output = Output(spark, self._export.out, self._export.format, "append")
+            checkpoint = Checkpoint(output, _settings(self._export, self._options))
+            state = checkpoint.open()
+            while True:
+                state, is_complete = self._step(spark, checkpoint, state)
+                if is_complete and not forever:
+                    return self.added
+                if is_complete:
+                    self._wait(pause)
+
+    def _wait(self, pause: float) -> None:
+        total = self.added.summary
+        told = f"{total.rows} records added in {self._steps} steps; waiting for more (Ctrl-C ends)"
+        self._listener.progress(told, 0, 0)
+        time.sleep(pause)
+
+    def _step(self, spark: SparkSession, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
+        """Take what is new; return the state after it, and whether that was all there was."""
+        for again in range(TRIES):
+            advance = streaming.advance(self._options, state.offsets, _limits(self._options))
+            if advance.offsets == state.offsets:
+                return state, True
+            try:
+                return self._take(spark, checkpoint, state, advance), advance.is_complete
+            except KdumpError as error:
+                if again == TRIES - 1 or isinstance(error, job.MalformedError) or not _has_changed(advance):
+                    raise
+                self._listener.note(f"{error}; files have changed meanwhile, once more")
+        raise AssertionError
+
+    def _take(self, spark: SparkSession, checkpoint: Checkpoint, state: State, advance: streaming.Advance) -> State:
+        started = datetime.now(UTC)
+        lost = _losses(advance, state.offsets)
+        planned = job.numbered([_planned(taken) for taken in advance.taken])
+        with tempfile.TemporaryDirectory(prefix="kdump-") as scratch:
+            staging = checkpoint.staging()
+            with job.errors():
+                work = job.Work(spark, self._export, self._options, planned, staging, Path(scratch), self._listener)
+                written = work.write(always=not self._steps) if planned else job.Written(0, {}, [])
+        step = work.accounted(started, written)
+        for file, segment in zip(step["files"], planned, strict=True):
+            file |= {"start": segment.splits[0].start, "end": segment.splits[-1].end}
+        step["lost"] = lost
+        self._run = step if self._run is None else account.plus(self._run, step)
+        state = checkpoint.commit(state, advance.offsets, self._run, is_first=not self._steps)
+        self._steps += 1
+        for text in lost:
+            self._listener.note(text)
+        done = job.summary(step, time.monotonic() - self._began)
+        self._listener.note(f"{done.rows} records added: {done.files} files, {done.damaged_ranges} damaged ranges")
+        return state
+
+
+def _settings(export: job.Export, options: words.Options) -> dict[str, Any]:
+    """Return what must be the same in every run into one folder."""
+    return {
+        "format": export.format,
+        "partitionBy": list(export.partition_by),
+        "columns": list(options.columns),
+        "isolation": options.isolation,
+        "includeControl": options.include_control,
+    }
+
+
+def _limits(options: words.Options) -> streaming.Limits:
+    return streaming.Limits(
+        options.max_files_per_trigger,
+        min(options.max_bytes_per_trigger or STEP_BYTES, STEP_BYTES),
+        options.max_records_per_trigger,
+    )
+
+
+def _has_changed(advance: streaming.Advance) -> bool:
+    """Tell whether a file that was planned is not what it was: deleted, or written anew by compaction."""
+    for taken in advance.taken:
+        entry = taken.segment.files.look(taken.segment.path)
+        if entry is None or entry.size < taken.segment.size:
+            return True
+    return False
+
+
+def _losses(advance: streaming.Advance, start: streaming.Offsets) -> list[str]:
+    found: list[str] = []
+    for key, fields in advance.offsets.items():
+        since, until = Mark(**start.get(key, {})), Mark(**fields)
+        if since != until:
+            found += streaming.losses(key, advance.partitions.get(key), since, until)
+    return found
+
+
+def _planned(taken: streaming.Taken) -> planning.Planned:
+    segment, partition = taken.segment, taken.partition
+    splits = [
+        planning.Split(
+            files=segment.files,
+            path=segment.path,
+            topic=partition.topic,
+            partition=partition.partition,
+            start=stretch.start,
+            end=stretch.end,
+            outcomes=taken.outcomes,
+            stretch=stretch,
+            live=(stretch.first_offset or 0, (stretch.last_offset or 0) + 1),
         )
-        queries: list[StreamingQuery] = []
-        try:
-            for query in started:
-                queries.append(query)
-                if not forever:
-                    query.awaitTermination()
-            for query in queries:
-                query.awaitTermination()
-        finally:
-            for query in queries:
-                query.stop()
-        return Added(*map(_rows, queries))
-
-
-def _stream(spark: SparkSession, export: job.Export, more: dict[str, str]) -> DataFrame:
-    given: dict[str, Any] = {name: value for name, value in export.options.items() if name != "columns"}
-    reader = spark.readStream.format("kdump").options(**given, **more)
-    if len(export.paths) == 1:
-        return reader.load(export.paths[0])
-    return reader.option("paths", job.paths(export)).load()
-
-
-def _rows(query: StreamingQuery) -> int:
-    return sum(progress.numInputRows for progress in query.recentProgress)
+        for stretch in taken.stretches
+    ]
+    return planning.Planned(segment.name, partition.topic, partition.partition, taken.size, tuple(splits))

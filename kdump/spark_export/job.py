@@ -93,9 +93,8 @@ def run(export: Export, listener: Listener) -> Summary:
             planned = planning.plan(
                 _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), partitions
             )
-        work = _Work(spark, export, options, _numbered(planned), output, Path(scratch), listener)
-        summary = work.run()
-        return summary._replace(seconds=time.monotonic() - began)
+        work = Work(spark, export, options, numbered(planned), output, Path(scratch), listener)
+        return work.run()._replace(seconds=time.monotonic() - began)
 
 
 def paths(export: Export) -> str:
@@ -115,7 +114,8 @@ def _surveyed(options: words.Options) -> words.Options:
     return replace(options, surveyed=True)
 
 
-def _numbered(planned: list[Planned]) -> list[Planned]:
+def numbered(planned: list[Planned]) -> list[Planned]:
+    """Return the plan with a number for each split."""
     from dataclasses import replace
     from itertools import count
 
@@ -136,8 +136,27 @@ def _survey_there(spark: SparkSession, segments: list[Segment], split_bytes: int
     return spread.map(lambda segment: survey(segment, split_bytes, checked=checked)).collect()
 
 
+class Written(NamedTuple):
+    """What was written: rows, what the bytes of each split are, and the damaged stretches."""
+
+    rows: int
+    parts: dict[int, account.Part]
+    lost: list[account.Lost]
+
+
+def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
+    """Return what the account of a run says."""
+    totals = manifest["totals"]
+    ranges = sum(len(file["damaged"]) for file in manifest["files"]) or totals["damagedRanges"]
+    damaged = totals["bytes"]["damaged"] + totals["bytes"]["trailing"]
+    rows = manifest["rowsWritten"]
+    return Summary(totals["files"], totals["batches"], rows, ranges, damaged, totals["size"], seconds)
+
+
 @dataclass
-class _Work:
+class Work:
+    """One plan, written to ``output``."""
+
     spark: SparkSession
     export: Export
     options: words.Options
@@ -151,21 +170,29 @@ class _Work:
         return [split for segment in self.planned for split in segment.splits]
 
     def run(self) -> Summary:
-        before = self.output.count() if self.export.mode == "append" else 0
+        """Write all, and the manifest."""
         started = datetime.now(UTC)
+        manifest = self.accounted(started, self.write())
+        self.output.write_manifest(manifest)
+        return summary(manifest)
+
+    def write(self, *, always: bool = True) -> Written:
+        """Write the records and what is damaged, and check the count of rows.
+
+        Damage is written, if there is none as an empty file, unless ``always`` is false.
+        """
+        before = self.output.count() if self.export.mode == "append" else 0
         rows, marked = self._write()
         again = [split for split in self.splits if self._told(split) is None or split.number % BITS in marked]
         parts = {split.number: part for split in self.splits if (part := self._told(split)) is not None}
         parts |= self._look_again(again)
-        lost = self._write_damaged(again)
+        lost = self._write_damaged(again) if again or always else []
         self._check(rows, before, parts)
-        manifest = account.manifest(self.planned, parts, lost, self._settings(started, rows))
-        self.output.write_manifest(manifest, account.VERSION)
-        totals = manifest["totals"]
-        damaged = totals["bytes"]["damaged"] + totals["bytes"]["trailing"]
-        return Summary(
-            totals["files"], totals["batches"], rows, len(lost) or totals["damagedRanges"], damaged, totals["size"], 0
-        )
+        return Written(rows, parts, lost)
+
+    def accounted(self, started: datetime, written: Written) -> dict[str, Any]:
+        """Return the account of what was written."""
+        return account.manifest(self.planned, written.parts, written.lost, self._settings(started, written.rows))
 
     def _load(self, output: str, splits: list[Split]) -> DataFrame:
         plan = self.scratch / f"{output}.plan"

@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UsageError
+from kdump.spark_export import account
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 MANIFEST: Final = "_manifest.json"
+NEW: Final = ".new"
+"""Behind the name of a file that is being written."""
 DAMAGED: Final = "_damaged"
 CHECKPOINT: Final = "_checkpoint"
 FORMATS: Final = ("parquet", "orc", "json", "csv")
@@ -58,6 +58,10 @@ class Output:
             raise UsageError(f"{self.path} is there already; --mode overwrite or --mode append, or another --out")
         if self._mode == "append" and self._files.exists(self._path(self.path)) and self.runs() is None:
             raise UsageError(f"{self.path} holds no {MANIFEST}: kdump appends only to what it has written itself")
+        if self._mode == "append" and self.exists(CHECKPOINT):
+            raise UsageError(
+                f"{self.path} was written by --incremental or --follow, which know what it holds: use them"
+            )
 
     def count(self) -> int:
         """Return the number of rows in the folder."""
@@ -72,12 +76,6 @@ class Output:
 
     def write(self, rows: DataFrame, partition_by: tuple[str, ...], columns: tuple[str, ...]) -> None:
         """Write ``columns`` of ``rows``, in folders."""
-        self._save(*self._shaped(rows, partition_by, columns))
-
-    def _shaped(
-        self, rows: DataFrame, partition_by: tuple[str, ...], columns: tuple[str, ...]
-    ) -> tuple[DataFrame, str, str, tuple[str, ...]]:
-        """Return the rows as they are written, where, how, and the columns that folders are made of."""
         from pyspark.sql import functions as spark_sql
 
         folders = {FOLDERS[name][0]: spark_sql.expr(_EXPRESSIONS[name]) for name in partition_by}
@@ -85,32 +83,7 @@ class Output:
         if self._format == "csv":  # it has no bytes and no lists
             plain = [_as_text(rows, name) for name in columns]
         shaped = rows.select(*plain, *(made.alias(name) for name, made in folders.items()))
-        return shaped, self.path, self._format, tuple(folders)
-
-    def follow(
-        self, rows: DataFrame, damaged: DataFrame, partition_by: tuple[str, ...], columns: tuple[str, ...], pause: str
-    ) -> Iterator[StreamingQuery]:
-        """Start to write two streams, as :meth:`write` and :meth:`write_damaged` do, one after the other.
-
-        ``pause`` is the time between two triggers, as Spark writes it; empty to end with what is there now. What was
-        written is remembered in the folder CHECKPOINT.
-        """
-        shapes = {
-            "records": self._shaped(rows, partition_by, columns),
-            "damaged": (damaged, f"{self.path}/{DAMAGED}", "parquet", ()),
-        }
-        for name, (frame, path, form, folders) in shapes.items():
-            place = f"{self.path}/{CHECKPOINT}/{name}"
-            writer = frame.writeStream.format(form).options(**_WRITE[form], checkpointLocation=place).queryName(name)
-            writer = writer.partitionBy(*folders) if folders else writer
-            writer = writer.trigger(processingTime=pause) if pause else writer.trigger(availableNow=True)
-            yield writer.start(path)
-
-    def check_followed(self) -> None:
-        """Raise UsageError when the folder holds something that no stream of kdump wrote."""
-        there = self._files.exists(self._path(self.path))
-        if there and not self._files.exists(self._path(f"{self.path}/{CHECKPOINT}")):
-            raise UsageError(f"{self.path} is there already and holds no {CHECKPOINT}: choose another --out")
+        self._save(shaped, self.path, self._format, tuple(folders))
 
     def write_damaged(self, rows: DataFrame) -> None:
         """Write the damaged stretches, always as Parquet, which holds their bytes."""
@@ -122,35 +95,80 @@ class Output:
             writer = writer.partitionBy(*folders)
         writer.mode(self._mode if self._mode != "error" or path == self.path else "errorifexists").save(path)
 
-    def runs(self) -> list[Any] | None:
-        """Return the accounts of the runs that wrote here, None when there is no manifest."""
-        path = self._path(f"{self.path}/{MANIFEST}")
-        if not self._files.exists(path):
-            return None
-        stream = self._files.open(path)
+    def below(self, name: str) -> Output:
+        """Return a folder in this one, which is written anew."""
+        return Output(self._spark, f"{self.path}/{name}", self._format, "overwrite")
+
+    def exists(self, name: str) -> bool:
+        """Tell whether a file or folder is there; the empty name is the output's own."""
+        return bool(self._files.exists(self._at(name)))
+
+    def files(self, folder: str, *, deep: bool = True) -> list[str]:
+        """Return the files in a folder, below too where ``deep``, by their paths in it. Empty where there is none."""
+        if not self.exists(folder):
+            return []
+        root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
+        inside = self._files.listFiles(self._at(folder), deep)
+        found = []
+        while inside.hasNext():
+            found.append(inside.next().getPath().toString().removeprefix(root))
+        return sorted(name for name in found if name.rpartition("/")[2] != "_SUCCESS")
+
+    def move(self, name: str, target: str) -> None:
+        """Move a file into its place, if it was not moved before. Raises KdumpError when it cannot be."""
+        if self.exists(name):
+            self._files.mkdirs(self._at(target).getParent())
+            if not self._files.rename(self._at(name), self._at(target)):
+                raise KdumpError(f"{self.path}: {name} cannot be moved to {target}")
+        elif not self.exists(target):
+            raise KdumpError(f"{self.path}/{target} is missing, and so is {name}: the output is not whole")
+
+    def delete(self, name: str) -> None:
+        """Delete a file, or a folder with all that is in it."""
+        self._files.delete(self._at(name), True)
+
+    def read_text(self, name: str) -> str:
+        """Return the content of a file."""
+        stream = self._files.open(self._at(name))
         try:
-            text = bytes(stream.readAllBytes()).decode()
+            return bytes(stream.readAllBytes()).decode()
         finally:
             stream.close()
-        try:
-            runs: list[Any] = json.loads(text)["runs"]
-        except (ValueError, KeyError, TypeError) as reason:
-            raise KdumpError(f"{self.path}/{MANIFEST} is not one of kdump's: {reason}") from reason
-        return runs
 
-    def write_manifest(self, run: dict[str, Any], version: int) -> None:
-        """Add the account of a run: whole or not at all."""
-        runs = [*((self.runs() or []) if self._mode == "append" else []), run]
-        text = json.dumps({"version": version, "runs": runs}, indent=1, ensure_ascii=False)
-        final, new = (self._path(f"{self.path}/{name}") for name in (MANIFEST, f"{MANIFEST}.new"))
-        stream = self._files.create(new, True)
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file, or write it anew: whole or not at all. Where a run is killed, :data:`NEW` holds it."""
+        stream = self._files.create(self._at(name + NEW), True)
         try:
             stream.write(text.encode())
         finally:
             stream.close()
-        self._files.delete(final, False)
-        if not self._files.rename(new, final):
-            raise KdumpError(f"{self.path}: {MANIFEST}.new cannot be renamed to {MANIFEST}")
+        self._files.delete(self._at(name), False)
+        if not self._files.rename(self._at(name + NEW), self._at(name)):
+            raise KdumpError(f"{self.path}: {name}{NEW} cannot be renamed to {name}")
+
+    def _at(self, name: str) -> Any:
+        return self._path(f"{self.path}/{name}" if name else self.path)
+
+    def runs(self) -> list[Any] | None:
+        """Return the accounts of the runs that wrote here, None when there is no manifest."""
+        name = next((name for name in (MANIFEST, MANIFEST + NEW) if self.exists(name)), None)
+        if name is None:
+            return None
+        try:
+            runs: list[Any] = json.loads(self.read_text(name))["runs"]
+        except (ValueError, KeyError, TypeError) as reason:
+            raise KdumpError(f"{self.path}/{name} is not one of kdump's: {reason}") from reason
+        return runs
+
+    def write_manifest(self, run: dict[str, Any]) -> None:
+        """Add the account of a run: whole or not at all."""
+        self.write_runs([*((self.runs() or []) if self._mode == "append" else []), run])
+
+    def write_runs(self, runs: list[Any]) -> None:
+        """Write the manifest of these runs, with what they are together."""
+        totals = account.totals(run["totals"] for run in runs)
+        told = {"version": account.VERSION, "totals": totals, "runs": runs}
+        self.write_text(MANIFEST, json.dumps(told, indent=1, ensure_ascii=False))
 
 
 def _as_text(rows: DataFrame, name: str) -> Any:

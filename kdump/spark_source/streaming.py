@@ -51,6 +51,7 @@ class Taken(NamedTuple):
     segment: Segment
     stretches: list[Stretch]
     until: Mark
+    outcomes: Outcomes | None
 
     @property
     def size(self) -> int:
@@ -59,10 +60,12 @@ class Taken(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """How far a trigger gets, and what it takes."""
+    """How far a trigger gets, and what it takes. ``is_complete`` says whether no limit held it up."""
 
     offsets: Offsets
     taken: list[Taken]
+    partitions: dict[str, Partition]
+    is_complete: bool
 
 
 def latest(options: Options, start: Offsets, limits: Limits, target: Offsets | None = None) -> Offsets:
@@ -96,7 +99,8 @@ def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets |
     for key, partition in sorted(found.items(), key=lambda item: marks.get(item[0], START).trigger):
         if target is not None and key not in target:
             continue
-        stable = _outcomes(partition, options).last_stable_offset if options.committed else None
+        fates = _outcomes(partition, options) if options.committed else None
+        stable = fates.last_stable_offset if fates else None
         if target is not None:
             bound = target[key]["offset"] or 0
             stable = bound if stable is None else min(bound, stable)
@@ -109,7 +113,7 @@ def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets |
                 part = _take(partition, (segment, position), at, meter, options.split_bytes)
                 at = part.until
                 meter.took(part)
-                taken += [part] if part.size else []
+                taken += [part._replace(outcomes=fates)] if part.size else []
             if meter.is_stopped:
                 break
         if at != begun:
@@ -118,7 +122,7 @@ def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets |
     for key, mark in marks.items():
         if key not in found and not mark.gone and not _is_there(key):
             end[key] = mark._replace(trigger=trigger, gone=True)._asdict()
-    return Advance(end, taken)
+    return Advance(end, taken, found, not meter.is_full)
 
 
 def partitions(options: Options, note: Callable[[str], None] = lambda _: None) -> list[Partition]:
@@ -160,7 +164,7 @@ class _Meter:
         self._limits = limits
         self._files = self._bytes = self._records = 0
         self._stable: int | None = None
-        self.is_stopped = False
+        self.is_stopped = self.is_full = False
 
     def go_on(self, stable: int | None) -> None:
         """Turn to the next partition, in which nothing from the offset ``stable`` on is taken."""
@@ -174,7 +178,7 @@ class _Meter:
     def opens(self) -> bool:
         """Tell whether one more file is within the limit."""
         if self._limits.files is not None and self._files >= self._limits.files:
-            self.stop()
+            self.is_stopped = self.is_full = True
         return not self.is_stopped
 
     def took(self, part: Taken) -> None:
@@ -186,10 +190,12 @@ class _Meter:
         if self._stable is not None and batch.last_offset >= self._stable:
             return False
         limits = self._limits
-        return not self._bytes or (
+        fits = not self._bytes or (
             (limits.bytes is None or self._bytes + size <= limits.bytes)
             and (limits.records is None or self._records + (batch.count or 1) <= limits.records)
         )
+        self.is_full = self.is_full or not fits
+        return fits
 
     def take(self, size: int, records: int) -> None:
         """Count what is taken."""
@@ -232,7 +238,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
                 for one in waiting:
                     stretches[-1].add(one)
                 until = until._replace(file=segment.name, position=stretches[-1].end)
-    return Taken(partition, segment, stretches, until)
+    return Taken(partition, segment, stretches, until, None)
 
 
 def between(options: Options, start: Offsets, end: Offsets, lost: Callable[[str], None]) -> list[Split]:
