@@ -279,7 +279,8 @@ def proof(place: Path, options: argparse.Namespace) -> bool:
     if status:
         print(driver.said[-3000:])
         return False
-    return all([told(place, isolation, driver.said) for isolation in ISOLATIONS])
+    verdicts = [told(place, isolation, driver.said) for isolation in ISOLATIONS]
+    return all(verdicts)
 
 
 def told(place: Path, isolation: str, said: str) -> bool:
