@@ -163,7 +163,8 @@ def folder_name(path: str) -> Name:
     return Name(None, None)
 
 
-def _raise(error: UnreadableError) -> None:
+def raise_it(error: UnreadableError) -> None:
+    """Raise what cannot be read: what a finder does that nobody told otherwise."""
     raise error
 
 
@@ -175,7 +176,7 @@ class Finder:
         wanted: Wanted | None = None,
         *,
         note: Callable[[str], None] = lambda _: None,
-        fail: Callable[[UnreadableError], None] = _raise,
+        fail: Callable[[UnreadableError], None] = raise_it,
     ) -> None:
         self.wanted = wanted or Wanted()
         self.note = note
@@ -214,22 +215,27 @@ class Finder:
                 if not entries:
                     glob = any(letter in path for letter in "*?[")
                     raise UnreadableError(path, "matches nothing" if glob else "No such file or directory")
-                for entry in entries:
-                    yield from self._file(entry, files)
             except UnreadableError as error:
                 self.fail(error)
+                continue
+            for entry in entries:
+                if entry.is_folder:
+                    yield entry
+                elif SIBLING_NAME.fullmatch(entry.name) and not self.wanted.siblings:
+                    self._skipped.append(files.shown(entry.path))
+                else:
+                    yield from self._file(entry, files)
 
     def _file(self, entry: Entry, files: Files) -> Iterator[Entry | _Place]:
-        if entry.is_folder:
-            yield entry
-        elif SIBLING_NAME.fullmatch(entry.name) and not self.wanted.siblings:
-            self._skipped.append(files.shown(entry.path))
-        else:
+        place = None
+        try:
             with files.open(entry.path) as source:
                 if archives.is_archive(source.read(0, archives.HEAD)):
-                    yield _Place(archives.open_archive(source, files.shown(entry.path)))
-                    return
-            yield entry
+                    place = _Place(archives.open_archive(source, files.shown(entry.path)))
+        except UnreadableError as error:
+            self.fail(error)
+            return
+        yield entry if place is None else place
 
     def _place(self, place: archives.Archive | archives.OneFile) -> Iterator[Partition]:
         """Yield what an archive, or a file without a path, holds."""

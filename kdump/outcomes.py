@@ -97,7 +97,7 @@ class Told(NamedTuple):
 
 
 class Follower:
-    """Follows the transactions of one segment; :meth:`add` takes its batches in order. Raises UnreadableError."""
+    """Follows the transactions of one segment; :meth:`add` takes its batches in order."""
 
     def __init__(self, where: Segment) -> None:
         self._path = where.siblings.get("txnindex", "")
@@ -109,14 +109,14 @@ class Follower:
 
     def _read(self, where: Segment) -> list[AbortedTxn]:
         """Return the entries of the segment's ``.txnindex``, the last one first."""
-        data = where.sibling("txnindex")
-        if not data:
-            return []
         try:
-            return sorted(txn_index.read(data), key=lambda entry: -entry.last_offset)
+            data = where.sibling("txnindex")
+            return sorted(txn_index.read(data), key=lambda entry: -entry.last_offset) if data else []
         except DamageError as damage:
             self._wrong.append(f"{self._path}: {damage}")
-            return []
+        except UnreadableError as error:
+            self._wrong.append(str(error))
+        return []
 
     def add(self, batch: RecordBatch) -> None:
         """Take the next batch."""

@@ -51,6 +51,14 @@ def test_folder_names(path, topic, partition):
     assert folder_name(path) == Name(topic, partition)
 
 
+def test_a_glob_goes_on_behind_a_file_that_cannot_be_read(tmp_path):
+    put(tmp_path / "t-0", f"{0:020}.log", f"{2:020}.log")
+    os.mkfifo(tmp_path / "t-0" / f"{1:020}.log")
+    partitions, _, fails = found(tmp_path / "t-0" / "*.log")
+    assert [name for partition in partitions for name in names(partition)] == [f"{0:020}.log", f"{2:020}.log"]
+    assert [error.reason for error in fails] == ["is a pipe or a device, not a file"]
+
+
 def test_a_partition_folder_is_read_in_offset_order_with_its_siblings(tmp_path):
     folder = tmp_path / "t-1"
     put(folder, "00000000000000000100.log", "00000000000000000020.log", "00000000000000000100.index")

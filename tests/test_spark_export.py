@@ -10,12 +10,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 import pyarrow.dataset as dataset
 import pyarrow.parquet as parquet
 
-from kdump.errors import KdumpError, UsageError
+from kdump.commands.spark_export import command
+from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark_export import account, job, session
 from kdump.spark_source import schema
 from tests import forge
@@ -128,6 +130,7 @@ def test_damage_is_written_beside_and_accounted_for(spark, tmp_path):
     for file in told["files"]:
         assert sum(file["bytes"].values()) == file["size"]
         assert sum(one["length"] for one in file["damaged"]) == file["bytes"]["damaged"] + file["bytes"]["trailing"]
+        assert not file["bytes"]["unreadable"]
     lost = parquet.read_table(tmp_path / "out" / "_damaged").to_pylist()
     assert len(lost) == sum(len(file["damaged"]) for file in told["files"])
     for row in lost:
@@ -198,6 +201,33 @@ def test_failfast_ends_the_export_and_names_file_and_byte(spark, tmp_path):
     assert export(folder, out=tmp_path / "out2").rows == 2
 
 
+def test_a_file_that_cannot_be_read_does_not_end_the_export(spark, tmp_path, monkeypatch):
+    folder = segment(tmp_path / "t-0", range(3))
+    vanishing = segment(tmp_path / "t-1", range(5)) / f"{0:020}.log"
+    size = vanishing.stat().st_size
+    (folder / f"{3:020}.log").symlink_to(tmp_path / "gone")
+    plan = job.planning.plan
+
+    def planned(*args):
+        made = plan(*args)
+        vanishing.unlink()
+        return made
+
+    monkeypatch.setattr(job.planning, "plan", planned)
+    notes = []
+    summary = export(tmp_path, tmp_path / "nowhere", out=tmp_path / "out", notes=notes)
+    assert (summary.rows, summary.damaged_ranges, notes) == (3, 0, [])
+    expected = [str(folder / f"{3:020}.log"), str(tmp_path / "nowhere"), str(vanishing)]
+    assert sorted(str(error.path) for error in summary.unreadable) == sorted(expected)
+    assert {error.reason for error in summary.unreadable} == {"No such file or directory"}
+    told = manifest(tmp_path / "out")
+    (entry,) = [file for file in told["files"] if file["file"] == str(vanishing)]
+    assert entry["bytes"]["unreadable"] == size == sum(entry["bytes"].values())
+    assert [one["damage"] for one in entry["damaged"]] == ["unreadable"]
+    lost = parquet.read_table(tmp_path / "out" / "_damaged").to_pylist()
+    assert sorted(row["file"] for row in lost) == sorted(expected)
+
+
 def test_missing_rows_are_noticed(spark, tmp_path, monkeypatch):
     folder = segment(tmp_path / "t-0", range(3))
     real = job.Output.count
@@ -253,6 +283,16 @@ def test_the_command_runs_with_a_bare_path(tmp_path):
     assert "out/_damaged has the bytes" in told
     assert done.stdout == b""
     assert len(rows(tmp_path / "out")) == 3
+
+
+def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_path):
+    closed = UnreadableError("/logs/t-0/00000000000000000000.log", "Permission denied")
+    summary = job.Summary(2, 3, 3, 1, 10, 1000, 1.0, (closed,))
+    monkeypatch.setattr(job, "run", lambda *_: summary)
+    done = CliRunner().invoke(command, [str(tmp_path), "--out", "out"], standalone_mode=False)
+    assert done.return_value == 1
+    assert "kdump: /logs/t-0/00000000000000000000.log: Permission denied\n" in done.stderr
+    assert "kdump: damage was met" in done.stderr
 
 
 def test_usage_errors_end_with_status_2(tmp_path):

@@ -169,6 +169,81 @@ def test_failfast_names_file_and_position(tmp_path):
     assert (lost["missingFrom"], lost["missingUntil"]) == (lost["missingFrom"], lost["missingFrom"] + 10)
 
 
+def closed(folder):
+    """A log dir of one segment that reads, and one that is a link to nowhere."""
+    (folder / "t-0").mkdir()
+    good = folder / "t-0" / f"{0:020}.log"
+    good.write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    (folder / "t-0" / f"{1:020}.log").symlink_to(folder / "nowhere")
+    return good, str(folder / "t-0" / f"{1:020}.log")
+
+
+@pytest.mark.parametrize("columns", ["", "offset"])
+def test_a_file_that_cannot_be_opened_is_a_row_of_the_damaged(tmp_path, columns, capsys):
+    _, path = closed(tmp_path)
+    given = {"columns": columns} if columns else {}
+    assert [row["offset"] for row in read(tmp_path, **given)] == [0]
+    assert f"kdump: {path}: No such file or directory; going on with the other files" in capsys.readouterr().err
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        (row,) = read(tmp_path, output="damaged", mode=mode)
+        assert (row["file"], row["position"], row["length"], row["bytes"]) == (path, 0, 0, None)
+        assert (row["damage"], row["reason"]) == ("unreadable", "No such file or directory")
+    with pytest.raises(UnreadableError, match=f"{path}: No such file"):
+        read(tmp_path, mode="FAILFAST", **given)
+
+
+def test_a_file_that_vanishes_or_shrinks_after_planning_is_told(tmp_path):
+    path, _ = closed(tmp_path)
+    size = path.stat().st_size
+    splits, options = plan(tmp_path, output="account")
+    path.write_bytes(path.read_bytes()[: size // 2])
+
+    def rows(options):
+        return [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
+
+    first, _ = rows(options)
+    assert (first["trailingBytes"], first["unreadableBytes"]) == (size // 2, size - size // 2)
+    path.unlink()
+    first, second = rows(options)
+    assert (first["batches"], first["unreadableBytes"], second["unreadableBytes"]) == (0, size, 0)
+
+
+def test_a_disk_that_fails_in_the_middle_gives_what_came_before(tmp_path, monkeypatch):
+    large(tmp_path / "t-0")
+    real = log.LocalFile.read
+
+    def fails(self, position, size):
+        if position + size > 20_000:
+            raise UnreadableError(self.name, "Input/output error")
+        return real(self, position, size)
+
+    monkeypatch.setattr(log, "FIRST_BLOCK", 1 << 12)
+    monkeypatch.setattr(log, "BLOCK", 1 << 12)
+    monkeypatch.setattr(log.LocalFile, "read", fails)
+    rows = read(tmp_path)
+    assert [row["offset"] for row in rows] == list(range(len(rows)))
+    assert 100 < len(rows) < 600
+    (account,) = read(tmp_path, output="account")
+    (lost,) = read(tmp_path, output="damaged")
+    assert (lost["position"], lost["length"]) == (account["batchBytes"], account["unreadableBytes"])
+    assert account["batchBytes"] + account["unreadableBytes"] == account["end"]
+    with pytest.raises(UnreadableError, match="Input/output error"):
+        read(tmp_path, mode="FAILFAST")
+
+
+def test_a_path_that_was_named_must_be_there(tmp_path):
+    closed(tmp_path)
+    with pytest.raises(UnreadableError, match="nowhere: No such file or directory"):
+        planning.plan(words.Options(paths=(str(tmp_path), str(tmp_path / "nowhere"))))
+    options = words.Options(paths=(str(tmp_path), str(tmp_path / "nowhere")), output="damaged")
+    planned = planning.plan(options, inputs=planning.look(options, print, strict=False))
+    rows = [row for p in planned for s in p.splits for batch in reading.read(s, options) for row in batch.to_pylist()]
+    assert [(row["file"][-7:], row["reason"]) for row in rows] == [
+        ("001.log", "No such file or directory"),
+        ("nowhere", "No such file or directory"),
+    ]
+
+
 def test_chosen_columns_come_in_the_order_asked_for():
     splits, options = plan(GOLDEN / "brokers" / "4.2.2" / "c-lz4-0", columns="Offset,codec")
     (batch,) = [batch for split in splits[:1] for batch in reading.read(split, options)]

@@ -119,6 +119,8 @@ def command(paths: tuple[str, ...], quiet: bool, incremental: bool, follow: bool
         f"{summary.damaged_ranges} damaged ranges ({session.size(summary.damaged_bytes)}), "
         f"{session.size(summary.size)} in {summary.seconds:.1f} s, {rate:,.0f} rows/s"
     )
+    for unreadable in summary.unreadable:
+        run.fail(unreadable)
     if summary.damaged_ranges or summary.damaged_bytes:
         run.damage(f"damage was met: {export.out}/_damaged has the bytes, {export.out}/_manifest.json the list")
     return run.status

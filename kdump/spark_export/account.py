@@ -23,6 +23,7 @@ class Part(NamedTuple):
     damaged_bytes: int = 0
     padding_bytes: int = 0
     trailing_bytes: int = 0
+    unreadable_bytes: int = 0
 
     def plus(self, other: Part) -> Part:
         """Return the sum."""
@@ -31,7 +32,8 @@ class Part(NamedTuple):
     @property
     def size(self) -> int:
         """All bytes."""
-        return self.batch_bytes + self.damaged_bytes + self.padding_bytes + self.trailing_bytes
+        lost = self.damaged_bytes + self.trailing_bytes + self.unreadable_bytes
+        return self.batch_bytes + lost + self.padding_bytes
 
 
 def told(split: Split, *, control: bool, filtered: bool) -> Part | None:
@@ -142,6 +144,7 @@ def _counts(part: Part, not_read: int) -> dict[str, Any]:
             "damaged": part.damaged_bytes,
             "trailing": part.trailing_bytes,
             "padding": part.padding_bytes,
+            "unreadable": part.unreadable_bytes,
             "notRead": not_read,
         },
     }

@@ -129,6 +129,7 @@ def _settings(export: job.Export, options: words.Options) -> dict[str, Any]:
         "format": export.format,
         "partitionBy": list(export.partition_by),
         "columns": list(options.columns),
+        "decode": options.decode,
         "isolation": options.isolation,
         "includeControl": options.include_control,
     }

@@ -19,7 +19,8 @@ from kdump.spark_export import account, session
 from kdump.spark_export.output import FOLDERS, Output
 from kdump.spark_source import options as words
 from kdump.spark_source import planning, register, schema
-from kdump.spark_source.survey import survey
+from kdump.spark_source.reading import UNREADABLE
+from kdump.spark_source.survey import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,6 +65,7 @@ class Summary(NamedTuple):
     damaged_bytes: int
     size: int
     seconds: float
+    unreadable: tuple[UnreadableError, ...] = ()
 
 
 class Listener(NamedTuple):
@@ -76,13 +78,13 @@ class Listener(NamedTuple):
 def run(export: Export, listener: Listener) -> Summary:
     """Export; return what was done.
 
-    Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError where Spark fails or
-    where rows that went in did not come out.
+    Raises UsageError, UnreadableError (where nothing can be read, and in mode FAILFAST), MalformedError (damage in
+    mode FAILFAST), and KdumpError where Spark fails or where rows that went in did not come out.
     """
     given = {**export.options, "paths": paths(export)}
     options = words.parse(given)
     session.check()
-    partitions = list(planning.find(options, listener.note))
+    inputs = planning.look(options, listener.note, strict=False)
     spark = session.start(export.master, export.conf)
     with errors(), tempfile.TemporaryDirectory(prefix="kdump-") as scratch:
         began = time.monotonic()
@@ -91,7 +93,7 @@ def run(export: Export, listener: Listener) -> Summary:
         output.check()
         with _watched(spark, "reading headers", listener):
             planned = planning.plan(
-                _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), partitions
+                _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), inputs
             )
         work = Work(spark, export, options, numbered(planned), output, Path(scratch), listener)
         return work.run()._replace(seconds=time.monotonic() - began)
@@ -133,7 +135,7 @@ def _survey_there(spark: SparkSession, segments: list[Segment], split_bytes: int
     context = spark.sparkContext
     tasks = max(context.defaultParallelism * 2, sum(segment.size for segment in segments) // SURVEY_BYTES)
     spread = context.parallelize(segments, min(len(segments), tasks))
-    return spread.map(lambda segment: survey(segment, split_bytes, checked=checked)).collect()
+    return spread.map(lambda segment: attempt(segment, split_bytes, checked=checked)).collect()
 
 
 class Written(NamedTuple):
@@ -147,10 +149,12 @@ class Written(NamedTuple):
 def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
     """Return what the account of a run says."""
     totals = manifest["totals"]
-    ranges = sum(len(file["damaged"]) for file in manifest["files"]) or totals["damagedRanges"]
+    lost = [(file["file"], one) for file in manifest["files"] for one in file["damaged"]]
+    unreadable = {name: UnreadableError(name, one["reason"]) for name, one in lost if one["damage"] == UNREADABLE}
+    ranges = sum(one["damage"] != UNREADABLE for _, one in lost) or totals["damagedRanges"]
     damaged = totals["bytes"]["damaged"] + totals["bytes"]["trailing"]
-    rows = manifest["rowsWritten"]
-    return Summary(totals["files"], totals["batches"], rows, ranges, damaged, totals["size"], seconds)
+    counts = (totals["files"], totals["batches"], manifest["rowsWritten"], ranges, damaged, totals["size"])
+    return Summary(*counts, seconds, tuple(unreadable.values()))
 
 
 @dataclass
@@ -248,6 +252,7 @@ class Work:
                 row.damagedBytes,
                 row.paddingBytes,
                 row.trailingBytes,
+                row.unreadableBytes,
             )
             for row in rows
         }

@@ -13,17 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump import segment as log
+from kdump.errors import UnreadableError
+from kdump.files import LOCAL
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.found import File
-from kdump.inputs import Finder, Wanted
+from kdump.inputs import Finder, Wanted, raise_it
 from kdump.outcomes import Outcomes, together
 from kdump.pieces import RecordBatch
 from kdump.select import Reader
 from kdump.spark_source import options as words
 from kdump.spark_source import replicas
 from kdump.spark_source.remote import places
-from kdump.spark_source.survey import is_sound, survey
+from kdump.spark_source.survey import attempt, is_sound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,7 +50,8 @@ class Split:
     of its transactions, None where nobody asked; ``stable`` is the offset from which on nothing is read, and
     ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
     tell, where they were looked at. ``number`` counts the splits of a plan that goes through a file. ``live`` are the
-    offsets (end exclusive) that are expected of a file which may be deleted before it is read.
+    offsets (end exclusive) that are expected of a file which may be deleted before it is read. ``unreadable`` says why
+    what stands at the path could not even be listed; then the split holds no bytes.
     """
 
     files: Files
@@ -65,6 +68,7 @@ class Split:
     stretch: Stretch | None = None
     number: int = 0
     live: tuple[int, int] | None = None
+    unreadable: str = ""
 
     @property
     def name(self) -> str:
@@ -80,6 +84,13 @@ class Split:
     def file(self) -> File:
         """The file as rows name it."""
         return File(self.name, self.topic, self.partition, self.high_watermark, self.log_start)
+
+
+class Inputs(NamedTuple):
+    """What was found: partitions, and what could not be read on the way."""
+
+    partitions: list[Partition]
+    unreadable: list[UnreadableError]
 
 
 class Planned(NamedTuple):
@@ -98,25 +109,26 @@ Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
     """Survey segments one after the other."""
-    return [survey(segment, split_bytes, checked=checked) for segment in segments]
+    return [attempt(segment, split_bytes, checked=checked) for segment in segments]
 
 
 def plan(
     options: Options,
     note: Callable[[str], None] = lambda _: None,
     surveyor: Surveyor = survey_here,
-    partitions: list[Partition] | None = None,
+    inputs: Inputs | None = None,
 ) -> list[Planned]:
     """Return all segments that ``options`` names, in order, with the splits to be read.
 
-    The headers are walked only where something wanted needs it. Raises UsageError and UnreadableError. ``note`` is
-    told what is left out, and which files beside the logs are not believed. ``partitions`` are those of :func:`find`,
-    for a caller that has them.
+    The headers are walked only where something wanted needs it. ``note`` is told what is left out, and which files
+    beside the logs are not believed. ``inputs`` are what :func:`look` found, for a caller that has looked. Raises
+    UsageError and UnreadableError.
     """
-    partitions = list(find(options, note)) if partitions is None else partitions
+    partitions, unreadable = look(options, note, strict=True) if inputs is None else inputs
+    closed = [_closed(error) for error in unreadable]
     planner = _Planner(options, note)
     if not needs_survey(options):
-        return [planned for partition in partitions for planned in planner.by_index(partition)]
+        return [planned for partition in partitions for planned in planner.by_index(partition)] + closed
     segments = [segment for partition in partitions for segment in partition.segments]
     told = iter(surveyor(segments, options.split_bytes, options.dedupe))
     surveyed = [(partition, [next(told) for _ in partition.segments]) for partition in partitions]
@@ -125,7 +137,7 @@ def plan(
         planned
         for (partition, surveys), chosen in zip(surveyed, offsets, strict=False)
         for planned in planner.by_survey(partition, surveys, chosen)
-    ]
+    ] + closed
 
 
 def group(splits: Iterable[Split], options: Options) -> list[list[Split]]:
@@ -173,12 +185,38 @@ def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
     return replicas.Replica(partition.topic, partition.partition, partition.name, held)
 
 
-def find(options: Options, note: Callable[[str], None]) -> Iterator[Partition]:
-    """Yield the partitions that ``options`` names."""
+def find(
+    options: Options, note: Callable[[str], None], fail: Callable[[UnreadableError], None] = raise_it
+) -> Iterator[Partition]:
+    """Yield the partitions that ``options`` names. ``fail`` is told what cannot be read; by default that raises."""
     wanted = Wanted(topics=options.topic, partitions=options.partition, leftovers=options.leftovers)
-    finder = Finder(wanted, note=note)
+    finder = Finder(wanted, note=note, fail=fail)
     for files, paths in places(options.paths):
         yield from finder.find(paths, files)
+
+
+def look(options: Options, note: Callable[[str], None], *, strict: bool) -> Inputs:
+    """Return what ``options`` names.
+
+    Raises UnreadableError where nothing can be read, in the mode FAILFAST where anything cannot, and if ``strict``
+    where a path that was named cannot; then ``note`` is told the others. Else it is for the caller to tell all.
+    """
+    unreadable: list[UnreadableError] = []
+    named = {shown for files, paths in places(options.paths) for path in paths for shown in (path, files.shown(path))}
+    inputs = Inputs(list(find(options, note, unreadable.append)), unreadable)
+    for error in unreadable:
+        if not inputs.partitions or options.mode == words.FAILFAST or (strict and error.path in named):
+            raise error
+        if strict:
+            note(f"{error}; going on with the other files")
+    return inputs
+
+
+def _closed(error: UnreadableError) -> Planned:
+    """Return what cannot even be listed as one split without bytes, so that it becomes a row."""
+    path = str(error.path)
+    split = Split(files=LOCAL, path=path, topic=None, partition=None, start=0, end=0, unreadable=error.reason)
+    return Planned(path, None, None, 0, (split,))
 
 
 def prune(segments: Iterable[Segment], options: Options) -> list[Segment]:
@@ -200,13 +238,20 @@ def prune(segments: Iterable[Segment], options: Options) -> list[Segment]:
     return kept
 
 
+def _sibling(segment: Segment, suffix: str) -> bytes | None:
+    try:
+        return segment.sibling(suffix)
+    except UnreadableError:  # it only spares work
+        return None
+
+
 def _latest(segment: Segment, base: int, following: int) -> int | None:
     """Return the greatest timestamp (ms) of a rolled segment as its time index tells it, None where it cannot.
 
     A broker appends that timestamp when it rolls a segment. An index that is cut, empty or names offsets of other
     segments is not believed, and the active segment's is never complete.
     """
-    data = segment.sibling("timeindex")
+    data = _sibling(segment, "timeindex")
     if not data:
         return None
     index = TimeIndex(data, base)
@@ -230,9 +275,17 @@ class _Planner:
         file = self._reader.file(partition)
         kept = {segment.path for segment in prune(partition.segments, self._options)}
         for segment in partition.segments:
-            bounds = [0, *cuts(segment, self._options.split_bytes), segment.size] if segment.path in kept else [0]
+            bounds = [0, *self._cuts(segment), segment.size] if segment.path in kept else [0]
             splits = [_split(partition, segment, start, end, file) for start, end in pairwise(bounds) if start < end]
+            if not segment.size and not _opens(segment):
+                splits = [_split(partition, segment, 0, 0, file)]  # so that it becomes a row that says why
             yield _planned(partition, segment, splits)
+
+    def _cuts(self, segment: Segment) -> list[int]:
+        try:
+            return cuts(segment, self._options.split_bytes)
+        except UnreadableError:  # whoever reads it says so
+            return []
 
     def by_survey(self, partition: Partition, surveys: list[Survey], offsets: Ranges | None) -> Iterator[Planned]:
         """Yield a partition's segments, cut and pruned as their headers tell."""
@@ -242,7 +295,8 @@ class _Planner:
         for segment, told in zip(partition.segments, surveys, strict=True):
             splits = []
             for stretch in told.stretches if segment.path in kept else ():
-                if stretch.start < stretch.end and _may_hold(stretch, self._options, stable, offsets):
+                is_there = stretch.start < stretch.end or not stretch.told
+                if is_there and _may_hold(stretch, self._options, stable, offsets):
                     split = _split(partition, segment, stretch.start, stretch.end, file)
                     fate = fates if stretch.offsets is None else fates.among(*stretch.offsets)
                     splits.append(replace(split, outcomes=fate, stable=stable, offsets=offsets, stretch=stretch))
@@ -257,6 +311,14 @@ class _Planner:
             return fates, None
         self._note(f"{partition.name}: {fates.early_end}")
         return fates, fates.last_stable_offset
+
+
+def _opens(segment: Segment) -> bool:
+    try:
+        with segment.open():
+            return True
+    except UnreadableError:
+        return False
 
 
 def _split(partition: Partition, segment: Segment, start: int, end: int, file: File) -> Split:
@@ -305,7 +367,7 @@ def cuts(segment: Segment, split_bytes: int) -> list[int]:
 
 
 def _indexed(segment: Segment) -> Iterator[int]:
-    data = segment.sibling("index")
+    data = _sibling(segment, "index")
     if data and segment.base_offset is not None:
         yield from (entry.position for entry in OffsetIndex(data, segment.base_offset))
 

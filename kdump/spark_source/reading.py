@@ -7,6 +7,7 @@ import sys
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from kdump import codecs
 from kdump import segment as log
 from kdump.errors import UnreadableError
 from kdump.found import Found, Lost
@@ -19,6 +20,7 @@ from kdump.spark_source.marks import DataLossError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import TracebackType
 
     import pyarrow as pa
 
@@ -36,6 +38,8 @@ BYTES: Final = 8 << 20
 """Bytes of records after which a record batch ends."""
 TRAILING: Final = "trailing"
 """The kind of damage that the end of a file is when it cuts a batch."""
+UNREADABLE: Final = "unreadable"
+"""The kind of damage that bytes are which the disk, or who guards it, does not give."""
 DAMAGED_BYTES: Final = 8 << 20
 """Bytes of one row of the output damaged at most: a longer stretch is several rows."""
 
@@ -51,7 +55,36 @@ Content: TypeAlias = Batch | Lost | Padding
 
 
 def contents(split: Split, source: log.Source, options: Options) -> Iterator[Content]:
-    """Yield what the bytes of ``split`` are. Raises UnreadableError at the first damage in the mode FAILFAST."""
+    """Yield what the bytes of ``split`` are; where they cannot be read, that is the last.
+
+    Raises UnreadableError at the first damage in the mode FAILFAST, and where a stream cannot read: it tries again.
+    """
+    at = split.start
+    try:
+        if split.unreadable:
+            raise UnreadableError(split.name, split.unreadable)
+        if isinstance(source, _Closed):
+            raise source.error
+        for content in _contents(split, source, options):
+            yield content
+            at = content.batch.end if isinstance(content, Batch) else _end(content)
+        if at < split.end and split.live is None:
+            was = f"it was at least {split.end} bytes long when it was found"
+            raise UnreadableError(split.name, f"the file ends at byte {at}; {was}")
+    except UnreadableError as error:
+        if options.mode == words.FAILFAST or split.live is not None:
+            raise
+        if options.output == words.RECORDS:
+            sys.stderr.write(f"kdump: {error}; going on with the other files\n")
+        yield Lost(split.file, Damage(at, split.end - at, UNREADABLE, error.reason, at))
+
+
+def _end(content: Lost | Padding) -> int:
+    piece = content.damage if isinstance(content, Lost) else content
+    return piece.position + piece.size
+
+
+def _contents(split: Split, source: log.Source, options: Options) -> Iterator[Content]:
     inside = split.end < source.size
     reader = Reader(wanted(options))
     for piece in log.read(source, split.start, split.end, on_error="resync"):
@@ -127,7 +160,9 @@ def _open(split: Split, options: Options) -> OpenSource | None:
     for path in (split.path, f"{split.path}.deleted"):
         try:
             return split.files.open(path)
-        except UnreadableError:
+        except UnreadableError as error:
+            if split.live is None and options.mode != words.FAILFAST:
+                return _Closed(split, error)
             if split.live is None or split.files.look(path) is not None:
                 raise
     folder = split.files.shown(posixpath.dirname(split.path))
@@ -136,6 +171,25 @@ def _open(split: Split, options: Options) -> OpenSource | None:
         raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
     sys.stderr.write(f"kdump: {text}; going on with what is left\n")
     return None
+
+
+class _Closed:
+    """A file that cannot be opened, in the place of one that can: whoever reads it is told why."""
+
+    def __init__(self, split: Split, error: UnreadableError) -> None:
+        self.name, self.size, self.limit = split.name, split.end, codecs.DEFAULT_LIMIT
+        self.error = error
+
+    def __enter__(self) -> _Closed:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is open."""
+
+    def read(self, position: int, size: int) -> bytes:  # noqa: ARG002  as every source
+        raise self.error
 
 
 def _records(
@@ -190,19 +244,28 @@ def _lost(content: Content) -> list[Damage]:
 def _damaged(split: Split, source: log.Source, options: Options) -> Iterator[pa.RecordBatch]:
     for content in contents(split, source, options):
         for damage in _lost(content):
-            if options.mode != words.DROPMALFORMED:
+            if options.mode != words.DROPMALFORMED or damage.kind == UNREADABLE:
                 yield from _stretch(split, source, damage)
 
 
 def _stretch(split: Split, source: log.Source, lost: Damage) -> Iterator[pa.RecordBatch]:
+    where = (split.topic, split.partition, split.name)
     facts = (lost.kind, lost.reason, lost.at, lost.missing_from, lost.missing_until)
+    if lost.kind == UNREADABLE:
+        yield _row(schema.DAMAGED, *where, lost.position, lost.size, *facts, None)
+        return
     for start in range(lost.position, lost.end, DAMAGED_BYTES):
-        data = source.read(start, min(DAMAGED_BYTES, lost.end - start))
-        yield _row(schema.DAMAGED, split.topic, split.partition, split.name, start, len(data), *facts, data)
+        size = min(DAMAGED_BYTES, lost.end - start)
+        try:
+            data = source.read(start, size)
+        except UnreadableError:  # they were read before: the disk is failing, and the row says where
+            data = None
+        yield _row(schema.DAMAGED, *where, start, size if data is None else len(data), *facts, data)
 
 
 def _account(split: Split, source: log.Source, options: Options) -> Iterator[pa.RecordBatch]:
-    batches = rows = batch_bytes = ranges = damaged = padding = trailing = 0
+    batches = rows = batch_bytes = ranges = padding = 0
+    lost_bytes = {"": 0, TRAILING: 0, UNREADABLE: 0}
     for content in contents(split, source, options):
         lost = _lost(content)
         if isinstance(content, Batch):
@@ -213,13 +276,22 @@ def _account(split: Split, source: log.Source, options: Options) -> Iterator[pa.
         elif isinstance(content, Padding):
             padding += content.size
         for damage in lost:
-            if damage.kind == TRAILING:
-                trailing += damage.size
-            else:
-                ranges += 1
-                damaged += damage.size
+            kind = damage.kind if damage.kind in lost_bytes else ""
+            lost_bytes[kind] += damage.size
+            ranges += not kind
     where = (split.topic, split.partition, split.name, split.start, split.end)
-    yield _row(schema.ACCOUNT, *where, batches, rows, batch_bytes, ranges, damaged, padding, trailing)
+    yield _row(
+        schema.ACCOUNT,
+        *where,
+        batches,
+        rows,
+        batch_bytes,
+        ranges,
+        lost_bytes[""],
+        padding,
+        lost_bytes[TRAILING],
+        lost_bytes[UNREADABLE],
+    )
 
 
 def _row(fields: tuple[schema.Field, ...], *values: object) -> pa.RecordBatch:

@@ -58,7 +58,8 @@ DAMAGED: Final = (
     Field("missingUntil", "bigint"),
     Field("bytes", "binary"),
 )
-"""A stretch of bytes that holds no readable batch; a very long one is several rows, one behind the other. Offsets from
+"""A stretch of bytes that holds no readable batch; a very long one is several rows, one behind the other. What of a
+file cannot be read at all is one row without ``bytes``, whose ``damage`` is ``unreadable``. Offsets from
 ``missingFrom`` up to ``missingUntil`` are lost with it, as far as there were any; null where nothing tells."""
 
 ACCOUNT: Final = (
@@ -72,6 +73,7 @@ ACCOUNT: Final = (
     Field("damagedBytes", "bigint"),
     Field("paddingBytes", "bigint"),
     Field("trailingBytes", "bigint"),
+    Field("unreadableBytes", "bigint"),
 )
 """What the bytes from ``start`` to ``end`` of a file are; ``rows`` is what the output records gives of them."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import segment as log
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.formats.batch import MAGIC
 from kdump.outcomes import Follower, Told
 from kdump.pieces import Damage, Padding, RecordBatch
@@ -117,6 +117,14 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
             except _AstrayError:
                 pass
         return _survey(log.read(source, on_error="resync"), Follower(segment), split_bytes, with_runs=checked)
+
+
+def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
+    """Survey a segment; one that cannot be read is one stretch of which nothing is told: whoever reads it says so."""
+    try:
+        return survey(segment, split_bytes, checked=checked)
+    except UnreadableError:
+        return Survey([Stretch(0, segment.size, told=False)], Told(), [])
 
 
 def _headers(source: log.Source) -> Iterator[Piece]:
