@@ -111,8 +111,8 @@ def _bytes(run: list[Place]) -> Iterator[tuple[Place, bytes]]:
 
 
 def _batch(data: bytes, position: int, limit: int) -> RecordBatch:
-    view = memoryview(data)
-    return log.read(view, log.OVERHEAD.read(view), data[log.MAGIC_POSITION], position, limit)
+    begun = log.START.read(data)
+    return log.read(memoryview(data), begun.offset, begun.size, begun.magic, position, limit=limit)
 
 
 def _copy_metadata(copies: list[Partition], folder: Path) -> None:

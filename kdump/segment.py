@@ -93,24 +93,30 @@ class Window:
     def __init__(self, source: Source, end: int) -> None:
         self._source = source
         self._end = end
-        self._start = 0
         self._next = FIRST_BLOCK
-        self._block = memoryview(b"")
+        self.start = 0
+        """The position of the block that is in memory."""
+        self.block = memoryview(b"")
+
+    def load(self, position: int, size: int) -> tuple[memoryview, int]:
+        """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""
+        at = position - self.start
+        if at < 0 or at + size > len(self.block):
+            wanted = min(max(size, self._next), self._end - position)
+            self._next = min(BLOCK, self._next * 2)
+            self.block = memoryview(self._source.read(position, max(0, wanted)))
+            self.start, at = position, 0
+        return self.block, at
 
     def view(self, position: int, size: int) -> memoryview:
         """Return the bytes from ``position`` on, ``size`` of them or fewer at the end."""
-        at = position - self._start
-        if at < 0 or at + size > len(self._block):
-            wanted = min(max(size, self._next), self._end - position)
-            self._next = min(BLOCK, self._next * 2)
-            self._block = memoryview(self._source.read(position, max(0, wanted)))
-            self._start, at = position, 0
-        return self._block[at : at + size]
+        block, at = self.load(position, size)
+        return block[at : at + size]
 
     def ahead(self, position: int, least: int) -> memoryview:
         """Return what is in memory from ``position`` on: ``least`` bytes or more, fewer only at the end."""
-        self.view(position, min(least, self._end - position))
-        return self._block[position - self._start :]
+        block, at = self.load(position, min(least, self._end - position))
+        return block[at:]
 
 
 def walk(
@@ -130,27 +136,31 @@ def walk(
     end = source.size if end is None else min(end, source.size)
     limit = source.limit if limit is None else limit
     window = window or Window(source, end)
-    position = start
-    while position < end - log.UP_TO_MAGIC:
-        head = window.view(position, log.UP_TO_MAGIC)
-        if len(head) < log.UP_TO_MAGIC:  # the file has shrunk since its size was taken
-            break
-        overhead = log.OVERHEAD.read(head)
+    position, last = start, end - log.UP_TO_MAGIC
+    block, at = window.block, position - window.start
+    while position < last:
+        if not 0 <= at <= len(block) - log.UP_TO_MAGIC:
+            block, at = window.load(position, log.UP_TO_MAGIC)
+            if len(block) - at < log.UP_TO_MAGIC:  # the file has shrunk since its size was taken
+                break
+        offset, size, _, magic = log.START.struct.unpack_from(block, at)
         try:
-            log.check_size(overhead.size)
-            if position > end - log.OVERHEAD.size - overhead.size:
+            log.check_size(size)
+            if position > end - log.OVERHEAD.size - size:
                 break
-            log.check_limit(overhead.size, limit)
-            magic = head[log.MAGIC_POSITION] - (head[log.MAGIC_POSITION] & 0x80) * 2
-            data = window.view(position, log.needs(overhead, magic))
-            if len(data) < log.OVERHEAD.size + overhead.size:  # it has shrunk
-                break
-            piece = log.read(data, overhead, magic, position, limit)
+            log.check_limit(size, limit)
+            needed = log.needs(size, magic)
+            if needed > len(block) - at:
+                block, at = window.load(position, needed)
+                if len(block) - at < log.OVERHEAD.size + size:  # it has shrunk
+                    break
+            piece = log.read(block[at : at + needed], offset, size, magic, position, limit=limit)
         except DamageError as damage:
             yield as_piece(damage, position, end - position)
             return
         yield piece
-        position = piece.end
+        position += piece.size
+        at += piece.size
     if position < end:
         yield Trailing(position, end - position)
 

@@ -16,7 +16,7 @@ from kdump.text import harmless_bytes
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-BUFFER: Final = 1 << 16
+BUFFER: Final = 1 << 18
 
 
 class OutputError(KdumpError):

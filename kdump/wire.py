@@ -32,7 +32,7 @@ class Layout(Generic[T]):
         self.struct = struct.Struct(">" + "".join(codes.values()))
         self.size = self.struct.size
         self.offsets: dict[str, int] = {}
-        self._make: Any = fields._make  # type: ignore[attr-defined]  # T is a NamedTuple, which no bound can say
+        self._new: Any = tuple.__new__  # what the constructor of a NamedTuple comes down to
         offset = 0
         for name, code in codes.items():
             self.offsets[name] = offset
@@ -41,7 +41,7 @@ class Layout(Generic[T]):
     def read(self, buffer: Bytes, position: int = 0) -> T:
         """Read one at ``position``. Raises DamageError when the buffer ends inside it."""
         try:
-            made: T = self._make(self.struct.unpack_from(buffer, position))
+            made: T = self._new(self.fields, self.struct.unpack_from(buffer, position))
         except struct.error:
             left = max(0, len(buffer) - position)
             raise DamageError(

@@ -69,7 +69,7 @@ _HELD: Final = 1 << 16
 class Batch(RecordBatch):
     """A magic 2 batch. ``data`` holds its bytes, and at least the 61 of its header."""
 
-    __slots__ = ("_data", "header")
+    __slots__ = ("_data", "_unpacked", "header")
 
     def __init__(self, data: memoryview, position: int, size: int, limit: int = codecs.DEFAULT_LIMIT) -> None:
         self.header = HEADER.read(data)
@@ -77,6 +77,7 @@ class Batch(RecordBatch):
         self.size = size
         self._data = data
         self.limit = limit
+        self._unpacked: bytes | None = None
 
     @property
     def magic(self) -> int:
@@ -172,7 +173,23 @@ class Batch(RecordBatch):
         if self.codec == codecs.NONE:
             return self._data[: self.size], HEADER.size
         limit = self.limit if limit is None else limit
+        if self._unpacked is not None and len(self._unpacked) <= limit:
+            return self._unpacked, 0
         return codecs.decompress(self.codec, self._data[HEADER.size : self.size], limit=limit), 0
+
+    def unpack(self) -> int:
+        """Keep the unpacked records of a compressed batch for :meth:`payload`; return their size in bytes.
+
+        Raises DamageError as that does.
+        """
+        if self.header.attributes & CODEC_MASK and self.header.records_count:
+            self._unpacked = bytes(self.payload()[0])
+        return self.unpacked_size
+
+    @property
+    def unpacked_size(self) -> int:
+        """Bytes of the unpacked records that are kept."""
+        return len(self._unpacked or b"")
 
     def records(self, limit: int | None = None) -> Iterator[Record]:
         if self.size >= HEADER.size and self.count == 0:

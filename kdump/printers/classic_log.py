@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
+from kdump.ahead import unpacked
 from kdump.codecs import NONE
 from kdump.errors import DamageError
 from kdump.formats import log
@@ -36,7 +37,8 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
     deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
     with LocalFile(path) as source:
         printer = LogPrinter(run, path, decoders)
-        for piece in walk(source, end=end_of(source.size, options), limit=options.max_batch_bytes):
+        pieces = walk(source, end=end_of(source.size, options), limit=options.max_batch_bytes)
+        for piece in unpacked(pieces) if deep else pieces:
             if isinstance(piece, RecordBatch):
                 printer.batch(piece, deep=deep)
             elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
@@ -116,7 +118,7 @@ class LogPrinter:
             return
         magic = int.from_bytes(head[log.MAGIC_POSITION : log.UP_TO_MAGIC], "big", signed=True)
         if not deep:
-            batch = log.read(memoryview(head), overhead, magic, position)
+            batch = log.read(memoryview(head), overhead.offset, overhead.size, magic, position)
             parts = self.legacy_batch_line if isinstance(batch, Message) else self.batch_line
             self.out.write(parts[0].render(self.fields(batch)).encode())
         raise DamageError(
