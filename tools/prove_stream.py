@@ -44,7 +44,7 @@ SETTINGS = {
     "retention.ms": "-1",
     "message.timestamp.before.max.ms": str(1 << 62),
 }
-RETAINED = {"retention.bytes": str(2 << 20), "file.delete.delay.ms": "1000", "retention.ms": "-1"}
+RETAINED = {"retention.bytes": str(64 << 10), "file.delete.delay.ms": "1000", "retention.ms": "-1"}
 GONE = re.compile(r"(\w+)-(\d+): offsets from (\d+) up to (\d+) are gone")
 GONE_LINE = re.compile(r"\S+: offsets from \d+ up to \d+ are gone[^\n]*")
 BUSY = "Python worker failed to connect back"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump import segment as log
 from kdump.errors import UnreadableError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kdump.pieces import Piece
     from kdump.spark_source.options import Options
 
+Looked = TypeVar("Looked")
 Offsets: TypeAlias = "dict[str, dict[str, Any]]"
 """Folder -> the fields of its :class:`Mark`."""
 TRIES: Final = 5
@@ -79,14 +80,19 @@ def advance(options: Options, start: Offsets, limits: Limits, target: Offsets | 
     Only whole batches with a right checksum count as the end: what is half written at the end of the last segment waits
     for the next trigger. The folder that has waited longest comes first. Raises UnreadableError.
     """
-    for again in range(TRIES):
+    return _until_still(lambda: _advance(options, start, limits, target))
+
+
+def _until_still(look: Callable[[], Looked]) -> Looked:
+    """Look at a log dir, and again where a file vanishes meanwhile: retention deletes what has just been listed."""
+    for _ in range(TRIES - 1):
         try:
-            return _advance(options, start, limits, target)
-        except UnreadableError as error:  # retention deletes what has just been listed
-            if again == TRIES - 1 or Path(str(error.path)).exists():
+            return look()
+        except UnreadableError as error:
+            if Path(str(error.path)).exists():
                 raise
             time.sleep(0.05)
-    raise AssertionError
+    return look()
 
 
 def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets | None) -> Advance:
@@ -247,18 +253,25 @@ def between(options: Options, start: Offsets, end: Offsets, lost: Callable[[str]
     ``lost`` is told of records that ``start`` waits for and that are gone; where it returns, what is left is read.
     Each split reads by Kafka's offsets: a segment that was compacted in between gives what is left of it.
     """
+    splits, told = _until_still(lambda: _planned(options, start, end))
+    for text in told:
+        lost(text)
+    return splits
+
+
+def _planned(options: Options, start: Offsets, end: Offsets) -> tuple[list[Split], list[str]]:
     splits: list[Split] = []
+    told: list[str] = []
     folders = {_key(partition): partition for partition in partitions(options)}
     for key, fields in end.items():
         since, until = Mark(**start.get(key, {})), Mark(**fields)
         if since == until:
             continue
         partition = folders.get(key)
-        for text in losses(key, partition, since, until):
-            lost(text)
+        told += losses(key, partition, since, until)
         if partition is not None and partition.segments and not until.gone:
             splits += _between(partition, since, until, options)
-    return splits
+    return splits, told
 
 
 def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> Iterator[str]:
