@@ -131,6 +131,28 @@ def test_what_was_deleted_before_it_was_read_is_told_and_stands_in_the_manifest(
     assert notes[0] == added.lost[0]
 
 
+def test_a_segment_that_is_deleted_while_a_step_runs_is_planned_again_and_told(spark, tmp_path, monkeypatch):
+    log, out, notes = Log(tmp_path / "in" / "t-0"), tmp_path / "out", []
+    log.append()
+    run(tmp_path / "in", out)
+    log.append()
+    old = log.file
+    log.roll()
+    log.append()
+    real = job.Work.write
+
+    def write(self, **given):
+        old.unlink(missing_ok=True)
+        return real(self, **given)
+
+    monkeypatch.setattr(job.Work, "write", write)
+    added = run(tmp_path / "in", out, notes)
+    assert "offsets from 3 up to 6 are gone" in notes[0]
+    assert notes[0].endswith("files have changed meanwhile, once more")
+    assert added.lost == (f"{log.folder}: offsets from 3 up to 6 are gone",)
+    assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8]
+
+
 class KilledError(Exception):
     """The process ends here."""
 

@@ -462,6 +462,26 @@ def test_available_now_ends_where_it_began_to_look(tmp_path):
     assert seen == [3, 6, 9]
 
 
+def test_read_committed_takes_nothing_of_what_came_after_its_look_at_transactions(tmp_path, monkeypatch):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, isolation="read_committed")
+    log.append()
+    real = streaming.together
+
+    def together(*given, **more):
+        told = real(*given, **more)
+        log.append(attributes=0x10, producer_id=1, producer_epoch=0)
+        return told
+
+    with monkeypatch.context() as patched:
+        patched.setattr(streaming, "together", together)
+        stream.at = streaming.latest(stream.options, {}, NONE)
+    assert stream.replay({}, stream.at) == [0, 1, 2]
+    marker = [forge.record(bytes([0, 0, 0, 1]), b"\0\0\0\0\0\0")]
+    with log.file.open("ab") as file:
+        file.write(forge.batch(marker, base_offset=log.next, attributes=0x30, producer_id=1, producer_epoch=0))
+    assert stream.trigger() == [3, 4, 5]
+
+
 def test_a_query_writes_each_record_once_over_restarts(spark, tmp_path):
     log = Log(tmp_path / "in" / "t-0")
 

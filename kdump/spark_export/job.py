@@ -310,7 +310,7 @@ def _watched(spark: SparkSession, what: str, listener: Listener) -> Iterator[Non
         watcher.join()
 
 
-_OURS: Final = re.compile(r"kdump\.errors\.(UsageError|UnreadableError|KdumpError|\w+Error): (.*)")
+_OURS: Final = re.compile(r"kdump\.[\w.]+\.(\w+Error): (.*)")
 _FAILFAST: Final = "mode FAILFAST ends here"
 
 

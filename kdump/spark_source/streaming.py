@@ -105,8 +105,7 @@ def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets |
     for key, partition in sorted(found.items(), key=lambda item: marks.get(item[0], START).trigger):
         if target is not None and key not in target:
             continue
-        fates = _outcomes(partition, options) if options.committed else None
-        stable = fates.last_stable_offset if fates else None
+        fates, stable = _outcomes(partition, options) if options.committed else (None, None)
         if target is not None:
             bound = target[key]["offset"] or 0
             stable = bound if stable is None else min(bound, stable)
@@ -158,9 +157,16 @@ def _is_there(key: str) -> bool:
     return any(files.look(path) is not None for files, paths in places((key,)) for path in paths)
 
 
-def _outcomes(partition: Partition, options: Options) -> Outcomes:
-    told = (survey(segment, options.split_bytes).told for segment in partition.segments)
-    return together(told, whole=partition.whole)
+def _outcomes(partition: Partition, options: Options) -> tuple[Outcomes, int]:
+    """Return what became of transactions, and the offset up to which that is decided.
+
+    What is appended behind the batches that were looked at may belong to a transaction that nobody has seen begin.
+    """
+    surveys = [survey(segment, options.split_bytes) for segment in partition.segments]
+    fates = together((one.told for one in surveys), whole=partition.whole)
+    lasts = [part.last_offset for one in surveys for part in one.stretches if part.last_offset is not None]
+    end = max(lasts, default=-1) + 1
+    return fates, end if fates.last_stable_offset is None else min(end, fates.last_stable_offset)
 
 
 class _Meter:
@@ -297,7 +303,7 @@ def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> I
 
 
 def _between(partition: Partition, since: Mark, until: Mark, options: Options) -> Iterator[Split]:
-    fates = _outcomes(partition, options) if options.committed else None
+    fates = _outcomes(partition, options)[0] if options.committed else None
     begin = since if until.topicId == since.topicId and until.since == since.offset else START
     if begin is START and since.offset is not None:
         begin = START._replace(offset=until.since)
