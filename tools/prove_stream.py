@@ -12,13 +12,15 @@ level got: each record once, with its times, key, value and headers.
 
 With `--retention` the broker deletes old segments all the time. `fail` keeps the driver down until records that it
 waits for are gone, and the stream must end by saying so (failOnDataLoss). `go-on` sets failOnDataLoss=false: what the
-output lacks of what a consumer saw that read along must be what the stream said was gone, to the offset.
+output lacks of what a consumer saw that read along must be what the stream said was gone, to the offset, or what was
+deleted before the stream had looked at a partition for the first time.
 
 Ends with 1 when something does not hold. Needs Java, Maven for the jars, and kdump[spark].
 """
 
 import argparse
 import base64
+import json
 import os
 import random
 import re
@@ -44,10 +46,11 @@ SETTINGS = {
     "retention.ms": "-1",
     "message.timestamp.before.max.ms": str(1 << 62),
 }
-RETAINED = {"retention.bytes": str(64 << 10), "file.delete.delay.ms": "1000", "retention.ms": "-1"}
+RETAINED = {"retention.bytes": str(200 << 10), "file.delete.delay.ms": "1000", "retention.ms": "-1"}
 GONE = re.compile(r"(\w+)-(\d+): offsets from (\d+) up to (\d+) are gone")
 GONE_LINE = re.compile(r"\S+: offsets from \d+ up to \d+ are gone[^\n]*")
 BUSY = "Python worker failed to connect back"
+Key = tuple[str, int, int]
 Row = tuple[object, ...]
 
 
@@ -104,7 +107,7 @@ def latest(folder: Path) -> int:
     return max((int(path.name) for path in folder.glob("*") if path.name.isdecimal()), default=-1)
 
 
-def consumed(path: Path) -> dict[tuple[str, int, int], Row]:
+def consumed(path: Path) -> dict[Key, Row]:
     """Return what a consumer got, by topic, partition and offset."""
     found = {}
     for line in path.read_text().splitlines():
@@ -120,7 +123,7 @@ def data(text: str) -> bytes | None:
     return None if text == "null" else base64.b64decode(text[:-1])
 
 
-def streamed(place: Path) -> list[tuple[tuple[str, int, int], Row]]:
+def streamed(place: Path) -> list[tuple[Key, Row]]:
     """Return the rows of an output, in the same terms."""
     from pyarrow import dataset
 
@@ -133,7 +136,11 @@ def streamed(place: Path) -> list[tuple[tuple[str, int, int], Row]]:
 
 
 class Verdict(NamedTuple):
-    """How an output compares with what a consumer got; ``missing`` are those that nobody said were gone."""
+    """How an output compares with what a consumer got.
+
+    Of what it lacks, ``earlier`` had been deleted before the stream looked at the partition for the first time, and
+    ``told`` is what the stream said was gone; ``missing`` is the rest.
+    """
 
     rows: int
     consumed: int
@@ -142,24 +149,37 @@ class Verdict(NamedTuple):
     different: int
     missing: int
     told: int
+    earlier: int
 
     @property
     def holds(self) -> bool:
         return not (self.doubled or self.strange or self.different or self.missing)
 
 
-def compare(rows: list[tuple[tuple[str, int, int], Row]], got: dict[tuple[str, int, int], Row], said: str) -> Verdict:
+def begins(checkpoint: Path) -> dict[tuple[str, int], int]:
+    """Return the offset at which a stream began with each partition, as its checkpoint tells."""
+    found: dict[tuple[str, int], int] = {}
+    for path in sorted(checkpoint.glob("offsets/[0-9]*"), key=lambda path: int(path.name)):
+        for folder, mark in json.loads(path.read_text().splitlines()[2]).items():
+            topic, _, partition = Path(folder).name.rpartition("-")
+            found.setdefault((topic, int(partition)), mark["since"])
+    return found
+
+
+def compare(rows: list[tuple[Key, Row]], got: dict[Key, Row], said: str, first: dict[tuple[str, int], int]) -> Verdict:
     counts = Counter(key for key, _ in rows)
     gone = {(topic, int(part), n) for topic, part, a, b in GONE.findall(said) for n in range(int(a), int(b))}
     lacking = got.keys() - counts.keys()
+    earlier = {key for key in lacking if key[:2] in first and key[2] < first[key[:2]]}
     return Verdict(
         rows=len(rows),
         consumed=len(got),
         doubled=sum(count - 1 for count in counts.values()),
         strange=len(counts.keys() - got.keys()),
         different=sum(1 for key, facts in rows if key in got and got[key] != facts),
-        missing=len(lacking - gone),
-        told=len(lacking & gone),
+        missing=len(lacking - gone - earlier),
+        told=len(lacking & gone - earlier),
+        earlier=len(earlier),
     )
 
 
@@ -264,6 +284,8 @@ def proof(place: Path, options: argparse.Namespace) -> bool:
         driver = Driver(broker.logs, place, source)
         at_the_end.callback(lambda: driver.kill() if driver.ended() is None else None)
         driver.start()
+        while not (place / "ready").exists() and driver.ended() is None:
+            time.sleep(0.1)
         struck = write(broker, driver, options, random.Random(options.seed))
         (place / "written").touch()
         finish(consumers or start_consumers(broker, place, topics))
@@ -285,12 +307,14 @@ def proof(place: Path, options: argparse.Namespace) -> bool:
 
 def told(place: Path, isolation: str, said: str) -> bool:
     """Print how an output compares with what a consumer got; tell whether it holds."""
-    batches = latest(place / f"{isolation}.checkpoint" / "commits") + 1
-    verdict = compare(streamed(place / f"{isolation}.all"), consumed(place / f"{isolation}.txt"), said)
+    checkpoint = place / f"{isolation}.checkpoint"
+    batches = latest(checkpoint / "commits") + 1
+    got = consumed(place / f"{isolation}.txt")
+    verdict = compare(streamed(place / f"{isolation}.all"), got, said, begins(checkpoint))
     print(
         f"{isolation}: {batches} micro-batches, {verdict.rows} rows, {verdict.consumed} consumed, "
         f"{verdict.doubled} doubled, {verdict.strange} strange, {verdict.different} different, "
-        f"{verdict.missing} missing, {verdict.told} said to be gone"
+        f"{verdict.missing} missing, {verdict.told} said to be gone, {verdict.earlier} gone before it began"
     )
     return verdict.holds and verdict.rows > 0
 
