@@ -1,6 +1,7 @@
 """Compile kdump/kernel beside its sources, as it is installed or so that errors of memory cannot hide.
 
-    python -m tools.build_kernel                   the compiled kernel, optimised; bounds are checked in every build
+    python -m tools.build_kernel                   the compiled kernel, optimised; what reads a batch checks bounds
+    python -m tools.build_kernel --bounds          with every check of bounds that single functions do without
     python -m tools.build_kernel --address         with AddressSanitizer; prints what to put in front of a command
     python -m tools.build_kernel --remove          back to plain Python
     python -m tools.build_kernel --stamp           after an edit: the new stamps into the sources
@@ -13,6 +14,7 @@ Needs Cython and gcc. A kernel with AddressSanitizer runs under
 import argparse
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -39,22 +41,37 @@ def remove() -> None:
         target(name).unlink(missing_ok=True)
 
 
-def build(flags: list[str]) -> None:
-    """Compile the kernel with these flags of gcc. Raises subprocess.CalledProcessError; then nothing is compiled."""
+def build(flags: list[str], *, bounds: bool = False) -> None:
+    """Compile the kernel with these flags of gcc. Raises subprocess.CalledProcessError; then nothing is compiled.
+
+    ``bounds`` turns on the checks of Cython that the sources turn off, for the whole of them or for one function.
+    """
     include = sysconfig.get_paths()["include"]
     remove()
     with tempfile.TemporaryDirectory() as temporary:
-        built = []
+        root, built = Path(temporary, "sources"), []
+        shutil.copytree(FOLDER, root / "kdump" / "kernel", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        (root / "kdump" / "__init__.py").touch()
+        for source in (root / "kdump" / "kernel").glob("*.py") if bounds else ():
+            source.write_text(_with_checks(source.read_text("utf-8")), "utf-8")
         for name in kernel.MODULES:
             code, library = Path(temporary, f"{name}.c"), Path(temporary, target(name).name)
-            cython = [sys.executable, "-m", "cython", "-3", "-I", str(ROOT), "-o", str(code)]
-            subprocess.run([*cython, f"kdump/kernel/{name}.py"], check=True, cwd=ROOT)
+            cython = [sys.executable, "-m", "cython", "-3", "-I", str(root), "-o", str(code)]
+            subprocess.run([*cython, f"kdump/kernel/{name}.py"], check=True, cwd=root)
             subprocess.run(
                 ["gcc", "-shared", "-fPIC", *flags, f"-I{include}", str(code), "-o", str(library)], check=True
             )
             built.append(library)
         for library in built:
             (FOLDER / library.name).write_bytes(library.read_bytes())
+
+
+def _with_checks(source: str) -> str:
+    """Return a source with every check of Cython on."""
+    source = source.replace("wraparound=False", "wraparound=True").replace(
+        "initializedcheck=False", "initializedcheck=True"
+    )
+    return source.replace("boundscheck(False)", "boundscheck(True)")
 
 
 def write_stamps() -> None:
@@ -88,6 +105,7 @@ def main() -> int:
     """Do what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--address", action="store_true", help="with AddressSanitizer")
+    parser.add_argument("--bounds", action="store_true", help="with every check of bounds, in all functions")
     parser.add_argument("--remove", action="store_true", help="remove the compiled kernel")
     parser.add_argument("--stamp", action="store_true", help="write the stamps of the sources")
     options = parser.parse_args()
@@ -97,7 +115,7 @@ def main() -> int:
     if options.remove:
         remove()
         return 0
-    build(ADDRESS if options.address else FAST)
+    build(ADDRESS if options.address else FAST, bounds=options.bounds)
     if options.address:
         command = ["gcc", "-print-file-name=libasan.so"]
         library = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

@@ -2,8 +2,11 @@
 
     python -m tools.fuzz                               2,000 seeded inputs for each target
     python -m tools.fuzz kernel --count 100000 --seed 7 --jobs 2
-    python -m tools.fuzz --report                      the figures into golden/reports/fuzz.md
-    python -m tools.fuzz kernel-alone --count 100000   for a kernel built with tools.build_kernel --address
+    python -m tools.fuzz --count 10000 --report "every reader"
+                                                       the figures into that section of golden/reports/fuzz.md
+    python -m tools.fuzz kernel-alone --count 100000 --golden
+                                                       for a kernel built with tools.build_kernel --address or --bounds:
+                                                       with every golden file as it is, too
     python -m tools.fuzz segment --coverage 600        guided by coverage for 600 s (needs `pip install atheris`)
 
 Inputs are mutations of golden files (tools/mutations) and noise. An input that breaks a target is written to
@@ -22,7 +25,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -39,10 +42,13 @@ from kdump.formats import (
     producer_snapshot,
     txn_index,
 )
+from kdump.formats.batch import Batch
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.payloads.decode import decode
 from kdump.formats.time_index import TimeIndex
 from kdump.kernel import lines
+from kdump.kernel.cursor import Cursor
+from kdump.kernel.records import Records
 from kdump.pieces import RecordBatch
 from kdump.printers import classic_lines
 from kdump.printers.classic import Classic, Options
@@ -54,6 +60,8 @@ from tools.mutations import segments, whole
 
 FOUND = Path(__file__).resolve().parent.parent / "tests" / "hostile"
 REPORT = goldens.FOLDER / "reports" / "fuzz.md"
+HEAD = '# Inputs that nobody meant for kdump\n\nHow each section is made: SECURITY.md, "How it is held".\n'
+FIGURES = ("inputs", "bytes", "crashes", "hangs")
 LIMIT = 1 << 20
 SECONDS = 10
 """An input that takes longer counts as a hang."""
@@ -170,9 +178,20 @@ def in_kernel(data: bytes) -> None:
 
 
 def in_kernel_alone(data: bytes) -> None:
-    """The lines of a segment from the active kernel: for builds in which the compiler watches the memory."""
+    """All that the active kernel does with a segment: for builds in which the compiler watches the memory."""
+    for piece in walk(Memory(data)):
+        if isinstance(piece, Batch):
+            with contextlib.suppress(DamageError):
+                body, start = piece.payload()
+                cursor, objects = Cursor(), Records()
+                if cursor.begin(body, start, piece.header, ()):
+                    cursor.sound()
+                    cursor.facts()
+                if objects.begin(body, start, piece.header, ()):
+                    objects.records(LIMIT)
     with _segment_of(data) as path:
-        _printed(path, "4.3", lines)
+        for release in ("4.3", "1.0"):
+            _printed(path, release, lines)
 
 
 @contextlib.contextmanager
@@ -250,6 +269,13 @@ def inputs(target: str, seed: int, count: int, first: int = 0) -> Iterator[bytes
             yield bytes([len(key)]) + key + value
 
 
+def _golden_files() -> Iterator[bytes]:
+    """Yield what every golden file holds that is no recording."""
+    for path in sorted(goldens.FOLDER.rglob("*")):
+        if path.is_file() and path.suffix not in {".jsonl", ".tsv", ".md"}:
+            yield path.read_bytes()
+
+
 @functools.cache
 def _streams() -> list[bytes]:
     """The compressed bodies of golden batches, and those bodies in every codec."""
@@ -299,8 +325,13 @@ def keep(target: str, data: bytes) -> Path:
 def work(job: tuple[str, int, int, int]) -> Counter[str]:
     """Try a stretch of the inputs of a target."""
     target, seed, first, count = job
+    return tried(target, inputs(target, seed, count, first))
+
+
+def tried(target: str, data_of: Iterable[bytes]) -> Counter[str]:
+    """Try inputs on a target; those that break it are kept and told of."""
     tally: Counter[str] = Counter()
-    for data in inputs(target, seed, count, first):
+    for data in data_of:
         tally["inputs"] += 1
         tally["bytes"] += len(data)
         if wrong := attempt(target, data):
@@ -335,7 +366,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000, help="inputs for each target (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--coverage", type=int, metavar="SECONDS", help="guided by coverage, one target")
-    parser.add_argument("--report", action="store_true", help="write the figures to golden/reports/")
+    parser.add_argument("--golden", action="store_true", help="try every file of golden/ as it is, too")
+    parser.add_argument("--report", metavar="TITLE", help="write the figures to this section of golden/reports/fuzz.md")
     options = parser.parse_args()
     wanted = options.targets or [target for target in TARGETS if target != "kernel-alone"]
     if unknown := set(wanted) - set(TARGETS):
@@ -343,12 +375,7 @@ def main() -> int:
     if options.coverage:
         return guided(wanted[0], options.coverage)
     build = "compiled" if kernel.COMPILED else "Python"
-    lines = [
-        f"# Inputs that nobody meant for kdump (seed {options.seed}; kernel: {build})",
-        "",
-        "| target | inputs | bytes | crashes | hangs |",
-        "|---|---|---|---|---|",
-    ]
+    lines = [f"Seed {options.seed}; kernel: {build}.", "", "| target | " + " | ".join(FIGURES) + " |", "|---" * 5 + "|"]
     failed = 0
     for target in wanted:
         step = max(1, min(1000, options.count // options.jobs))
@@ -363,15 +390,25 @@ def main() -> int:
         else:
             for job in jobs:
                 tally += work(job)
-        failed += tally["crashes"] + tally["hangs"]
-        lines.append(
-            f"| {target} | " + " | ".join(str(tally[name]) for name in ("inputs", "bytes", "crashes", "hangs")) + " |"
-        )
-        print(lines[-1], flush=True)
+        tallies = {target: tally}
+        if options.golden:
+            tallies[f"{target}, golden files"] = tried(target, _golden_files())
+        for name, each in tallies.items():
+            failed += each["crashes"] + each["hangs"]
+            lines.append(f"| {name} | " + " | ".join(str(each[figure]) for figure in FIGURES) + " |")
+            print(lines[-1], flush=True)
     if options.report:
-        REPORT.parent.mkdir(exist_ok=True)
-        REPORT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_section(options.report, "\n".join(lines))
     return 1 if failed else 0
+
+
+def write_section(title: str, text: str) -> None:
+    """Put figures into the section of the report that has this title; the others stay."""
+    head, *rest = REPORT.read_text("utf-8").split("\n## ") if REPORT.exists() else [HEAD]
+    sections = dict(section.split("\n", 1) for section in rest)
+    sections[title] = f"\n{text}\n"
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text("\n## ".join([HEAD, *("\n".join(item) for item in sorted(sections.items()))]), "utf-8")
 
 
 if __name__ == "__main__":
