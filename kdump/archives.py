@@ -13,6 +13,7 @@ import stat
 import tarfile
 import tempfile
 import zlib
+from bisect import bisect_right
 from fnmatch import fnmatchcase
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
@@ -34,6 +35,19 @@ HEAD: Final = 512
 _BLOCK: Final = 1 << 20
 _ZSTD_STEP: Final = 1 << 13  # bounds what one step can unpack to
 _LINKS_DEEP: Final = 8
+_FOLDERS_DEEP: Final = 100
+_SHOWN: Final = 100
+"""Letters of a name that is too long to be shown."""
+_SPARSE: Final = 1 << 32
+"""Bytes that a file with holes may claim, however small its archive is: more than a segment can have."""
+_ABOUT_THE_NEXT: Final = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
+"""Headers whose content is of the member behind them, and is held in memory."""
 
 
 class Extent(NamedTuple):
@@ -62,6 +76,7 @@ class Extents:
     def __init__(self, held: Held, name: str, size: int, extents: tuple[Extent, ...]) -> None:
         self._held, self.name, self.size, self._extents = held, name, size, extents
         self.limit = DEFAULT_LIMIT
+        self._starts = [extent.position for extent in extents]
 
     def __enter__(self) -> Extents:
         return self
@@ -76,7 +91,9 @@ class Extents:
         if len(self._extents) == 1 and self._extents[0].position == 0 and self._extents[0].size == self.size:
             return self._stored(self._extents[0].stored + position, size)
         data = bytearray(size)
-        for extent in self._extents:
+        for extent in self._extents[max(0, bisect_right(self._starts, position) - 1) :]:
+            if extent.position >= position + size:
+                break
             start, end = max(position, extent.position), min(position + size, extent.position + extent.size)
             if start < end:
                 found = self._stored(extent.stored + start - extent.position, end - start)
@@ -119,13 +136,24 @@ class Archive:
 
     def _scan(self) -> None:
         links: list[tuple[str, str]] = []
+        size, behind = os.fstat(self._held.fd).st_size, 0
         try:
             os.lseek(self._held.fd, 0, os.SEEK_SET)
-            with open(self._held.fd, "rb", closefd=False) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            with (
+                open(self._held.fd, "rb", closefd=False) as file,
+                tarfile.open(fileobj=file, mode="r:", tarinfo=_headers_within(size)) as tar,
+            ):
                 while (info := tar.next()) is not None:
+                    if tar.offset <= behind:  # a size below zero, from a PAX header: it would be read for ever
+                        raise tarfile.ReadError(f"the header at byte {info.offset} leads back")
+                    behind = tar.offset
                     tar.members = []  # type: ignore[attr-defined]  # else every header ever read stays in memory
                     path = _inside(info.name)
-                    if info.isreg():
+                    if path.count("/") > _FOLDERS_DEEP:
+                        self.left_out.append((path[:_SHOWN] + "...", f"lies in more than {_FOLDERS_DEEP} folders"))
+                    elif info.issparse() and info.size > max(size, _SPARSE):
+                        self.left_out.append((path, f"claims {info.size} bytes, and the archive has {size}"))
+                    elif info.isreg():
                         self._add(path, _member(info))
                     elif info.islnk():
                         links.append((path, _inside(info.linkname)))
@@ -135,7 +163,8 @@ class Archive:
                         self.left_out.append((path, "is no file"))
                 if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
                     self.broken = f"the archive is broken at byte {tar.offset}: what follows is not read"
-        except (tarfile.TarError, OSError, EOFError) as reason:
+        except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
+            # the last three come of what PAX headers say, and of how many there are
             self.broken = f"the archive is broken, what follows is not read: {reason}"
         self._resolve(links)
 
@@ -187,6 +216,20 @@ class Archive:
         return f"{self.name}:{path}"
 
 
+def _headers_within(size: int) -> type[tarfile.TarInfo]:
+    """Return the reader of headers for an archive of ``size`` bytes: it takes none that claims more, or less than 0."""
+
+    class Header(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Header:
+            made = super().frombuf(buf, encoding, errors)
+            if not 0 <= made.size <= (size if made.type not in _ABOUT_THE_NEXT else _BLOCK):
+                raise tarfile.HeaderError(f"a member of {made.size} bytes")
+            return made
+
+    return Header
+
+
 def _inside(path: str) -> str:
     """Return a path that cannot lead out of the archive."""
     return posixpath.normpath(posixpath.join("/", path)).lstrip("/")
@@ -200,7 +243,7 @@ def _member(info: tarfile.TarInfo) -> Member:
     for position, size in sparse:
         extents.append(Extent(position, size, stored))
         stored += size
-    return Member(info.size, tuple(extents))
+    return Member(info.size, tuple(sorted(extents)))
 
 
 class OneFile:
@@ -280,7 +323,16 @@ def _spool(blocks: Iterator[bytes], name: str) -> Held:
     """Write ``blocks`` to a temporary file without a name."""
     try:
         with tempfile.TemporaryFile(buffering=0) as file:
+            free = os.fstatvfs(file.fileno())
+            left = free.f_bavail * free.f_frsize // 2
             for block in blocks:
+                left -= len(block)
+                if left < 0:
+                    raise UnreadableError(
+                        name,
+                        f"unpacks to more than half of what is free in {tempfile.gettempdir()}",
+                        "set TMPDIR to a folder with more room",
+                    )
                 file.write(block)
             return Held(file)
     except OSError as reason:

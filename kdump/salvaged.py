@@ -19,6 +19,7 @@ from kdump.formats import leader_epoch, log, partition_metadata
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.rebuild import IndexBuilder
+from kdump.text import path_text
 from kdump.transactions import Replay
 
 if TYPE_CHECKING:
@@ -134,21 +135,21 @@ def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, w
             saved = ""
         ranges.append(
             {
-                "file": lost.segment.name,
+                "file": path_text(lost.segment.name),
                 "position": lost.position,
                 "size": lost.size,
                 "kind": lost.kind,
-                "reason": lost.reason,
+                "reason": path_text(lost.reason),
                 "firstMissingOffset": lost.first_missing,
                 "untilOffset": lost.until,
-                "savedAs": saved or None,
+                "savedAs": path_text(saved) or None,
             }
         )
     placed = merged.placed
     account = {
         "version": VERSION,
-        "partition": name,
-        "copies": [copy.files.shown(copy.folder) for copy in copies],
+        "partition": path_text(name),
+        "copies": [path_text(copy.files.shown(copy.folder)) for copy in copies],
         "firstOffset": placed[0].base_offset if placed else None,
         "lastOffset": placed[-1].last_offset if placed else None,
         "batches": written.batches,
@@ -158,9 +159,7 @@ def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, w
         "missingOffsets": [{"first": gap.start, "last": gap.stop - 1} for gap in merged.gaps],
         "lost": ranges,
     }
-    (folder / "account.json").write_text(
-        json.dumps(account, indent=1, ensure_ascii=False) + "\n", "utf-8", "surrogateescape"
-    )
+    (folder / "account.json").write_text(json.dumps(account, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def _save(lost: Lost, path: Path) -> bool:

@@ -28,6 +28,11 @@ def java_text(data: bytes) -> bytes:
     return data
 
 
+def path_text(path: str) -> str:
+    """Return a path as text: bytes of it that are not UTF-8 are escaped."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 _CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 _CONTROL_BYTES = rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
 

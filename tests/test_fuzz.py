@@ -14,7 +14,7 @@ from tools.mutations import make
 
 FOUND = sorted(fuzz.FOUND.glob("*-*")) if fuzz.FOUND.is_dir() else []
 OFTEN = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-SHORT = {"segment": 60, "codec": 200, "state": 150, "payload": 60, "kernel": 40, "kernel-alone": 40}
+SHORT = {"segment": 60, "codec": 200, "state": 150, "payload": 60, "kernel": 40, "kernel-alone": 40, "archive": 60, "partition": 40}
 
 values = st.none() | st.binary(max_size=40)
 records = st.builds(

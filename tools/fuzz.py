@@ -16,21 +16,25 @@ tests/hostile/TARGET-DIGEST, where tests/test_fuzz.py tries it again for ever. E
 import argparse
 import contextlib
 import functools
+import gzip
 import hashlib
 import io
 import multiprocessing
 import os
 import sys
+import tarfile
 import tempfile
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import ModuleType
 
 from kdump import codecs, dialects, kernel
+from kdump.checks import whole as check
 from kdump.dialects import payload as dialects_payload
 from kdump.errors import DamageError, KdumpError, UnreadableError, UsageError
 from kdump.formats import (
@@ -46,21 +50,26 @@ from kdump.formats.batch import Batch
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.payloads.decode import decode
 from kdump.formats.time_index import TimeIndex
+from kdump.found import Found, Lost
+from kdump.inputs import Finder, Wanted
 from kdump.kernel import lines
 from kdump.kernel.cursor import Cursor
 from kdump.kernel.records import Records
+from kdump.merge import merge
 from kdump.pieces import RecordBatch
 from kdump.printers import classic_lines
 from kdump.printers.classic import Classic, Options
 from kdump.printers.payloads import switches
 from kdump.printers.payloads.texts import Parser
 from kdump.segment import OnError, read, walk
+from kdump.select import Filter, Reader
 from tools import build_kernel, goldens, mutations
 from tools.mutations import segments, whole
 
 FOUND = Path(__file__).resolve().parent.parent / "tests" / "hostile"
 REPORT = goldens.FOLDER / "reports" / "fuzz.md"
 HEAD = '# Inputs that nobody meant for kdump\n\nHow each section is made: SECURITY.md, "How it is held".\n'
+BESIDE = ("index", "timeindex", "txnindex")
 FIGURES = ("inputs", "bytes", "crashes", "hangs")
 LIMIT = 1 << 20
 SECONDS = 10
@@ -143,6 +152,45 @@ def state(data: bytes) -> None:
     for reader in readers:
         with contextlib.suppress(DamageError):
             reader(data)
+
+
+def archive(data: bytes) -> None:
+    """A file that may be an archive, and every segment in it."""
+    path = Path(_scratch(), "archive.tar")
+    path.write_bytes(data)
+    for partition in Finder(Wanted(leftovers=True, max_batch_bytes=LIMIT), fail=lambda _: None).find([str(path)]):
+        for each in partition.segments:
+            with each.open() as source:
+                if sum(piece.size for piece in read(source, on_error="resync")) != source.size:
+                    raise Broken(f"{each.name}: the pieces lose bytes")
+
+
+def partition(data: bytes) -> None:
+    """A folder of a log and what stands beside it: the whole check, a dry run of a start, look-ups, a merge.
+
+    Three sizes of two bytes come first, of the files beside the log.
+    """
+    folder = Path(_scratch(), "t-0")
+    folder.mkdir(exist_ok=True)
+    at = len(BESIDE) * 2
+    for number, suffix in enumerate(BESIDE):
+        size = int.from_bytes(data[2 * number : 2 * number + 2], "big")
+        (folder / f"00000000000000000000.{suffix}").write_bytes(data[at : at + size])
+        at += size
+    (folder / "00000000000000000000.log").write_bytes(data[at:])
+    wanted = Wanted(leftovers=True, siblings=True, max_batch_bytes=LIMIT)
+    for found in Finder(wanted).find([str(folder)]):
+        check.check(found, check.Options(), {})
+        merge([found])
+        bare = replace(found, segments=tuple(replace(each, siblings={}) for each in found.segments))
+        for taken in (Filter(first_offset=20, last_offset=40), Filter(since=1_700_000_000_000)):
+            lines = [_offsets(Reader(filter=taken).read(each)) for each in (found, bare)]
+            if lines[0] != lines[1]:
+                raise Broken(f"{taken}: with indexes {lines[0]}, without {lines[1]}")
+
+
+def _offsets(items: Iterable[Found | Lost]) -> list[int]:
+    return [record.offset for item in items if isinstance(item, Found) for record in item.records]
 
 
 def payload(data: bytes) -> None:
@@ -242,6 +290,8 @@ TARGETS: dict[str, Target] = {
     "codec": codec,
     "state": state,
     "payload": payload,
+    "archive": archive,
+    "partition": partition,
     "kernel": in_kernel,
     "kernel-alone": in_kernel_alone,
 }
@@ -261,6 +311,12 @@ def inputs(target: str, seed: int, count: int, first: int = 0) -> Iterator[bytes
             yield mutant.files[mutant.target]
         elif target == "codec":
             yield bytes([random.randrange(256)]) + random.choice(whole.KINDS)(random, random.choice(_streams()))
+        elif target == "archive":
+            yield random.choice(whole.KINDS)(random, random.choice(_archives()))
+        elif target == "partition":
+            yield _packed(
+                mutations.of_state(random, number) if random.random() < 0.7 else mutations.of_segment(random, number)
+            )
         else:
             key, value = random.choice(_payloads())
             key, value = key[:255], random.choice(whole.KINDS)(random, value) if value else value
@@ -274,6 +330,40 @@ def _golden_files() -> Iterator[bytes]:
     for path in sorted(goldens.FOLDER.rglob("*")):
         if path.is_file() and path.suffix not in {".jsonl", ".tsv", ".md"}:
             yield path.read_bytes()
+
+
+@functools.cache
+def _archives() -> list[bytes]:
+    """Archives of a few golden segments: tar in its three forms with links and holes, packed and not; a packed file."""
+    subjects = [data for _, data in zip(range(3), segments.segments().values(), strict=False)]
+    found = [gzip.compress(subjects[0]), codecs.compress(codecs.ZSTD, subjects[0])]
+    for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=form) as tar:
+            for number, data in enumerate(subjects):
+                info = tarfile.TarInfo(f"logs/t-{number}/00000000000000000000.log")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+            for kind, target in ((tarfile.SYMTYPE, "../t-1/00000000000000000000.log"), (tarfile.LNKTYPE, info.name)):
+                link = tarfile.TarInfo(f"logs/t-{kind[0]}/00000000000000000000.log")
+                link.type, link.linkname = kind, target
+                tar.addfile(link)
+        found += [out.getvalue(), gzip.compress(out.getvalue())]
+    return found
+
+
+def _packed(mutant: mutations.Mutant) -> bytes:
+    """Return the input of the target partition that a mutant stands for."""
+    by_suffix = {name.rpartition(".")[2]: data for name, data in mutant.files.items()}
+    beside = [by_suffix.get(suffix, b"")[:0xFFFF] for suffix in BESIDE]
+    log = by_suffix.get("log") or _a_log(mutant.number)
+    return b"".join(len(data).to_bytes(2, "big") for data in beside) + b"".join(beside) + log
+
+
+def _a_log(number: int) -> bytes:
+    """Return a golden segment."""
+    logs = sorted(segments.segments())
+    return segments.segments()[logs[number % len(logs)]]
 
 
 @functools.cache
@@ -404,7 +494,7 @@ def main() -> int:
 
 def write_section(title: str, text: str) -> None:
     """Put figures into the section of the report that has this title; the others stay."""
-    head, *rest = REPORT.read_text("utf-8").split("\n## ") if REPORT.exists() else [HEAD]
+    _, *rest = REPORT.read_text("utf-8").split("\n## ") if REPORT.exists() else [HEAD]
     sections = dict(section.split("\n", 1) for section in rest)
     sections[title] = f"\n{text}\n"
     REPORT.parent.mkdir(exist_ok=True)

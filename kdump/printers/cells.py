@@ -8,6 +8,7 @@ from kdump import codecs, found
 from kdump.pieces import TIMESTAMP_TYPES
 from kdump.printers import jsonl
 from kdump.printers.values import Encoding, to_text
+from kdump.text import path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,7 @@ def cell(column: Column, item: Found, record: Record | None, encoding: Encoding)
         return jsonl.scalar(column, value)
     if isinstance(value, int):
         return _WORDS[column.type](value) if column.type in _WORDS else str(value)
-    return jsonl.path_text(str(value))
+    return path_text(str(value))
 
 
 _WORDS: Final[dict[str, Callable[[int], str | None]]] = {

@@ -10,9 +10,8 @@ from kdump.printers.classic import Classic, Options
 from kdump.printers.classic_decoders import Decoders
 from kdump.printers.classic_log import LogPrinter
 from kdump.printers.classic_names import offset_in_name
-from kdump.printers.jsonl import path_text
 from kdump.printers.values import Encoding, to_text
-from kdump.text import java_text
+from kdump.text import java_text, path_text
 
 if TYPE_CHECKING:
     from kdump.found import Found, Lost

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from kdump.findings import Level
-from kdump.text import harmless
+from kdump.text import harmless, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,8 @@ class JsonReport:
         )
 
     def _line(self, line: dict[str, object]) -> None:
-        self._out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+        texts = {name: path_text(value) for name, value in line.items() if isinstance(value, str)}  # they name files
+        self._out.write(json.dumps({**line, **texts}, ensure_ascii=False).encode() + b"\n")
 
 
 class PlainReport:

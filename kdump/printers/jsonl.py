@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 from kdump import codecs, found, rows
 from kdump.pieces import TIMESTAMP_TYPES
 from kdump.printers.values import Encoding, Text, to_text
+from kdump.text import path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,11 +43,6 @@ def harmless_json(text: str) -> str:
 
 def _escape(awkward: re.Match[str]) -> str:
     return f"\\u{ord(awkward[0]):04x}"
-
-
-def path_text(path: str) -> str:
-    """Return a path as text: bytes of it that are not UTF-8 are escaped."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def payload(text: Text) -> str:
