@@ -29,6 +29,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -37,15 +38,7 @@ from kdump import codecs, dialects, kernel
 from kdump.checks import whole as check
 from kdump.dialects import payload as dialects_payload
 from kdump.errors import DamageError, KdumpError, UnreadableError, UsageError
-from kdump.formats import (
-    checkpoints,
-    clean_shutdown,
-    leader_epoch,
-    meta_properties,
-    partition_metadata,
-    producer_snapshot,
-    txn_index,
-)
+from kdump.formats import FORMATS, producer_snapshot
 from kdump.formats.batch import Batch
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.payloads.decode import decode
@@ -140,18 +133,16 @@ def state(data: bytes) -> None:
         if len(entries) != index.filled:
             raise Broken(f"{len(entries)} entries of {index.filled}")
     producer_snapshot.inspect(data)
-    readers: tuple[Callable[[bytes], object], ...] = (
-        producer_snapshot.read,
-        txn_index.read,
-        checkpoints.read,
-        leader_epoch.read,
-        partition_metadata.read,
-        meta_properties.read,
-        clean_shutdown.read,
-    )
-    for reader in readers:
+    for reader in _readers():
         with contextlib.suppress(DamageError):
             reader(data)
+
+
+@functools.cache
+def _readers() -> list[Callable[[bytes], object]]:
+    """The readers of whole files, every one of the table."""
+    names = sorted(set(FORMATS.values()) - {"log", "offset_index", "time_index"})
+    return [import_module(f"kdump.formats.{name}").read for name in names]
 
 
 def archive(data: bytes) -> None:
@@ -303,6 +294,8 @@ def inputs(target: str, seed: int, count: int, first: int = 0) -> Iterator[bytes
         random = Random(f"{target}:{seed}:{number}")
         if random.random() < 0.05:
             yield random.randbytes(random.randrange(300))
+        elif target == "state" and random.random() < 0.4:
+            yield random.choice(whole.KINDS)(random, random.choice(_texts()))
         elif target == "state":
             mutant = mutations.of_state(random, number)
             yield mutant.files[mutant.target]
@@ -330,6 +323,13 @@ def _golden_files() -> Iterator[bytes]:
     for path in sorted(goldens.FOLDER.rglob("*")):
         if path.is_file() and path.suffix not in {".jsonl", ".tsv", ".md"}:
             yield path.read_bytes()
+
+
+@functools.cache
+def _texts() -> list[bytes]:
+    """The golden files of lines that brokers keep beside their logs."""
+    found = [path for name in FORMATS if not name.startswith(".") for path in sorted(goldens.FOLDER.rglob(name))]
+    return [data for path in found if (data := path.read_bytes())]
 
 
 @functools.cache
