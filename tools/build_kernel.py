@@ -94,8 +94,9 @@ def in_python() -> SimpleNamespace:
         kernel.only_sources()
         return SimpleNamespace(**{short: importlib.import_module(name) for name, short in names.items()})
     finally:
-        for name in names:
+        for name, short in names.items():
             sys.modules.pop(name, None)
+            vars(kernel).pop(short, None)
         sys.modules.update(kept)
         vars(kernel).update(attributes)
         sys.path_importer_cache[str(FOLDER)] = finder

@@ -1,113 +1,180 @@
 """Records to Arrow: what the rows of a record batch are made of, column by column.
 
-Facts of a batch are kept once per batch and spread over its rows at the end; facts of records are turned around as a
-whole. Columns that nobody asked for are never made.
+Facts of a batch are kept once per batch and spread over its rows at the end; what stands in records comes from
+:mod:`kdump.spark_source.recorded`. Columns that nobody asked for are never made.
 """
 
 from __future__ import annotations
 
-from itertools import accumulate, chain
+from itertools import repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump import codecs, found
-from kdump.pieces import Record
+from kdump.found import Found
 from kdump.printers import jsonl
 from kdump.rows import DECODED, RECORD
-from kdump.spark_source import schema
-from kdump.text import java_utf8
+from kdump.spark_source import recorded, schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
-    from kdump.found import File, Found
+    from kdump.formats.batch import Batch
+    from kdump.found import File
+    from kdump.rows import Column
+    from kdump.select import Filter
 
+ROWS: Final = 1 << 14
+"""Rows of a record batch at most, unless one batch of the log holds more."""
+BYTES: Final = 8 << 20
+"""Bytes of records after which a record batch ends."""
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
 """The years 1 to 9999, which are Spark's."""
 
 _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
-_FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
+_OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
+_MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
+"""Columns that compare an offset with a checkpoint: the field of :class:`kdump.found.File`, Arrow's name of how."""
 
 
 class Rows:
-    """Rows of one file on their way to Arrow. ``names`` are the columns, in the order wanted."""
+    """Rows of one file on their way to Arrow. ``names`` are the columns, in the order wanted.
 
-    def __init__(self, file: File, names: Sequence[str]) -> None:
-        self._file = file
+    A batch is read by the kernel where it can (:meth:`read`), or comes with its records (:meth:`add`); a record batch
+    holds rows of one kind. The kernel takes the records within the bounds of ``wanted``.
+    """
+
+    def __init__(self, file: File, names: Sequence[str], wanted: Filter) -> None:
+        self._file, self.wanted = file, wanted
         self._schema = schema.arrow(schema.chosen(names))
-        self._batch_columns = [
-            name
-            for name in names
-            if name == "transactionState" or (_COLUMNS[name].scope == "batch" and name != "crcValid")
-        ]
-        self._clear()
-
-    def _clear(self) -> None:
-        self._records: list[Record] = []
+        self._objects = recorded.Objects()
+        self._columns = None if DECODED.name in names else recorded.columns(_fields(names), wanted)
+        self._reads_markers = not _OF_CONTROL.isdisjoint(names)
+        self._takes_all = {wanted.first_offset, wanted.last_offset, wanted.since, wanted.until} == {None}
+        self._constants: dict[str, tuple[object, pa.Array]] = {}
+        self._done: list[pa.RecordBatch] = []
+        self._recorded: recorded.Objects | recorded.Columns = self._objects
         self._ends: list[int] = []
-        self._facts: dict[str, list[Any]] = {name: [] for name in self._batch_columns}
         self._batches: list[Found] = []
-        self.size = 0
 
     def __len__(self) -> int:
-        return len(self._records)
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take the rows."""
+        return len(self) >= ROWS or self._recorded.size >= BYTES or bool(self._done)
 
     def add(self, item: Found) -> None:
         """Add the records of a batch."""
-        self._records += item.records
-        self._ends.append(len(self._records))
+        self._turn_to(self._objects)
+        self._objects.add(item.records)
+        self._ends.append(len(self._objects))
         self._batches.append(item)
-        for name, facts in self._facts.items():
-            facts.append(_fact(item, name))
-        self.size += sum(record.size for record in item.records)
 
-    def take(self) -> pa.RecordBatch:
-        """Return the rows so far as a record batch, and begin anew."""
+    def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
+        """Add what is wanted of a batch, or, to ``drop`` it, only look whether all is well with it.
+
+        Return False where the general path must be taken; then nothing was added.
+        """
+        columns = self._columns
+        if columns is None:
+            return False
+        is_marker = self._reads_markers and batch.is_control
+        if is_marker and not self._takes_all:
+            return False
+        if drop:
+            return columns.are_sound(batch)
+        self._turn_to(columns)
+        if not columns.add(batch):
+            return False
+        if len(columns) > len(self):
+            records = tuple(batch.records()) if is_marker else ()
+            self._ends.append(len(columns))
+            self._batches.append(Found(self._file, batch, batch.base_offset, records, transaction))
+        return True
+
+    def _turn_to(self, kind: recorded.Objects | recorded.Columns) -> None:
+        """Go on with another kind of rows."""
+        if kind is not self._recorded:
+            if self._ends:
+                self._done.append(self._made())
+            self._recorded = kind
+
+    def take(self) -> list[pa.RecordBatch]:
+        """Return the rows so far as record batches, and begin anew."""
+        if self._ends:
+            self._done.append(self._made())
+        taken, self._done = self._done, []
+        return taken
+
+    def _made(self) -> pa.RecordBatch:
+        """Return the rows of the present kind, and drop them."""
         import pyarrow as pa
 
-        turned = list(zip(*self._records, strict=True))
-        made = pa.RecordBatch.from_arrays(
-            [self._column(field.name, field.type, turned) for field in self._schema], schema=self._schema
-        )
-        self._clear()
-        return made
+        columns = [self._column(_COLUMNS[field.name], field.type) for field in self._schema]
+        self._recorded.clear()
+        self._ends, self._batches = [], []
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _column(self, name: str, kind: pa.DataType, turned: list[tuple[Any, ...]]) -> pa.Array:
+    def _column(self, column: Column, kind: pa.DataType) -> pa.Array:
         import pyarrow as pa
 
-        column = _COLUMNS[name]
         if column.scope == "file":
-            return pa.repeat(pa.scalar(getattr(self._file, column.attribute), kind), len(self))
-        if name in self._facts:
-            return self._spread(self._facts[name], kind)
-        if column.scope == "state":
-            return self._state(name, kind, turned)
-        maker = _MAKERS.get(name)
-        values = turned[_FIELD[column.attribute]]
-        return pa.array(values, kind) if maker is None else maker(values, kind)
+            return self._constant(column, getattr(self._file, column.attribute), kind)
+        if column.name == "crcValid":  # a record of magic 2 has no checksum of its own, and its batch's was right
+            return self._recorded.array(column.attribute, kind).fill_null(True)
+        if column.scope == "batch" or column.name == "transactionState":
+            return self._spread(column, kind)
+        if column.name in _OF_CONTROL:
+            return self._of_markers(column, kind)
+        if column.name == DECODED.name:
+            return self._decoded(kind)
+        if column.name in _MARKS:
+            return self._against_mark(column, kind)
+        if column.name == "timestamp":
+            return _timestamps(self._recorded.array(column.attribute, pa.int64()), kind)
+        return self._recorded.array(column.attribute, kind)
 
-    def _state(self, name: str, kind: pa.DataType, turned: list[tuple[Any, ...]]) -> pa.Array:
+    def _constant(self, column: Column, value: object, kind: pa.DataType) -> pa.Array:
+        """Return one value for all rows. The last such array of a column is kept: mostly the next one is the same."""
+        import pyarrow as pa
+
+        rows = len(self)
+        known = self._constants.get(column.name)
+        if known is None or known[0] != value or len(known[1]) < rows:
+            known = self._constants[column.name] = (value, pa.repeat(pa.scalar(value, kind), rows + rows // 4))
+        return known[1].slice(0, rows)
+
+    def _spread(self, column: Column, kind: pa.DataType) -> pa.Array:
+        """Return an array that repeats what each batch says for each of its rows."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if name in ("controlType", "coordinatorEpoch"):
-            return self._control(name, kind)
-        if name == DECODED.name:
-            return self._decoded(kind)
-        offsets = pa.array(turned[_FIELD["offset"]], pa.int64())
-        if name == "aboveHighWatermark":
-            return _compared(pc.greater_equal, offsets, self._file.high_watermark, kind)
-        return _compared(pc.less, offsets, self._file.log_start, kind)
+        values = _facts(column, self._batches)
+        if values.count(values[0]) == len(values):
+            return self._constant(column, values[0], kind)
+        return pc.run_end_decode(
+            pa.RunEndEncodedArray.from_arrays(pa.array(self._ends, pa.int32()), pa.array(values, kind))
+        )
 
-    def _control(self, name: str, kind: pa.DataType) -> pa.Array:
+    def _of_markers(self, column: Column, kind: pa.DataType) -> pa.Array:
         import pyarrow as pa
 
         if not any(item.batch.is_control for item in self._batches):
-            return pa.nulls(len(self), kind)
-        read = found.source(_COLUMNS[name])
-        return pa.array([read(item, record) for item in self._batches for record in item.records], kind)
+            return self._constant(column, None, kind)
+        read = found.source(column)
+        values: list[object] = []
+        for item, end in zip(self._batches, self._ends, strict=True):
+            values += (
+                [read(item, record) for record in item.records]
+                if item.batch.is_control
+                else repeat(None, end - len(values))
+            )
+        return pa.array(values, kind)
 
     def _decoded(self, kind: pa.DataType) -> pa.Array:
         """Return records of Kafka's own topics in words, as the JSON lines have them."""
@@ -117,61 +184,42 @@ class Rows:
         told = (read(item, record) for item in self._batches for record in item.records)
         return pa.array([None if value is None else jsonl.scalar(DECODED, value) for value in told], kind)
 
-    def _spread(self, values: list[Any], kind: pa.DataType) -> pa.Array:
-        """Return an array that repeats each batch's value for each of its rows."""
+    def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
+        """Return how each offset stands to a checkpoint's mark; null where there is no checkpoint."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if len(values) == 1:
-            return pa.repeat(pa.scalar(values[0], kind), len(self))
-        runs = pa.RunEndEncodedArray.from_arrays(pa.array(self._ends, pa.int32()), pa.array(values, kind))
-        return pc.run_end_decode(runs)
+        name, compare = _MARKS[column.name]
+        mark = getattr(self._file, name)
+        if mark is None:
+            return self._constant(column, None, kind)
+        return getattr(pc, compare)(self._recorded.array("offset", pa.int64()), mark)
 
 
-def _fact(item: Found, name: str) -> Any:
-    """Return what a batch says for a column."""
-    value: Any = found.source(_COLUMNS[name])(item, None)
-    return codecs.NAMES[value] if name == "codec" else value
+def _fields(names: Iterable[str]) -> set[str]:
+    """Return the fields of records that columns are made of."""
+    wanted = [_COLUMNS[name] for name in names]
+    fields = {column.attribute for column in wanted if column.scope == "record"}
+    return fields | {"offset"} if any(column.name in _MARKS for column in wanted) else fields
 
 
-def _timestamps(values: Sequence[int], kind: pa.DataType) -> pa.Array:
+def _facts(column: Column, items: list[Found]) -> list[Any]:
+    """Return what batches say for a column."""
+    if column.source in found.SOURCES:
+        read = found.source(column)
+        return [read(item, None) for item in items]
+    values = list(map(attrgetter(column.source), items))
+    return [codecs.NAMES[value] for value in values] if column.name == "codec" else values
+
+
+def _timestamps(stored: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return the timestamps (ms) as Spark's (us): null for -1, and outside Spark's range."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    stored = pa.array(values, pa.int64())
+    ends = pc.min_max(stored).as_py()
+    if ends["min"] >= 0 and ends["max"] <= LATEST_MS:  # as nearly all are
+        return pc.multiply(stored, 1000).view(kind)
     shown = pc.and_(pc.greater_equal(stored, EARLIEST_MS), pc.less_equal(stored, LATEST_MS))
     shown = pc.and_(shown, pc.not_equal(stored, -1))
     return pc.multiply(pc.if_else(shown, stored, pa.scalar(None, pa.int64())), 1000).view(kind)
-
-
-def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
-    flat = list(chain.from_iterable(values))
-    keys = pa.array([java_utf8(header.key) for header in flat], pa.string())
-    contents = pa.array([header.value for header in flat], pa.binary())
-    entries = pa.StructArray.from_arrays([keys, contents], fields=list(kind.value_type))
-    ends = pa.array(accumulate(map(len, values), initial=0), pa.int32())
-    return pa.ListArray.from_arrays(ends, entries, type=kind)
-
-
-def _validity(values: Sequence[bool | None], kind: pa.DataType) -> pa.Array:
-    """Return whether the checksums are right: a record of magic 2 has none of its own, and its batch's was right."""
-    import pyarrow as pa
-
-    return pa.array(values, kind).fill_null(True)
-
-
-_MAKERS: Final[dict[str, Callable[[Sequence[Any], Any], Any]]] = {
-    "timestamp": _timestamps,
-    "headers": _headers,
-    "crcValid": _validity,
-}
-
-
-def _compared(compare: Callable[..., Any], offsets: pa.Array, mark: int | None, kind: pa.DataType) -> pa.Array:
-    """Return how each offset stands to a checkpoint's mark; null where there is no checkpoint."""
-    import pyarrow as pa
-
-    return pa.nulls(len(offsets), kind) if mark is None else compare(offsets, mark)

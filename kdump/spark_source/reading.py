@@ -5,11 +5,13 @@ from __future__ import annotations
 import posixpath
 import sys
 from bisect import bisect_right
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump import codecs
 from kdump import segment as log
 from kdump.errors import UnreadableError
+from kdump.formats import batch as magic_2
 from kdump.found import Found, Lost
 from kdump.pieces import Damage, Padding, RecordBatch
 from kdump.select import Filter, Reader
@@ -32,10 +34,6 @@ if TYPE_CHECKING:
     from kdump.spark_source.planning import Split
     from kdump.spark_source.replicas import Ranges
 
-ROWS: Final = 1 << 14
-"""Rows of a record batch at most, unless one batch of the log holds more."""
-BYTES: Final = 8 << 20
-"""Bytes of records after which a record batch ends."""
 TRAILING: Final = "trailing"
 """The kind of damage that the end of a file is when it cuts a batch."""
 UNREADABLE: Final = "unreadable"
@@ -54,9 +52,10 @@ class Batch(NamedTuple):
 Content: TypeAlias = Batch | Lost | Padding
 
 
-def contents(split: Split, source: log.Source, options: Options) -> Iterator[Content]:
+def contents(split: Split, source: log.Source, options: Options, rows: Rows | None = None) -> Iterator[Content]:
     """Yield what the bytes of ``split`` are; where they cannot be read, that is the last.
 
+    Batches that ``rows`` can read are added to them and come without items.
     Raises UnreadableError at the first damage in the mode FAILFAST, and where a stream cannot read: it tries again.
     """
     at = split.start
@@ -65,7 +64,7 @@ def contents(split: Split, source: log.Source, options: Options) -> Iterator[Con
             raise UnreadableError(split.name, split.unreadable)
         if isinstance(source, _Closed):
             raise source.error
-        for content in _contents(split, source, options):
+        for content in _contents(split, source, options, rows):
             yield content
             at = content.batch.end if isinstance(content, Batch) else _end(content)
         if at < split.end and split.live is None:
@@ -84,13 +83,16 @@ def _end(content: Lost | Padding) -> int:
     return piece.position + piece.size
 
 
-def _contents(split: Split, source: log.Source, options: Options) -> Iterator[Content]:
+def _contents(split: Split, source: log.Source, options: Options, rows: Rows | None) -> Iterator[Content]:
     inside = split.end < source.size
     reader = Reader(wanted(options))
+    content: Content
     for piece in log.read(source, split.start, split.end, on_error="resync"):
-        if isinstance(piece, RecordBatch):
+        if rows is not None and isinstance(piece, magic_2.Batch) and _read(piece, rows, split, options):
+            content, lost = Batch(piece, []), []
+        elif isinstance(piece, RecordBatch):
             items = list(reader.batch(piece, split.file))
-            content: Content = Batch(piece, [kept for item in items if (kept := _kept(item, split, options))])
+            content = Batch(piece, [kept for item in items if (kept := _kept(item, split, options))])
             lost = [item for item in items if isinstance(item, Lost)]
         elif isinstance(piece, Padding) and not inside:
             content, lost = piece, []
@@ -100,6 +102,17 @@ def _contents(split: Split, source: log.Source, options: Options) -> Iterator[Co
         if lost and options.mode == words.FAILFAST:
             raise UnreadableError(split.name, told(lost[0].damage), "mode FAILFAST ends here; PERMISSIVE goes on")
         yield content
+
+
+def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: Options) -> bool:
+    """Add to ``rows`` what is wanted of a batch; return False, and add nothing, where only the general path can."""
+    if not rows.wanted.may_hold(batch):
+        return True
+    state = _state(batch, split.outcomes)
+    inside = split.offsets is None or _wholly(split.offsets, batch)
+    if inside is None:
+        return False
+    return rows.read(batch, state, drop=not inside or _is_dropped(batch, state, options))
 
 
 def wanted(options: Options) -> Filter:
@@ -119,7 +132,7 @@ def _kept(item: Found | Lost, split: Split, options: Options) -> Found | Lost | 
     if isinstance(item, Lost):
         return item
     state = _state(item.batch, split.outcomes)
-    if options.committed and state in {"aborted", "open", None} and not item.batch.is_control:
+    if _is_dropped(item.batch, state, options):
         return None
     records = item.records
     if split.stable is not None:
@@ -127,6 +140,11 @@ def _kept(item: Found | Lost, split: Split, options: Options) -> Found | Lost | 
     if split.offsets is not None:
         records = [record for record in records if _inside(split.offsets, record.offset)]
     return item._replace(records=records, transaction=state) if records else None
+
+
+def _is_dropped(batch: RecordBatch, state: str | None, options: Options) -> bool:
+    """Tell whether a consumer that is given what was committed is not given this batch."""
+    return options.committed and state in {"aborted", "open", None} and not batch.is_control
 
 
 def _cut(piece: Padding | Trailing, inside: bool) -> Damage:
@@ -196,17 +214,17 @@ def _records(
     split: Split, source: log.Source, options: Options, damage: list[Damage] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records; ``damage`` is told the first stretch that cannot be read."""
-    rows = Rows(split.file, options.names)
-    for content in contents(split, source, options):
+    below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
+    rows = Rows(split.file, options.names, wanted(replace(options, ending_offset=below)))
+    for content in contents(split, source, options, rows):
         for item in content.items if isinstance(content, Batch) else ():
             if isinstance(item, Found):
                 rows.add(item)
         if damage is not None and not damage:
             damage += _lost(content)
-        if len(rows) >= ROWS or rows.size >= BYTES:
-            yield rows.take()
-    if len(rows):
-        yield rows.take()
+        if rows.is_full:
+            yield from rows.take()
+    yield from rows.take()
 
 
 def _state(batch: RecordBatch, outcomes: Outcomes | None) -> str | None:
@@ -218,6 +236,15 @@ def _state(batch: RecordBatch, outcomes: Outcomes | None) -> str | None:
 def _inside(ranges: Ranges, offset: int) -> bool:
     at = bisect_right(ranges, (offset, 1 << 63)) - 1
     return at >= 0 and offset < ranges[at][1]
+
+
+def _wholly(ranges: Ranges, batch: RecordBatch) -> bool | None:
+    """Tell whether the offsets of a batch are inside the ranges: all of them, or none; None for some."""
+    at = bisect_right(ranges, (batch.last_offset, 1 << 63)) - 1
+    if at < 0 or ranges[at][1] <= batch.base_offset:
+        return False
+    start, end = ranges[at]
+    return True if start <= batch.base_offset and batch.last_offset < end else None
 
 
 def _marked(split: Split, source: log.Source, options: Options) -> Iterator[pa.RecordBatch]:
