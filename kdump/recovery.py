@@ -18,6 +18,7 @@ from kdump.errors import DamageError
 from kdump.formats import batch, control, log, message, producer_snapshot, txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.overflow import OffsetOverflowError, RefusedError, at, origin, split
 from kdump.pieces import Damage, RecordBatch
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class Outcome(NamedTuple):
     """What a start makes of a partition.
 
     ``recovered`` are the segments that would be read; ``log_end_offset`` is the next offset afterwards, None where
-    ``fails`` says why the broker could not load the log.
+    ``fails`` says why the broker could not load the log. ``splits`` names the segments that would be split first,
+    since they hold an offset that does not fit behind their base offset.
     """
 
     clean: bool
@@ -58,6 +60,7 @@ class Outcome(NamedTuple):
     log_start_offset: int
     log_end_offset: int | None
     fails: str | None = None
+    splits: tuple[str, ...] = ()
 
 
 class _FailsError(Exception):
@@ -95,9 +98,7 @@ def dry_run(
     left = _after_swaps(list(partition.segments))
     fails, end = None, None
     try:
-        for at, each in enumerate(left):
-            if _loads_by_recovery(each):
-                start.recover(each, left[:at], loading=True)
+        left = start.load(left)
         if not clean:
             left = start.recover_from(left, recovery_point)
         end = start.next_offset(left[-1]) if left else log_start
@@ -109,7 +110,7 @@ def dry_run(
             if start.snapshots or not clean:
                 start.replay(left, end)
             start.find_end(left[-1], end)
-    except _FailsError as reason:
+    except (_FailsError, RefusedError) as reason:
         fails = str(reason)
     return Outcome(
         clean,
@@ -120,6 +121,7 @@ def dry_run(
         max(log_start, _base(left[0])) if left else log_start,
         None if fails else end,
         fails,
+        tuple(start.splits),
     )
 
 
@@ -130,7 +132,31 @@ class _Start:
         self.interval, self.log_start, self.snapshots = interval, log_start, snapshots
         self.read: list[Segment] = []
         self.cuts: list[Cut] = []
+        self.splits: list[str] = []
         self._done: dict[int, _Recovered] = {}
+
+    def load(self, segments: list[Segment]) -> list[Segment]:
+        """Recover what has no sound index of its own; return the segments, which a split may have changed."""
+        number = 0
+        while number < len(segments):
+            each = segments[number]
+            try:
+                if _base(each) not in self._done and _loads_by_recovery(each):
+                    self.recover(each, segments[:number], loading=True)
+            except OffsetOverflowError as error:
+                segments, number = self._split(segments, error), 0  # the broker begins again
+                continue
+            number += 1
+        return segments
+
+    def _split(self, segments: list[Segment], error: OffsetOverflowError) -> list[Segment]:
+        """Return the segments after a split; those of another base offset keep their place in the log."""
+        parts = split(error)
+        self.splits.append(error.segment.name)
+        self.snapshots.discard(_base(error.segment))
+        bases = {_base(part) for part in parts}
+        rest = [each for each in segments if each is not error.segment and _base(each) not in bases]
+        return sorted([*rest, *parts], key=_base)
 
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
         """Recover a segment behind those ``before`` it; tell whether it is cut."""
@@ -150,19 +176,25 @@ class _Start:
 
     def recover_from(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
         """Recover what is not flushed for certain; return the segments that stay."""
-        below = [at for at, each in enumerate(segments) if _base(each) <= recovery_point]
-        for at in range(below[-1] if below else 0, len(segments)):
-            each = segments[at]
-            if _base(each) not in self._done and self.recover(each, segments[:at], loading=False):
-                for later in segments[at + 1 :]:
+        below = [number for number, each in enumerate(segments) if _base(each) <= recovery_point]
+        for number in range(below[-1] if below else 0, len(segments)):
+            each = segments[number]
+            try:
+                is_cut = _base(each) not in self._done and self.recover(each, segments[:number], loading=False)
+            except OffsetOverflowError as error:
+                return self.recover_from(self._split(segments, error), recovery_point)  # the broker begins again
+            if is_cut:
+                for later in segments[number + 1 :]:
                     self.cut(later, 0, f"{each.name} is cut, and all later segments are deleted")
-                return segments[: at + 1]
+                return segments[: number + 1]
         return segments
 
     def cut(self, each: Segment, position: int, reason: str) -> None:
         """Take note of what goes when a file is cut at ``position``; sound batches behind it are counted."""
         if position < each.size:
-            self.cuts = [cut for cut in self.cuts if cut.file != each.name] + [_lost(each, position, reason)]
+            begin = origin(each)
+            others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)
+            self.cuts = [*others, _lost(each, position, reason)]
 
     def replay(self, segments: list[Segment], end: int) -> bool:
         """Read the batches from the newest producer snapshot up to the offset ``end``: their lengths must be right.
@@ -186,7 +218,7 @@ class _Start:
             for piece in segment.walk(source, _indexed(each, start) if _base(each) < start else 0):
                 fault = ""
                 if isinstance(piece, Damage):
-                    raise _FailsError(f"{each.name}, byte {piece.at}: {piece.reason}")
+                    raise _FailsError(f"{at(each, piece.at)}: {piece.reason}")
                 if not isinstance(piece, RecordBatch):
                     return
                 if searching:
@@ -195,7 +227,7 @@ class _Start:
                     except DamageError as damage:
                         fault = damage.reason
                 if fault or (piece.magic >= batch.MAGIC and (fault := _marker_fault(each, piece))):
-                    raise _FailsError(f"{each.name}, byte {piece.position}: {fault}")
+                    raise _FailsError(f"{at(each, piece.position)}: {fault}")
 
     def find_end(self, last: Segment, end: int) -> None:
         """Look for the log's end as the broker does for its producers: it unpacks each wrapper behind the last entry.
@@ -203,14 +235,14 @@ class _Start:
         (``FileRecords.searchForOffsetFromPosition`` asks every batch for its base offset.)
         """
         known = self._done.get(_base(last))
-        at, stop = (known.indexed, known.valid) if known else (_indexed(last, end), last.size)
+        start, stop = (known.indexed, known.valid) if known else (_indexed(last, end), last.size)
         with last.open() as source:
-            for piece in segment.walk(source, at, stop):
+            for piece in segment.walk(source, start, stop):
                 if isinstance(piece, RecordBatch) and piece.magic < batch.MAGIC:
                     try:
                         piece.base_offset  # noqa: B018  reading it unpacks the wrapper
                     except DamageError as damage:
-                        raise _FailsError(f"{last.name}, byte {piece.position}: {damage.reason}") from None
+                        raise _FailsError(f"{at(last, piece.position)}: {damage.reason}") from None
 
     def next_offset(self, each: Segment) -> int:
         known = self._done.get(_base(each))
@@ -310,10 +342,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
                 break
             last = piece.last_offset
             if not 0 <= last - base <= MAX_RELATIVE_OFFSET:
-                raise _FailsError(
-                    f"{each.name}, byte {piece.position}: offset {last} does not fit into a segment that begins at "
-                    f"{base}: the broker would try to split the segment"
-                )
+                raise OffsetOverflowError(each, piece.position, last, indexed)
             index.seen(_max_timestamp(piece), last)
             if valid - indexed > interval:
                 if not index.add(last):
@@ -355,7 +384,7 @@ def _marker_fault(each: Segment, piece: RecordBatch) -> str:
             key = control.read_key(record.key)
             if key.type not in control.MARKERS:
                 raise _FailsError(
-                    f"{each.name}, byte {piece.position}: a control batch of a producer holds no transaction marker"
+                    f"{at(each, piece.position)}: a control batch of a producer holds no transaction marker"
                 )
             control.read_marker(record.value)
             break
@@ -374,7 +403,7 @@ def _lost(each: Segment, position: int, reason: str) -> Cut:
                 first = begin if first is None else min(first, begin)
                 last = piece.last_offset if last is None else max(last, piece.last_offset)
                 records += count
-    return Cut(each.name, position, each.size - position, reason, first, last, records)
+    return Cut(each.name, origin(each) + position, each.size - position, reason, first, last, records)
 
 
 def _span(piece: RecordBatch) -> tuple[int, int]:
@@ -402,5 +431,5 @@ def _walk_next_offset(each: Segment) -> int:
             if isinstance(piece, RecordBatch):
                 next_offset = piece.last_offset + 1
             elif isinstance(piece, Damage):
-                raise _FailsError(f"{each.name}, byte {piece.at}: {piece.reason}")
+                raise _FailsError(f"{at(each, piece.at)}: {piece.reason}")
     return next_offset

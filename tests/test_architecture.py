@@ -23,6 +23,7 @@ LAYERS = {
         "outcomes",
         "select",
         "recovery",
+        "overflow",
         "merge",
         "salvaged",
         "rows",

@@ -1,8 +1,11 @@
 """The dry run of a broker's start. tools/prove_recovery.py holds it against a real broker."""
 
+import pytest
+
 from kdump import recovery
 from kdump.inputs import Finder, Wanted
 from tests import forge
+from tests.support import kdump
 
 
 def one(offset, **rest):
@@ -12,7 +15,7 @@ def one(offset, **rest):
 def start(folder, files, *, clean=False, indexed=True, **rest):
     """Write ``files`` (base offset -> bytes, or name -> bytes) into a partition, and start."""
     partition = folder / "topic-0"
-    partition.mkdir()
+    partition.mkdir(parents=True)
     for name, data in files.items():
         if isinstance(name, str):
             (partition / name).write_bytes(data)
@@ -92,3 +95,51 @@ def test_a_swap_is_finished_unless_its_cleaning_was_not(tmp_path):
     cleaned = {"00000000000000000000.log.cleaned": b""}
     (tmp_path / "other").mkdir()
     assert len(start(tmp_path / "other", {**SOUND, **swap, **cleaned}).recovered) == 3
+
+
+FAR = 1 << 40
+
+
+def test_a_segment_with_an_offset_that_does_not_fit_is_split(tmp_path):
+    outcome = start(tmp_path, {0: one(0) + one(1) + one(FAR), 2: one(2)})
+    assert (outcome.log_end_offset, outcome.cuts, outcome.fails) == (FAR + 1, (), None)
+    assert [name[-5:] for name in outcome.splits] == ["0.log"]
+    loaded = start(tmp_path / "2", {0: one(0) + one(1) + one(FAR)}, clean=True, indexed=False)
+    assert (loaded.log_end_offset, len(loaded.splits), loaded.fails) == (FAR + 1, 1, None)
+
+
+def test_what_is_cut_behind_a_split_is_told_by_its_place_in_the_file(tmp_path):
+    outcome = start(tmp_path, {0: one(0) + one(FAR) + one(FAR + 1, crc=7) + one(FAR + 2)})
+    assert outcome.log_end_offset == FAR + 1
+    (cut,) = outcome.cuts
+    assert (cut.position, cut.size, cut.first_offset, cut.records) == (2 * SIZE, 2 * SIZE, FAR + 2, 1)
+    both = start(tmp_path / "2", {0: one(0) + one(1, crc=7) + one(FAR)})
+    assert [(cut.position, cut.first_offset) for cut in both.cuts] == [(SIZE, FAR)]
+    early = start(tmp_path / "3", {0: one(0) + one(FAR) + one(FAR + 1, crc=7), FAR + 5: one(FAR + 5)})
+    assert [cut.position for cut in early.cuts] == [2 * SIZE, 0]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        one(0) + one(FAR) + one(1),  # the last offset fits
+        one(0) + one(FAR) + bytes(99),
+        one(0) + one(FAR) + one(FAR + 1)[:-1],
+        one(0) + one(FAR, last_offset_delta=-7),
+    ],
+)
+def test_what_cannot_be_split_is_not_loaded(tmp_path, data):
+    outcome = start(tmp_path, {0: data})
+    assert outcome.log_end_offset is None
+    assert "the broker would try to split it" in outcome.fails or "record size" in outcome.fails
+
+
+def test_an_offset_below_the_base_offset_cannot_be_split_away(tmp_path):
+    outcome = start(tmp_path, {5: one(0) + one(6)})
+    assert "fail" in outcome.fails
+
+
+def test_the_report_tells_of_a_split(tmp_path):
+    start(tmp_path, {0: one(0) + one(FAR) + one(FAR + 1, crc=3)})
+    done = kdump("check", tmp_path / "topic-0")
+    assert b"a broker would split it first" in done.stdout

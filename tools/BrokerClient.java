@@ -20,6 +20,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -105,6 +106,14 @@ public class BrokerClient {
         }
     }
 
+    static String headers(ConsumerRecord<byte[], byte[]> record) {
+        List<String> texts = new ArrayList<>();
+        for (Header header : record.headers()) {
+            texts.add(text(header.key().getBytes(StandardCharsets.UTF_8)) + "=" + text(header.value()));
+        }
+        return String.join(",", texts);
+    }
+
     static void consume(Properties settings, List<TopicPartition> partitions, PrintStream out) {
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");
@@ -121,7 +130,7 @@ public class BrokerClient {
                     for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(500))) {
                         quiet = System.nanoTime();
                         out.println(String.join("\t", partition.toString(), Long.toString(record.offset()),
-                            Long.toString(record.timestamp()), text(record.key()), text(record.value())));
+                            Long.toString(record.timestamp()), text(record.key()), text(record.value()), headers(record)));
                     }
                 }
                 out.println(String.join("\t", partition.toString(), "end", Long.toString(consumer.position(partition)),

@@ -144,7 +144,7 @@ class Broker:
         return dict(line.split("\t") for line in self._ask("append", partitions).splitlines())
 
     def consume(self, partitions: Sequence[str]) -> list[list[str]]:
-        """Return what a consumer gets: partition, offset, timestamp, key and value (base64 and a dot, or null).
+        """Return what a consumer gets: partition, offset, timestamp, key, value (base64 and a dot, or null), headers.
 
         Each partition ends with a line "end", the consumer's position, the log end offset.
         """

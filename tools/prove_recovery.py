@@ -53,13 +53,27 @@ def install(source: Path, target: Path, rng: random.Random) -> str:
         return f"as {source.name}"
     log = rng.choice([path for path in sorted(target.glob("*.log")) if path.stat().st_size])
     data = bytearray(log.read_bytes())
-    done = [damage(data, rng, starts_of(log)) for _ in range(rng.choice([1, 1, 2]))]
+    if rng.random() < 0.2:
+        done = [overflow(data, rng, starts_of(log))]
+    else:
+        done = [damage(data, rng, starts_of(log)) for _ in range(rng.choice([1, 1, 2]))]
     log.write_bytes(data)
     if rng.random() < 0.15:
         missing = rng.choice(sorted(target.glob("*.index")))
         missing.unlink()
         done.append(f"without {missing.name}")
     return f"{source.parent.name}/{source.name}, {log.name}: {', '.join(done)}"
+
+
+def overflow(data: bytearray, rng: random.Random, starts: list[int]) -> str:
+    """Give the last batches of a segment offsets that do not fit behind its base offset; return what was done."""
+    far = rng.choice(starts[:-1])
+    for start in starts[:-1]:
+        if start >= far:
+            data[start + 2] ^= 1
+    if rng.random() < 0.3:
+        data[rng.randrange(len(data))] ^= 0x10
+    return f"offsets from byte {far} on are far away"
 
 
 def foretell(partition: Partition, point: int) -> recovery.Outcome:

@@ -3,8 +3,9 @@
     python -m tools.prove_salvage [--release 4.2.2] [--cases 40] [--seed 1]
 
 Partitions of golden/ are damaged and salvaged, some from two damaged copies. Each batch that is sound in an input must
-be in the output, unchanged; DumpLogSegments of the release must call every batch valid; a broker that is started on the
-salvaged log dir must serve every record that kdump reads in it to a consumer. Ends with 1 when one of these fails.
+be in the output, unchanged; DumpLogSegments of the release line whose broker wrote the partition must call every batch
+valid and every index sane, as that of --release must; a broker of --release that is started on the salvaged log dir
+must serve every record that kdump reads in it, with its headers, to a consumer. Ends with 1 when one of these fails.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from kdump.pieces import Record, RecordBatch
 from tools import original
 from tools.broker import Broker
 from tools.damages import damage
+from tools.fetch_jars import numbers
 from tools.prove_recovery import GOLDEN, starts_of
 
 MAIN = [sys.executable, "-m", "kdump"]
@@ -58,17 +60,43 @@ def batches(part: Partition) -> list[RecordBatch]:
 
 def line(name: str, record: Record) -> list[str]:
     """Return a record as the consumer's side writes it."""
-    texts = ["null" if data is None else base64.b64encode(data).decode() + "." for data in (record.key, record.value)]
-    return [name, str(record.offset), str(record.timestamp), *texts]
+    headers = ",".join(f"{text(header.key)}={text(header.value)}" for header in record.headers)
+    return [name, str(record.offset), str(record.timestamp), text(record.key), text(record.value), headers]
 
 
-def unreadable(release: str, logs: Path) -> int:
-    """Return how many batches the real tool does not call valid."""
-    cases = {str(path): ["--files", str(path)] for path in sorted(logs.glob("*-0/*.log"))}
-    bad = 0
-    for run in original.runs(release, cases, logs):
-        bad += run.stdout.lower().count(b"isvalid: false") + (run.status != 0) + run.stdout.count(b"invalid bytes")
-    return bad
+def text(data: bytes | None) -> str:
+    return "null" if data is None else base64.b64encode(data).decode() + "."
+
+
+def told(release: str, folders: list[Path], expected: int) -> list[str]:
+    """Return what the tool of a release has against salvaged partitions that hold ``expected`` batches."""
+    logs = [path for folder in folders for path in sorted(folder.glob("*.log"))]
+    cases = {str(path): ["--files", str(path)] for path in logs}
+    sane = [path for folder in folders for path in sorted(folder.glob("*.*index")) if path.suffix != ".txnindex"]
+    if numbers(release) < SANITY_CHECK:
+        sane = []
+    elif numbers(release) < TIME_INDEX:
+        sane = [path for path in sane if path.suffix == ".index"]
+    cases |= {str(path): ["--index-sanity-check", "--files", str(path)] for path in sane}
+    wrong, valid, passed = [], 0, 0
+    for run in original.runs(release, cases, folders[0]):
+        out = run.stdout.lower()
+        valid += out.count(b"isvalid: true")
+        passed += out.count(b"passed sanity check")
+        bad = [word for word in (b"isvalid: false", b"invalid bytes", b"corrupt") if word in out]
+        if bad or run.status:
+            wrong.append(f"{run.name}: status {run.status}, {bad}")
+    if valid != expected or passed != len(sane):
+        wrong.append(f"{valid} of {expected} batches valid, {passed} of {len(sane)} indexes sane")
+    told = f"{len(logs)} segments, {valid} batches valid, {passed} indexes sane: {len(wrong)} bad"
+    print(f"DumpLogSegments {release}: {told}")
+    return wrong
+
+
+SANITY_CHECK = (0, 10)
+"""The first release with --index-sanity-check."""
+TIME_INDEX = (0, 10, 1)
+"""The first release with time indexes."""
 
 
 def main() -> int:
@@ -83,11 +111,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         everything = sources()
-        told: dict[str, str] = {}
+        lines: dict[str, list[str]] = {}
         for name in names:
             source = rng.choice(everything)
+            lines.setdefault(source.parent.name, []).append(name)
             for copy in range(rng.choice([1, 1, 2])):
-                told[name] = damaged_copy(source, place / "in" / str(copy) / name, rng)
+                damaged_copy(source, place / "in" / str(copy) / name, rng)
         inputs = [str(path) for path in sorted((place / "in").iterdir())]
         subprocess.run(
             [*MAIN, "salvage", "-q", *inputs, "--out", str(place / "out")], check=False, stderr=subprocess.DEVNULL
@@ -97,16 +126,21 @@ def main() -> int:
         for part in Finder().find(inputs):
             found.setdefault(part.name, set()).update(bytes(piece.raw) for piece in batches(part))
         expected: list[list[str]] = []
-        had, lacking, strange = 0, 0, 0
+        held: dict[str, int] = {}
+        lacking, strange = 0, 0
         for part in Finder().find([str(logs)]):
             out = batches(part)
-            had += len(out)
+            held[part.name] = len(out)
             raws = {bytes(piece.raw) for piece in out}
             strange += len(raws - found[part.name])
             lacking += len(found[part.name] - raws)
             for piece in out:
                 expected += [line(part.name, record) for record in piece.records() if not piece.is_control]
-        invalid = unreadable(options.release, logs)
+        wrong: list[str] = []
+        for release, of_line in sorted({**lines, options.release: names}.items(), key=lambda item: numbers(item[0])):
+            wrong += told(release, [logs / name for name in of_line], sum(held.get(name, 0) for name in of_line))
+        for one in wrong:
+            print(f"WRONG     {one}")
         broker = Broker(options.release, place / "broker")
         with broker:
             broker.create(names)
@@ -123,8 +157,8 @@ def main() -> int:
             served = broker.consume(names)
         served = [one for one in served if one[1] != "end"]
         missing = [one for one in expected if one not in served] if served != expected else []
-        failures = strange + invalid + len(missing) + (len(served) != len(expected))
-        print(f"{len(names)} partitions, {had} batches: {strange} not of the input, {invalid} not valid to the tool")
+        failures = strange + len(wrong) + len(missing) + (len(served) != len(expected))
+        print(f"{len(names)} partitions, {sum(held.values())} batches: {strange} not of the input")
         print(f"{lacking} sound batches of the input in lost+found (doubled offsets, conflicts)")
         print(f"{len(expected)} records, {len(served)} served by a broker {options.release}, {len(missing)} missing")
     return 1 if failures else 0

@@ -155,6 +155,13 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             offset=cut.first_offset,
             advice="" if harmless else "Salvage it first: kdump salvage.",
         )
+    for name in outcome.splits:
+        yield Finding(
+            level=Level.REMARK,
+            file=name,
+            kind="recovery",
+            text=f"{who} would split it first: it holds an offset that does not fit behind its base offset",
+        )
     if outcome.fails:
         yield Finding(
             level=Level.REMARK if would else Level.LOG,
