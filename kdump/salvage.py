@@ -115,14 +115,13 @@ class Reader:
 
     def _fault(self, piece: Piece) -> Damage | Trailing | None:
         """Return what is wrong with ``piece``, None for a sound batch."""
-        if isinstance(piece, Damage | Trailing):
-            return piece
         if isinstance(piece, RecordBatch):
             try:
                 check(piece)
             except DamageError as damage:
                 return as_piece(damage, piece.position, self._end - piece.position)
-        return None
+            return None
+        return None if isinstance(piece, Padding) else piece
 
     @cached_property
     def _zeros(self) -> int:

@@ -120,10 +120,11 @@ class IndexCheck:
 
     def _transactions(self, batch: RecordBatch, last: int) -> None:
         state = self.partition
-        base, count = batch.base_offset, batch.count
-        if base != self._next_offset or count != last - base + 1:
+        base = batch.base_offset
+        if base != self._next_offset or batch.count != last - base + 1:
             state.compacted = True
-        if batch.producer_id is None or batch.producer_id < 0:
+        producer_id = batch.producer_id
+        if producer_id is None or producer_id < 0:
             state.replay.end_offset = last + 1
             return
         try:

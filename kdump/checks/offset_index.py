@@ -54,17 +54,24 @@ class OffsetIndexCheck:
         self.first_fault_of_log: tuple[int, DamageError] | None = None
         self._log_size = log_size
         self._verdicts = bytearray(self.index.filled)
+        self._rises = False
         self._slots = self._in_order()
         self._pending: int | None = None
         self._previous_last = base_offset - 1
         self._gaps = Gaps()
-        self._entry = OffsetPosition(base_offset, NOWHERE)
+        self._offset = 0
         self._advance(0)
         self.met_slot = -1
         """The slot of the entry that points at the batch of the last call."""
 
     def _in_order(self) -> Sequence[int]:
         """Judge what needs no log; return the slots of the other entries by rising position."""
+        filled, size = self.index.filled, NOWHERE if self._log_size is None else self._log_size
+        if filled and self.index.rises():
+            first, last = self.index.stored(0), self.index.stored(filled - 1)
+            if first[0] >= 0 < first[1] and last[1] < size:
+                self._rises = True
+                return range(filled)
         held: list[tuple[int, int]] = []
         previous, rising = 0, True
         for slot, entry in enumerate(self.index):
@@ -87,21 +94,25 @@ class OffsetIndexCheck:
     def _advance(self, at: int) -> None:
         """Make the entry that is number ``at`` by position the next one to be met."""
         self._at = at
-        self._entry = self.index[self._slots[at]] if at < len(self._slots) else OffsetPosition(0, NOWHERE)
-        self.next_position = self._entry.position
+        if at < len(self._slots):
+            relative, self.next_position = self.index.stored(self._slots[at])
+            self._offset = self.index.base_offset + relative
+        else:
+            self.next_position = NOWHERE
 
     def batch(self, batch: RecordBatch, last: int) -> bool:
         """Take the next batch and its last offset; return whether an entry points at its start."""
         met = False
         position, end = batch.position, batch.position + batch.size
         if self.next_position < end:
-            self._give_up()
+            if self._pending is not None:
+                self._give_up()
             while self.next_position < end:
                 slot = self._slots[self._at]
                 if self.next_position == position:
                     met = True
                     self.met_slot = slot
-                    self._judge(slot, self._entry.offset, batch, last)
+                    self._judge(slot, self._offset, batch, last)
                 else:
                     text = f"points into the batch at byte {position}"
                     fault = Fault("position", text, f"{position} or {end}", self.next_position)
@@ -202,6 +213,8 @@ class OffsetIndexCheck:
     def _entries(self) -> Iterator[Finding]:
         good = OffsetPosition(self.index.base_offset - 1, 0)
         names_last = False
+        if self._rises and not self.faults and FIRST not in self._verdicts:
+            return
         lost = first_beyond(self.faults, self.index.filled)
         for slot, entry in enumerate(self.index):
             if slot > lost:
@@ -289,26 +302,32 @@ class Hole(NamedTuple):
     indexed: int
 
 
+_NONE: Final = (0, 0)
+
+
 class Gaps:
     """Distances between entries: the interval of a topic stands in no file, but it can be bracketed."""
 
     def __init__(self) -> None:
         self._previous = 0
         self._smallest_indexed = NOWHERE
-        self._open = (0, 0)
-        self._widest = (0, 0)
+        self._open = _NONE
+        self._widest = _NONE
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
         """Take the next batch. In magic 0 and 1 one decision was made for several, so nothing follows there."""
         self._legacy = self._legacy or batch.magic < 2
-        gap = batch.position - self._previous
+        position = batch.position
+        gap = position - self._previous
         if indexed:
-            self._smallest_indexed = min(self._smallest_indexed, gap)
-            self._widest = max(self._widest, self._open)
-            self._previous, self._open = batch.position, (0, 0)
+            if gap < self._smallest_indexed:  # noqa: PLR1730  min() and max() cost more than all the rest here
+                self._smallest_indexed = gap
+            if self._open > self._widest:  # noqa: PLR1730  likewise
+                self._widest = self._open
+            self._previous, self._open = position, _NONE
         elif gap > self._open[0]:
-            self._open = (gap, batch.position)
+            self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> Hole | None:
         """Return the widest stretch without an entry where a smaller one has one."""

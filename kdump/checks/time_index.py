@@ -43,13 +43,18 @@ class TimeIndexCheck:
         self.newest = NO_TIMESTAMP
         self.uncovered: Uncovered | None = None
         self._previous_last = base_offset - 1
+        self._rises = False
         self._slots = self._in_order()
         self._starts_at = self.index[0].offset if self.index.filled else NOWHERE
-        self._entry = TimestampOffset(NO_TIMESTAMP, NOWHERE)
+        self._timestamp = NO_TIMESTAMP
         self._advance(0)
 
     def _in_order(self) -> Sequence[int]:
         """Judge what needs no log; return the slots of the other entries by rising offset."""
+        filled = self.index.filled
+        if filled and self.index.rises() and min(self.index.stored(0)) >= 0:
+            self._rises = True
+            return range(filled)
         held: list[tuple[int, int]] = []
         for slot, entry in enumerate(self.index):
             if entry.offset < self.index.base_offset:
@@ -64,36 +69,40 @@ class TimeIndexCheck:
     def _advance(self, at: int) -> None:
         """Make the entry that is number ``at`` by offset the next one to be met."""
         self._at = at
-        self._entry = self.index[self._slots[at]] if at < len(self._slots) else TimestampOffset(NO_TIMESTAMP, NOWHERE)
-        self.next_offset = self._entry.offset
+        if at < len(self._slots):
+            self._timestamp, relative = self.index.stored(self._slots[at])
+            self.next_offset = self.index.base_offset + relative
+        else:
+            self.next_offset = NOWHERE
 
     def batch(self, batch: RecordBatch, last: int) -> None:
         """Take the next batch and its last offset."""
         highest = batch.max_timestamp
         while self.next_offset <= last:
-            fault = self._judge(self._entry, batch, last, highest)
+            fault = self._judge(self._timestamp, self.next_offset, batch, last, highest)
             if fault is None:
-                self.newest = max(self.newest, self._entry.timestamp)
+                if self._timestamp > self.newest:  # noqa: PLR1730  max() costs more than all the rest here
+                    self.newest = self._timestamp
             else:
                 self.faults[self._slots[self._at]] = fault
             self._advance(self._at + 1)
-        if highest > self.highest:  # noqa: PLR1730  max() costs more than all the rest here
+        if highest > self.highest:  # noqa: PLR1730  likewise
             self.highest = highest
         if last > self._previous_last:  # noqa: PLR1730  likewise
             self._previous_last = last
 
-    def _judge(self, entry: TimestampOffset, batch: RecordBatch, last: int, highest: int) -> Fault | None:
-        if entry.offset <= self._previous_last or (batch.magic >= 2 and entry.offset < batch.base_offset):
-            return Fault("offset", "names an offset that no batch holds", "an offset in the log", entry.offset)
-        if entry.offset != last and not _has(batch, entry.timestamp, entry.offset):
+    def _judge(self, timestamp: int, offset: int, batch: RecordBatch, last: int, highest: int) -> Fault | None:
+        if offset <= self._previous_last or (batch.magic >= 2 and offset < batch.base_offset):
+            return Fault("offset", "names an offset that no batch holds", "an offset in the log", offset)
+        if offset != last and not _has(batch, timestamp, offset):
             text = f"names an offset inside the batch at byte {batch.position} that does not have its timestamp"
-            return Fault("offset", text, str(last), entry.offset)
-        if entry.timestamp != highest and not _is_highest(batch, entry.timestamp):
+            return Fault("offset", text, str(last), offset)
+        if timestamp != highest and not _is_highest(batch, timestamp):
             text = f"has a timestamp that is not the largest of the batch at byte {batch.position}"
-            return Fault("timestamp", text, str(highest), entry.timestamp)
-        if entry.timestamp <= self.highest:
+            return Fault("timestamp", text, str(highest), timestamp)
+        if timestamp <= self.highest:
             text = f"has a timestamp that a batch before the one at byte {batch.position} already has or exceeds"
-            return Fault("timestamp", text, f"above {self.highest}", entry.timestamp)
+            return Fault("timestamp", text, f"above {self.highest}", timestamp)
         return None
 
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
@@ -129,6 +138,8 @@ class TimeIndexCheck:
 
     def entries(self) -> Iterator[Finding]:
         """Yield what is wrong with the entries, each held against the last good one."""
+        if self._rises and not self.faults:
+            return
         good = TimestampOffset(NO_TIMESTAMP, self.index.base_offset - 1)
         lost = first_beyond(self.faults, self.index.filled)
         for slot, entry in enumerate(self.index):

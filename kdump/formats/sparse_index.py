@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from operator import lt
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from kdump.errors import UsageError
@@ -22,6 +23,8 @@ E = TypeVar("E", bound=tuple[int, int])
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 WARM = 8192
 """Bytes at the end of an index that lookups mostly touch."""
+AT_ONCE = 4096
+"""Entries that are held against each other at a time."""
 
 
 class SparseIndex(ABC, Generic[E]):
@@ -53,6 +56,23 @@ class SparseIndex(ABC, Generic[E]):
         whole = memoryview(self.data)[: self.filled * self.layout.size]
         for pair in self.layout.struct.iter_unpack(whole):
             yield entry(*pair)
+
+    def rises(self) -> bool:
+        """Tell whether both fields rise strictly from entry to entry, in the order of the file."""
+        layout, whole = self.layout, memoryview(self.data)
+        for start in range(0, self.filled, AT_ONCE):
+            stop = min(self.filled, start + AT_ONCE + 1)  # the last one is held against the next once more
+            firsts, seconds = zip(
+                *layout.struct.iter_unpack(whole[start * layout.size : stop * layout.size]), strict=True
+            )
+            if not (all(map(lt, firsts, firsts[1:])) and all(map(lt, seconds, seconds[1:]))):
+                return False
+        return True
+
+    def stored(self, slot: int) -> tuple[int, int]:
+        """Return the two fields of an entry as stored; ``slot`` must be one."""
+        first, second = self.layout.struct.unpack_from(self.data, slot * self.layout.size)
+        return first, second
 
     @cached_property
     def filled(self) -> int:
