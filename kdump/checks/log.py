@@ -16,6 +16,7 @@ from kdump.findings import Finding, Level
 from kdump.formats import batch as magic_2
 from kdump.formats import control
 from kdump.formats.batch import Batch
+from kdump.formats.log import MAGIC_POSITION
 from kdump.formats.message import Message
 from kdump.kernel.cursor import Cursor
 from kdump.pieces import LOG_APPEND_TIME, TIMESTAMP_TYPES, Damage, Padding, RecordBatch, Trailing
@@ -33,6 +34,9 @@ RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
 """Attribute bits by magic that no release has given a meaning."""
 ZEROS: Final = "a preallocated file that was not trimmed"
 FEW_ZEROS: Final = "a preallocated file, or the first bytes of a batch that was cut off"
+UNUSUAL: Final = 0xFFF8
+"""The attribute bits of magic 2 but for the codec."""
+NOWHERE: Final = 1 << 63
 MOST_GAPS: Final = 1000
 
 
@@ -73,6 +77,8 @@ class LogCheck:
         """Whether a broker that recovers the log would find anything to cut."""
         self.batches = 0
         self._epoch = -1
+        self._epoch_until = 0
+        self._usual_attributes = 0
         self._producers: dict[int, tuple[int, int]] = {}
         self._gaps: list[_Gap] = []
         self._more_gaps = 0
@@ -87,6 +93,7 @@ class LogCheck:
     ) -> Iterator[Piece]:
         """Read one segment and yield its pieces; what is wrong with it is put into ``findings``."""
         self._file, self._active, self._found, self._epoch_told = file, active, findings, False
+        self._epoch_until = 0
         if base_offset is not None:
             self._begin(base_offset)
         for piece in segment.read(source, on_error="resync", first_offset=self.next_offset):
@@ -187,6 +194,11 @@ class LogCheck:
 
     def _batch(self, batch: RecordBatch) -> None:
         self.batches += 1
+        if isinstance(batch, Batch) and self._is_usual(batch):
+            if self._records:
+                self._inside(batch)
+            self.next_offset = batch.last_offset + 1
+            return
         try:
             base = batch.base_offset
         except DamageError as damage:
@@ -210,7 +222,7 @@ class LogCheck:
             self._say(
                 "attributes",
                 f"attribute bits are set that magic {batch.magic} does not have",
-                batch.position + magic_2.HEADER.offsets["attributes"],
+                batch.position + (magic_2.HEADER.offsets["attributes"] if batch.magic >= 2 else MAGIC_POSITION + 1),
                 expected=f"no bit of {RESERVED[batch.magic]:#06x}",
                 found=f"{batch.attributes & 0xFFFF:#06x}",
             )
@@ -221,6 +233,22 @@ class LogCheck:
         if self._records or batch.is_control:
             self._inside(batch)
         self.next_offset = batch.last_offset + 1
+
+    def _is_usual(self, batch: Batch) -> bool:
+        """Tell, at the least cost, whether nothing can be said of a batch's header: it goes on as the one before.
+
+        That is a batch of data without a producer, of the same leader epoch and type of timestamps, and without gaps.
+        """
+        header = batch.header
+        base, epoch = header.base_offset, header.partition_leader_epoch
+        return (
+            base == self.next_offset
+            and header.records_count == header.last_offset_delta + 1 > 0
+            and header.attributes & UNUSUAL == self._usual_attributes
+            and header.producer_id == header.producer_epoch == header.base_sequence == -1
+            and epoch == self._epoch >= 0
+            and base < self._epoch_until
+        )
 
     def _header(self, batch: Batch, base: int) -> None:
         header = batch.header
@@ -248,6 +276,8 @@ class LogCheck:
                 self._horizon(batch)
             self.compacted = True
         kind = batch.timestamp_type
+        if not batch.is_control:
+            self._usual_attributes = header.attributes & magic_2.TIMESTAMP_TYPE_FLAG
         changes = not self._time_types or self._time_types[-1][0] != kind
         if changes and not batch.is_control and len(self._time_types) < MOST_GAPS:
             self._time_types.append((kind, self._file, batch.position))
@@ -296,10 +326,12 @@ class LogCheck:
             )
             return
         self._epoch = epoch
+        self._epoch_until = NOWHERE
         if not self._starts or epoch < 0 or self._epoch_told or self._epochs is None:
             return
         at = bisect_right(self._starts, base) - 1
         known = self._epochs[at].epoch if at >= 0 else None
+        self._epoch_until = self._starts[at + 1] if at + 1 < len(self._starts) else NOWHERE
         if known != epoch and (known is not None or base >= self._starts[0]):
             self._epoch_told = True
             self._found.append(

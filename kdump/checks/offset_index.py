@@ -125,6 +125,9 @@ class OffsetIndexCheck:
         return met
 
     def _judge(self, slot: int, offset: int, batch: RecordBatch, last: int) -> None:
+        if offset == last and batch.magic >= 2:
+            self._verdicts[slot] = LAST if batch.base_offset != last else EITHER
+            return
         first = self._first_offset(batch)
         if offset == last:
             self._verdicts[slot] = EITHER if first in (last, None) else LAST
