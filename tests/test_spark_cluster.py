@@ -4,11 +4,8 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,111 +13,28 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 import pyarrow.compute as pc
 import pyarrow.dataset as dataset
-import pyspark
 
-from kdump.spark_source import options as words
-from kdump.spark_source import planning, reading
 from tests import forge
-from tests.support import GOLDEN, ROOT
+from tests.support import GOLDEN, ROOT, dump
+from tools import prove_spark, spark_cluster
 
 pytestmark = pytest.mark.xdist_group("spark")
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 RECORDS = 2_000_000
 PER_BATCH = 5000
 
 
-def wait_for(what, seconds, happened):
-    end = time.monotonic() + seconds
-    while not (result := happened()):
-        assert time.monotonic() < end, f"{what}: not within {seconds} s"
-        time.sleep(0.2)
-    return result
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A master and two workers with one core each; yields the master's address, the workers and a folder."""
     if shutil.which("java") is None:
         pytest.skip("Java is not installed: Spark needs Java 17 or later")
-    place = tmp_path_factory.mktemp("cluster")
-    with zipfile.ZipFile(place / "kdump.zip", "w") as archive:
-        for package in ("kdump", "pyspark_kdump"):
-            for path in (ROOT / package).rglob("*.py"):
-                archive.write(path, path.relative_to(ROOT))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"spark://127.0.0.1:{port}"
-    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable}
-    env.pop("PYTHONPATH", None)  # the executors get kdump from the archive
-    processes = []
-
-    def start(name, *arguments):
-        with (place / f"{name}.log").open("wb") as log:
-            command = [SPARK_CLASS, f"org.apache.spark.deploy.{name.partition('-')[0]}", *arguments]
-            processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=place))
-        return processes[-1]
-
-    try:
-        start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
-        wait_for("the master", 120, lambda: "Starting Spark master" in (place / "master.Master.log").read_text())
-        workers = [
-            start(
-                f"worker.Worker-{number}",
-                "--host",
-                "127.0.0.1",
-                "--cores",
-                "1",
-                "--memory",
-                "768m",
-                "--webui-port",
-                "0",
-                "--work-dir",
-                str(place / f"work{number}"),
-                address,
-            )
-            for number in (1, 2)
-        ]
-        for number in (1, 2):
-            log = place / f"worker.Worker-{number}.log"
-            wait_for("a worker", 120, lambda log=log: "Successfully registered with master" in log.read_text())
-        yield address, workers, place
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-        for process in processes:
-            process.wait(60)
+    with spark_cluster.running(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
 
 
 def export(cluster, source, out, *options):
-    address, _, place = cluster
-    conf = {
-        "spark.submit.pyFiles": str(place / "kdump.zip"),
-        "spark.executor.memory": "600m",
-        "spark.driver.memory": "600m",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-    }
-    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "kdump",
-            "spark-export",
-            *source,
-            "--out",
-            out,
-            "--master",
-            address,
-            *settings,
-            *options,
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-    )
+    command = [sys.executable, "-m", "kdump", "spark-export", *source, "--out", out, *cluster.options, *options]
+    env = {**os.environ, **spark_cluster.LOOPBACK}
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
 
 
 def table(out, *columns):
@@ -128,19 +42,14 @@ def table(out, *columns):
     return dataset.dataset(files).to_table(columns=list(columns) or None)
 
 
-def test_a_cluster_exports_what_one_process_reads(cluster, tmp_path):
+def test_a_cluster_exports_what_the_json_lines_hold(cluster, tmp_path):
     folders = [GOLDEN / "brokers" / name for name in ("4.2.2/txn-0", "4.2.2/c-lz4-0", "2.8.2/fmtmix-0", "0.8.2.1")]
     running = export(cluster, folders, tmp_path / "out", "--partition-by", "none", "--min-partitions", "4")
     _, told = running.communicate(timeout=400)
     assert running.returncode == 0, told
-    options = words.Options(paths=tuple(map(str, folders)))
-    splits = [split for planned in planning.plan(options) for split in planned.splits]
-    expected = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
-
-    def place(row):
-        return (row["file"], row["position"], row["offset"], str(row["key"]), str(row["value"]))
-
-    assert sorted(table(tmp_path / "out").to_pylist(), key=place) == sorted(expected, key=place)
+    lines = dump("dump", "-o", "jsonl", "--type", "data,tombstone", *folders).splitlines()
+    assert len(lines) > 1000
+    assert list(prove_spark.differences(lines, prove_spark.exported(tmp_path / "out"))) == []
 
 
 def executors(worker):
@@ -178,10 +87,10 @@ def test_an_executor_killed_in_the_middle_loses_and_doubles_nothing(cluster, tmp
     )
     try:
         unfinished = tmp_path / "out" / "_temporary"
-        wait_for(
+        spark_cluster.wait_for(
             "the first finished task", 300, lambda: list(unfinished.glob("0/task_*")) or running.poll() is not None
         )
-        (victim,) = executors(cluster[1][0])
+        (victim,) = executors(cluster.workers[0])
         os.kill(victim, signal.SIGKILL)
         assert running.poll() is None, "the export was still going on"
         _, told = running.communicate(timeout=500)
