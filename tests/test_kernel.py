@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
@@ -36,6 +37,17 @@ def build(request, monkeypatch):
         monkeypatch.setattr(records, "Records", PLAIN.records.Records)
         monkeypatch.setattr(classic_lines, "Lines", PLAIN.lines.Lines)
         monkeypatch.setattr(classic_lines, "Shape", PLAIN.lines.Shape)
+
+
+def test_kdump_runs_out_of_a_zip_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "kdump.zip", "w") as archive:
+        for path in (ROOT / "kdump").rglob("*.py"):
+            archive.write(path, path.relative_to(ROOT))
+    segment = GOLDEN / "brokers" / "4.2.2" / "txn-0"
+    command = [sys.executable, "-m", "kdump", "dump", "--count", segment]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "kdump.zip")}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, kdump("dump", "--count", segment).stdout), done.stderr.decode()
 
 
 def test_the_plain_build_is_plain():

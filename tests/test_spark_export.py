@@ -20,7 +20,7 @@ from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark_export import account, job, session
 from tests import forge
 from tests.support import GOLDEN, ROOT, kdump
-from tools import prove_spark
+from tools import prove_spark, spark_cluster
 
 BROKERS = GOLDEN / "brokers"
 
@@ -261,7 +261,46 @@ def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_p
     assert "kdump: damage was met" in done.stderr
 
 
+def test_masters_that_cannot_be_are_told_before_spark_starts(monkeypatch):
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(
+        UsageError, match=r"--master nonsense: expected local\[N\], spark://HOST:PORT, yarn or k8s://URL"
+    ):
+        session.check_master("nonsense")
+    with pytest.raises(KdumpError, match="HADOOP_CONF_DIR or YARN_CONF_DIR"):
+        session.check_master("yarn")
+    with pytest.raises(KdumpError, match=r"no Spark master answers there .*refused"):
+        session.check_master(f"spark://127.0.0.1:{spark_cluster.free_port()}")
+    with pytest.raises(KdumpError, match="no Spark master answers there"):
+        session.check_master("spark://host-without-port")
+    for master in ("local", "local[*]", "local[2]", "local[2,3]", "k8s://https://host:443"):
+        session.check_master(master)
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (
+            "ModuleNotFoundError: No module named 'kdump'",
+            "the executors have no kdump: hand it over",
+        ),
+        ("ModuleNotFoundError: No module named 'pyarrow'", "Python of the executors (PYSPARK_PYTHON) has no pyarrow:"),
+        ("ZeroDivisionError: division by zero", "in a task: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_ends_a_task_is_told_without_the_stack(raised, told):
+    from py4j.protocol import Py4JError
+
+    stack = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    code\n'
+    with pytest.raises(KdumpError) as error, job.errors():
+        raise Py4JError(f"An exception was thrown from the Python worker:\n{stack}{raised}\n\n\tat org.apache.Spark")
+    assert told in str(error.value)
+    assert "Traceback" not in str(error.value)
+
+
 def test_usage_errors_end_with_status_2(tmp_path):
     assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--partition-by", "day").returncode == 2
     assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--conf", "novalue").returncode == 2
-    assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--starting-offset", "x").returncode == 2
+    done = kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--starting-offset", "x")
+    assert (done.returncode, done.stderr) == (2, b"kdump: --starting-offset: expected a number, 0 or more, found 'x'\n")

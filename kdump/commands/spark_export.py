@@ -37,6 +37,17 @@ def _kebab(name: str) -> str:
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
+def _checked(_: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """Refuse a value in the words of the flag, before anything is read."""
+    option = next(option for option in words.OPTIONS if option.name == parameter.name)
+    try:
+        if text is not None:
+            words.read(option, text)
+    except UsageError as error:
+        raise UsageError(str(error).replace(f"option {option.name}", parameter.opts[0])) from None
+    return text
+
+
 def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(words.OPTIONS):
         if option.name in LEFT_TO_US:
@@ -45,7 +56,9 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
         if option.shape == "true or false":
             add = click.option(flag, option.name, is_flag=True, help=option.doc)
         else:
-            add = click.option(flag, option.name, metavar="TEXT", help=f"{option.doc} ({option.shape})")
+            add = click.option(
+                flag, option.name, metavar="TEXT", help=f"{option.doc} ({option.shape})", callback=_checked
+            )
         function = add(function)
     return function
 
@@ -75,7 +88,13 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="Write damaged stretches to DIR/_damaged, leave them out, or end at the first.",
 )
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs.")
+@click.option(
+    "--master",
+    default="local[*]",
+    show_default=True,
+    metavar="URL",
+    help="Where Spark runs: local[N], spark://HOST:PORT, yarn, k8s://URL.",
+)
 @click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark.")
 @click.option("--incremental", is_flag=True, help="Write only what is new since the last such run into DIR.")
 @click.option("--follow", is_flag=True, help="Write what comes, until Ctrl-C.")

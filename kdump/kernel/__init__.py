@@ -30,7 +30,7 @@ def _compiled() -> set[str]:
 
 def only_sources() -> None:
     """Let the imports of this package's modules that are still to come see their sources alone."""
-    for folder in __path__:
+    for folder in filter(os.path.isdir, __path__):  # in a zip archive are sources alone
         sys.path_importer_cache[folder] = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
 
 

@@ -333,8 +333,19 @@ def errors() -> Iterator[None]:
         raise (UnreadableError(file, reason) if colon else KdumpError(found[2])) from error
 
 
+_RAISED: Final = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(?P<what>\S.*)", re.MULTILINE)
+
+
 def _gist(text: str) -> str:
     """Return the lines of an error that say what happened, without the places where."""
+    raised = [found["what"] for found in _RAISED.finditer(text)]
+    if raised:
+        missing = re.search(r"No module named '(\w+)", raised[-1])
+        if missing and missing[1] in ("kdump", "pyspark_kdump"):
+            return "the executors have no kdump: hand it over as in --conf spark.submit.pyFiles=kdump.zip"
+        if missing:
+            return f"the Python of the executors (PYSPARK_PYTHON) has no {missing[1]}: pip install 'kdump[spark]' there"
+        return f"in a task: {raised[-1]}"
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "File ", "JVM stacktrace", "... "))]
     causes = [line for line in lines if line.startswith("Caused by:")]

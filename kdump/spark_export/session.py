@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import KdumpError
+from kdump.errors import KdumpError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +52,7 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     Raises KdumpError when Spark does not start.
     """
     check()
+    check_master(master)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         if not os.environ.get(name) and f"spark.{name.lower().replace('_', '.', 1)}" not in settings:
             os.environ[name] = sys.executable
@@ -63,7 +66,35 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     try:
         return builder.getOrCreate()
     except PySparkException as reason:
-        raise KdumpError(f"Spark does not start on {master}: {reason}") from reason
+        raise KdumpError(f"Spark does not start on {master}: {reason} What Spark itself says stands above") from reason
+
+
+_MASTER: Final = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|spark://[^/]+|yarn|k8s://.+")
+_ANSWER_SECONDS: Final = 5.0
+
+
+def check_master(master: str) -> None:
+    """Raise UsageError for a master that Spark does not know, KdumpError for one that cannot be reached.
+
+    Spark itself ends with a stack, or after minutes.
+    """
+    if _MASTER.fullmatch(master) is None:
+        raise UsageError(f"--master {master}: expected local[N], spark://HOST:PORT, yarn or k8s://URL")
+    if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
+        raise KdumpError("--master yarn: HADOOP_CONF_DIR or YARN_CONF_DIR must name the folder of Hadoop's settings")
+    if master.startswith("spark://"):
+        reasons = [_unreachable(address) for address in master.removeprefix("spark://").split(",")]
+        if all(reasons):
+            raise KdumpError(f"--master {master}: no Spark master answers there ({', '.join(map(str, reasons))})")
+
+
+def _unreachable(address: str) -> str | None:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS):
+            return None
+    except (OSError, ValueError) as reason:
+        return str(reason)
 
 
 def local_address(master: str) -> dict[str, str]:
