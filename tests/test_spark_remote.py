@@ -1,6 +1,7 @@
 """Segments in places that only pyarrow.fs reaches: an S3 server on loopback, and Arrow's own in-memory file system."""
 
 import pickle
+import threading
 
 import pytest
 
@@ -9,6 +10,7 @@ from pyarrow import fs
 
 from kdump.errors import UnreadableError, UsageError
 from kdump.files import LOCAL
+from kdump.inputs import Finder
 from kdump.spark_source import options as words
 from kdump.spark_source import planning, reading, remote
 from tests.support import GOLDEN
@@ -48,6 +50,23 @@ def same(rows, local):
     for row, other in zip(rows, local, strict=True):
         assert row.pop("file") == "s3://logs/broker/" + other.pop("file").removeprefix(f"{BROKER}/")
         assert row == other
+
+
+def test_segments_of_a_bucket_are_surveyed_at_the_same_time(monkeypatch):
+    system = fs.SubTreeFileSystem(str(BROKER), fs.LocalFileSystem())
+    files = remote.RemoteFiles(system, "s3://")
+    (partition,) = Finder().find(["txn-0"], files)
+    together = threading.Barrier(len(partition.segments), timeout=60)
+    real = planning.attempt
+
+    def attempt(segment, *rest, **more):
+        together.wait()
+        return real(segment, *rest, **more)
+
+    monkeypatch.setattr(planning, "attempt", attempt)
+    segments = list(partition.segments)
+    assert 1 < len(segments) <= planning.READERS
+    assert planning.survey_here(segments, 1 << 20, False) == [real(segment, 1 << 20) for segment in segments]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -7,6 +7,7 @@ several replicas holds an offset, only the headers of all batches tell (:mod:`kd
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
 from pathlib import Path
@@ -24,7 +25,7 @@ from kdump.pieces import RecordBatch
 from kdump.select import Reader
 from kdump.spark_source import options as words
 from kdump.spark_source import replicas
-from kdump.spark_source.remote import places
+from kdump.spark_source.remote import RemoteFiles, places
 from kdump.spark_source.survey import attempt, is_sound
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from kdump.spark_source.replicas import Ranges
     from kdump.spark_source.survey import Stretch, Survey
 
+READERS: Final = 16
+"""Segments of a bucket that are surveyed at a time: most of it is waiting."""
 OPEN_COST: Final = 1 << 16
 """What opening a file costs, in bytes that could be read instead."""
 TASK_COST: Final = 4 << 20
@@ -108,8 +111,10 @@ Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
 
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
-    """Survey segments one after the other."""
-    return [attempt(segment, split_bytes, checked=checked) for segment in segments]
+    """Survey segments: many at a time where they come over a network, else one after the other."""
+    remote = all(isinstance(segment.files, RemoteFiles) for segment in segments)
+    with ThreadPoolExecutor(READERS if remote else 1) as pool:
+        return list(pool.map(lambda segment: attempt(segment, split_bytes, checked=checked), segments))
 
 
 def plan(
