@@ -61,7 +61,7 @@ def is_constant(column: Column, found: Found) -> bool:
     """Tell whether all records of the batch have the same value there."""
     if column.source == "batch.crc_valid":
         return found.batch.magic > 1
-    if column.source in _MARKS:
+    if column.source in MARKS:
         return not _crosses(column, found)
     if column.source in _OF_CONTROL:
         return not found.batch.is_control
@@ -107,12 +107,12 @@ def _below(found: Found, record: Record | None) -> bool | None:
 
 
 _OF_CONTROL: Final = {"state.control_type", "state.coordinator_epoch"}
-_MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
+MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
 
 
 def _crosses(column: Column, found: Found) -> bool:
     """Tell whether some records of the batch may lie on either side of a mark."""
-    mark: int | None = getattr(found.file, _MARKS[column.source])
+    mark: int | None = getattr(found.file, MARKS[column.source])
     return mark is not None and found.base_offset < mark <= found.batch.last_offset
 
 
@@ -150,7 +150,7 @@ SOURCES: Final[dict[str, Callable[..., object]]] = {
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = 86_400_000
-_FIRST, _LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
+FIRST, LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
 
 
 @lru_cache(maxsize=1024)
@@ -161,7 +161,7 @@ def _second(seconds: int) -> str:
 
 def iso(timestamp: int) -> str | None:
     """Return a timestamp in ms as ISO 8601 in UTC; None for -1, which is none, and outside the years 1 to 9999."""
-    if timestamp == -1 or not _FIRST <= timestamp < _LAST:
+    if timestamp == -1 or not FIRST <= timestamp < LAST:
         return None
     seconds, rest = divmod(timestamp, 1000)
     return f"{_second(seconds)}{rest:03}Z"

@@ -19,6 +19,7 @@ from kdump.found import File, Found, Lost
 from kdump.outcomes import Outcomes, follow
 from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
 from kdump.seek import Range, Seeker
+from kdump.unread import Unread
 
 if TYPE_CHECKING:
     import re
@@ -65,13 +66,12 @@ class Filter:
     def looks_into_records(self) -> bool:
         """Whether headers of batches are not enough to decide."""
         ranges = (self.first_offset, self.last_offset, self.since, self.until)
-        return bool(
-            any(bound is not None for bound in ranges)
-            or self.key is not None
-            or self.grep
-            or self.headers
-            or self.types & {"data", "tombstone"}
-        )
+        return any(bound is not None for bound in ranges) or self.looks_into_fields
+
+    @property
+    def looks_into_fields(self) -> bool:
+        """Whether more of a record than its offset and its timestamp decides."""
+        return bool(self.key is not None or self.grep or self.headers or self.types & {"data", "tombstone"})
 
     def may_hold(self, batch: RecordBatch) -> bool:
         """Tell whether the batch's header lets it hold what is asked for."""
@@ -87,6 +87,15 @@ class Filter:
             or (self.committed and batch.is_control)
             or (self.types and batch.is_control and "control" not in self.types)
             or (self.types == {"control"} and not batch.is_control)
+        )
+
+    def takes_all(self, low: int, high: int, early: int, late: int) -> bool:
+        """Tell whether all records of a batch that may hold some lie within offsets and timestamps (ms)."""
+        return not (
+            (self.first_offset is not None and low < self.first_offset)
+            or (self.last_offset is not None and high > self.last_offset)
+            or (self.since is not None and early < self.since)
+            or (self.until is not None and late >= self.until)
         )
 
     def takes(self, batch: RecordBatch, record: Record) -> bool:
@@ -141,6 +150,8 @@ class Reader:
     fail: Callable[[UnreadableError], None] | None = None
     note: Callable[[str], None] = lambda _: None
     progress: Callable[[int], None] = lambda _: None
+    unread: bool = False
+    """Whether records may come as :class:`kdump.unread.Unread`, where all records of a sound batch are taken."""
     _marks: dict[tuple[Files, str], dict[tuple[str, int], int]] = field(default_factory=dict)
     _at: Partition | None = None
     _outcomes: tuple[Partition, Outcomes] | None = None
@@ -350,6 +361,11 @@ class Reader:
             yield Found(file, batch, batch.base_offset, (), outcome)
             return
         look = not self.batches or self.filter.looks_into_records
+        if look and self.unread and not self.filter.looks_into_fields:
+            unread = Unread.of(batch, self.filter.takes_all, RECORD_COST)
+            if unread is not None:
+                yield Found(file, batch, batch.base_offset, unread, outcome, batch.crc_valid)
+                return
         records: list[Record] = []
         first: int | None = batch.base_offset if batch.magic > 1 else None
         damage: DamageError | None = None

@@ -28,6 +28,7 @@ LAYERS = {
         "salvaged",
         "rows",
         "found",
+        "unread",
         "seek",
         "dialects",
         "rebuild",

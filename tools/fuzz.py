@@ -52,6 +52,7 @@ from kdump.merge import merge
 from kdump.pieces import RecordBatch
 from kdump.printers import classic_lines
 from kdump.printers.classic import Classic, Options
+from kdump.printers.jsonl import JsonLines
 from kdump.printers.payloads import switches
 from kdump.printers.payloads.texts import Parser
 from kdump.segment import OnError, read, walk
@@ -208,12 +209,18 @@ def _parsers() -> list[Parser]:
 
 
 def in_kernel(data: bytes) -> None:
-    """The lines of a segment from the active kernel, from the same source as plain Python, and from no kernel."""
+    """The lines of a segment from the active kernel, from the same source as plain Python, and from no kernel.
+
+    Those of JSON from the compiled kernel and from none, which is what plain Python has.
+    """
     with _segment_of(data) as path:
         for release in ("4.3", "2.8", "1.0"):
             results = [_printed(path, release, build) for build in (lines, _plain_lines(), None)]
             if results[1:] != results[:-1]:
                 raise Broken(f"{release}: the builds print differently:\n" + "\n".join(map(repr, results))[:4000])
+        objects = [_objects(path, unread=unread) for unread in (kernel.COMPILED, False)]
+        if objects[0] != objects[1]:
+            raise Broken("JSON lines differ:\n" + "\n".join(map(repr, objects))[:4000])
 
 
 def in_kernel_alone(data: bytes) -> None:
@@ -225,12 +232,14 @@ def in_kernel_alone(data: bytes) -> None:
                 cursor, objects = Cursor(), Records()
                 if cursor.begin(body, start, piece.header, ()):
                     cursor.sound()
+                    cursor.spans()
                     cursor.facts()
                 if objects.begin(body, start, piece.header, ()):
                     objects.records(LIMIT)
     with _segment_of(data) as path:
         for release in ("4.3", "1.0"):
             _printed(path, release, lines)
+        _objects(path, unread=kernel.COMPILED)
 
 
 @contextlib.contextmanager
@@ -274,6 +283,20 @@ def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object
     finally:
         classic_lines.Lines, classic_lines.Shape, classic_lines.FastLines.batch = kept
     return out.getvalue(), error, run.gaps
+
+
+def _objects(path: Path, *, unread: bool) -> bytes:
+    """The same as JSON lines, with ``unread`` through the kernel where it takes them."""
+    out = io.BytesIO()
+    reader = Reader(unread=unread, include_damaged=True, fail=lambda _: None)
+    printer = JsonLines(out)
+    for partition in Finder(Wanted(max_batch_bytes=LIMIT)).find([str(path)]):
+        for item in reader.read(partition):
+            if isinstance(item, Lost):
+                printer.lost(item)
+            else:
+                printer.found(item)
+    return out.getvalue()
 
 
 TARGETS: dict[str, Target] = {

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 import click
 
-from kdump import rows
+from kdump import kernel, rows
 from kdump.commands import options as shared
 from kdump.commands import session, words
 from kdump.errors import UsageError
@@ -218,6 +218,7 @@ class Dump:
             wrong_index=self.session.wrong_index,
             fail=self.session.fail,
             progress=self.session.progress or (lambda _: None),
+            unread=kernel.COMPILED and self.options["output"] in {"jsonl", "json"} and self._redact is None,
         )
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
-STAMP: Final = "eca76114"
+STAMP: Final = "1ae7aa13"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
@@ -34,6 +34,7 @@ _VALUE_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("value_size"))
 _SEQUENCE = cython.declare(cython.int, RECORD_NUMBERS.index("sequence"))
 _OF_BATCH = cython.declare(cython.int, len(RECORD_NUMBERS))
 _FAR = cython.declare(cython.longlong, 1 << 62)  # numbers below this add up within 64 bits
+_MOST = cython.declare(cython.longlong, (1 << 63) - 1)
 
 
 def slots(others: Sequence[str]) -> dict[str, int]:
@@ -89,6 +90,34 @@ class Cursor:
             return self.left == 0
         except IndexError:
             return False
+        finally:
+            self.at, self.left = at, left
+
+    def spans(self) -> tuple[int, int, int, int] | None:
+        """Return lowest and highest offset and timestamp (ms) of all records to come, None when one is not well-formed.
+
+        Nothing moves.
+        """
+        at, left = self.at, self.left
+        low: cython.longlong = _MOST
+        high: cython.longlong = -_MOST - 1
+        early: cython.longlong = _MOST
+        late: cython.longlong = -_MOST - 1
+        try:
+            with cython.nogil:
+                while self.left > 0 and self.read():
+                    self.left -= 1
+                    if self.values[_OFFSET] < low:  # noqa: PLR1730  min() needs the GIL
+                        low = self.values[_OFFSET]
+                    if self.values[_OFFSET] > high:  # noqa: PLR1730  likewise
+                        high = self.values[_OFFSET]
+                    if self.values[_TIMESTAMP] < early:  # noqa: PLR1730  likewise
+                        early = self.values[_TIMESTAMP]
+                    if self.values[_TIMESTAMP] > late:  # noqa: PLR1730  likewise
+                        late = self.values[_TIMESTAMP]
+            return (low, high, early, late) if self.left == 0 else None
+        except IndexError:
+            return None
         finally:
             self.at, self.left = at, left
 

@@ -35,3 +35,7 @@ cdef class Lines(Cursor):
     cdef bint decode(self, int slot, Py_ssize_t at, Py_ssize_t size) except -1 with gil
     @cython.final
     cdef bint grow(self, Py_ssize_t more) except -1 with gil
+
+cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil
+cdef bint copy(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
+cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Part: TypeAlias = bytes | int
     Decoder: TypeAlias = Callable[[bytes], bytes]
 
-STAMP: Final = "f3afbf80"
+STAMP: Final = "7f0eb9ea"
 
 _TEXTS: Final = ("header_keys", "key", "value")
 _KEY_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("key_size"))
@@ -154,7 +154,7 @@ class Lines(Cursor):
         """Write lines of this shape from now on."""
         self.ops = shape.ops
         self.pool = shape.pool
-        self.need = len(shape.pool) + 7 * len(shape.ops) + 16  # a number takes 20 bytes at most
+        self.need = len(shape.pool) + 12 * len(shape.ops) + 16  # a number or a date takes 32 bytes at most
 
     def follow(self) -> cython.bint:
         """Count the record, and note when its offset does not follow the last one."""
@@ -187,7 +187,7 @@ class Lines(Cursor):
             out += op[1]
             slot: cython.int = op[2]
             if slot < _NUMBERS:
-                out = _number(out, self.values[slot])
+                out = number(out, self.values[slot])
             elif slot == _END:
                 break
             else:
@@ -224,7 +224,7 @@ class Lines(Cursor):
         """Write ``size`` bytes of the record as text: as they are when they are valid UTF-8 and nobody decodes them."""
         text: cython.pointer[cython.const[cython.uchar]] = cython.address(self.data[at])
         if not (self.decoded and slot != _HEADER_KEYS) and (
-            _copy(cython.address(self.out[self.used]), text, size) or _is_utf8(text, size)
+            copy(cython.address(self.out[self.used]), text, size) or is_utf8(text, size)
         ):
             self.used += size
         else:
@@ -253,10 +253,7 @@ class Lines(Cursor):
         return True
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _number(out: cython.p_uchar, value: cython.longlong) -> cython.p_uchar:
+def number(out: cython.p_uchar, value: cython.longlong) -> cython.p_uchar:
     """Write a decimal number; return the position behind it."""
     rest: cython.ulonglong = value
     if value < 0:
@@ -280,12 +277,7 @@ def _number(out: cython.p_uchar, value: cython.longlong) -> cython.p_uchar:
     return out + (20 - at)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _copy(
-    out: cython.p_uchar, text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t
-) -> cython.bint:
+def copy(out: cython.p_uchar, text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.bint:
     """Copy ``text``; return whether it is ASCII."""
     word: cython.ulonglong = 0
     bits: cython.ulonglong = 0
@@ -308,10 +300,7 @@ def _copy(
     return not bits & _HIGH_BITS
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _is_utf8(text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.bint:
+def is_utf8(text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.bint:
     """Tell whether ``text`` is valid: nothing is cut off, overlong, a surrogate or beyond the last character."""
     at: cython.Py_ssize_t = 0
     lead: cython.uint

@@ -11,17 +11,20 @@ import re
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 
-from kdump import codecs, found, rows
+from kdump import codecs, found, kernel, rows
 from kdump.pieces import TIMESTAMP_TYPES
 from kdump.printers.values import Encoding, Text, to_text
 from kdump.text import path_text
+from kdump.unread import Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.found import Found, Lost
     from kdump.pieces import Header, Record
+    from kdump.printers.jsonl_lines import FastLines
     from kdump.rows import Column
+    from kdump.wire import Bytes
 
     Part: TypeAlias = str | Callable[[Record], str]
 
@@ -52,6 +55,13 @@ def payload(text: Text) -> str:
     return quote(text.text)
 
 
+def content(column: Column, data: bytes, encoding: Encoding) -> str:
+    """Return a key or value as a JSON value, and the column that tells its encoding behind it where there is one."""
+    text = to_text(data, encoding)
+    shown = payload(text)
+    return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
+
+
 def scalar(column: Column, value: object) -> str:
     """Return a value that is neither payload nor headers."""
     if value is None:
@@ -77,13 +87,13 @@ def headers(pairs: Sequence[Header], encoding: Encoding) -> str:
         key = to_text(pair.key, "auto")
         marks = "" if key.encoding is None else f',"keyEncoding":"{key.encoding}"'
         if pair.value is None:
-            content = "null"
+            shown = "null"
         else:
             value = to_text(pair.value, encoding)
-            content = payload(value)
+            shown = payload(value)
             if value.encoding is not None:
                 marks += f',"encoding":"{value.encoding}"'
-        out.append(f'{{"key":{quote(key.text)},"value":{content}{marks}}}')
+        out.append(f'{{"key":{quote(key.text)},"value":{shown}{marks}}}')
     return f"[{','.join(out)}]"
 
 
@@ -108,24 +118,22 @@ class Shape:
                 parts.append(part)
         return parts
 
+    def constant(self, column: Column, batch: Found) -> str:
+        """Return the fragment of a column that says the same of all records of the batch."""
+        value = found.value(column, batch, batch.records[0] if batch.records else None)
+        return "" if column.optional and value is None else f',"{column.name}":{scalar(column, value)}'
+
     def _part(self, column: Column, batch: Found) -> Part:
-        prefix = f',"{column.name}":'
-        first = batch.records[0] if batch.records else None
         if found.is_constant(column, batch):
-            value = found.value(column, batch, first)
-            return "" if column.optional and value is None else prefix + scalar(column, value)
+            return self.constant(column, batch)
+        prefix = f',"{column.name}":'
         get = found.source(column)
         encoding = self.encoding
         if column.type == "binary":
-            mark = f',"{_ENCODING_OF[column.name]}":"'
 
             def write_payload(record: Record) -> str:
                 data: bytes | None = get(batch, record)  # type: ignore[assignment]  # the column is of bytes
-                if data is None:
-                    return prefix + "null"
-                text = to_text(data, encoding)
-                content = prefix + payload(text)
-                return content if text.encoding is None else f'{content}{mark}{text.encoding}"'
+                return prefix + ("null" if data is None else content(column, data, encoding))
 
             return write_payload
         if column.type == "headers":
@@ -157,6 +165,7 @@ class JsonLines:
     """Prints JSON lines. ``columns`` are those of a record, ``batches`` prints batches in place of records."""
 
     shows_damage = True
+    around = (b"", b"\n")
 
     def __init__(
         self,
@@ -170,6 +179,7 @@ class JsonLines:
         self.batches = batches
         self.shape = Shape(columns, encoding)
         self.damage_shape = Shape(rows.DAMAGE)
+        self.fast: FastLines | None = None
 
     def begin(self) -> None:
         """Nothing stands before the first line."""
@@ -177,10 +187,23 @@ class JsonLines:
     def found(self, item: Found) -> None:
         if self.batches:
             self.line(self.shape.whole(item))
+        elif (pieces := self._fast(item)) is not None:
+            for lines in pieces:
+                self.piece(lines)
         elif item.records:
             parts = self.shape.parts(item)
             for record in item.records:
                 self.line(render(parts, record))
+
+    def _fast(self, item: Found) -> Iterator[Bytes] | None:
+        """Return the lines of a batch as the kernel makes them, None where it does not."""
+        if not kernel.COMPILED or not isinstance(item.records, Unread):
+            return None
+        if self.fast is None:
+            from kdump.printers.jsonl_lines import FastLines  # which knows this module
+
+            self.fast = FastLines(self.shape, *self.around)
+        return self.fast.lines(item, item.records)
 
     def lost(self, item: Lost) -> None:
         self.line(self.damage_shape.whole(item))
@@ -189,6 +212,10 @@ class JsonLines:
         """Write one object."""
         self.out.write(text.encode())
 
+    def piece(self, lines: Bytes) -> None:
+        """Write objects."""
+        self.out.write(lines)
+
     def end(self) -> None:
         """Nothing stands behind the last line."""
 
@@ -196,10 +223,16 @@ class JsonLines:
 class JsonArray(JsonLines):
     """Prints one JSON array of the same objects."""
 
+    around = (b",\n", b"")
     _before = b"["
 
     def line(self, text: str) -> None:
         self.out.write(self._before + b"\n" + text[:-1].encode())
+        self._before = b","
+
+    def piece(self, lines: Bytes) -> None:
+        self.out.write(self._before)
+        self.out.write(lines[1:])
         self._before = b","
 
     def end(self) -> None:

@@ -1,0 +1,116 @@
+"""The columns of JSON lines as shapes for the kernel: the fast branch of :mod:`kdump.printers.jsonl`.
+
+What a record's number or text says goes to a slot, what is the same in all records of one kind of batch is literal.
+Columns that the kernel does not know leave all lines to the general path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump import found, rows
+from kdump.kernel.cursor import RECORD_NUMBERS, slots
+from kdump.kernel.json_lines import SLOTS, General, JsonLines
+from kdump.kernel.lines import Shape
+from kdump.printers import jsonl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.found import Found
+    from kdump.kernel.lines import Part
+    from kdump.rows import Column
+    from kdump.unread import Unread
+    from kdump.wire import Bytes
+
+CHUNK: Final = 1 << 20
+"""Bytes of output after which a batch's lines go out."""
+NUMBERS: Final = {
+    f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot
+    for name, slot in slots(("position", "size")).items()
+}
+"""The slots of numbers, by their source in the row."""
+_PLAIN: Final = {"auto", "utf8"}
+
+
+class FastLines:
+    """Makes the lines of batches whose records nobody has read. ``before`` and ``after`` stand around each object."""
+
+    def __init__(self, shape: jsonl.Shape, before: bytes, after: bytes) -> None:
+        self.columns = shape.columns
+        self.shape = shape
+        self.before = before
+        self.after = after
+        self.marks = [column for column in self.columns if column.source in found.MARKS]
+        self.shapes: dict[object, Shape] = {}
+        key, value = (next(column for column in rows.RECORD if column.name == name) for name in ("key", "value"))
+        general = General(
+            quote=jsonl.quote,
+            key=lambda data: jsonl.content(key, data, shape.encoding).encode(),
+            value=lambda data: jsonl.content(value, data, shape.encoding).encode(),
+            headers=lambda pairs: jsonl.headers(pairs, shape.encoding).encode(),
+            first=found.FIRST,
+            last=found.LAST,
+        )
+        self.kernel = JsonLines(general, plain=shape.encoding in _PLAIN)
+
+    def lines(self, item: Found, records: Unread) -> Iterator[Bytes] | None:
+        """Return the lines of a batch in pieces, each good until the next; None leaves them to the general path."""
+        batch = records.batch
+        if not all(found.is_constant(column, item) for column in self.marks):
+            return None
+        marks = tuple(found.value(column, item) for column in self.marks)
+        kind = (item.file, batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
+        shape = self.shapes.get(kind) or self.compile(kind, item)
+        if shape is None or not self.kernel.begin(
+            records.data, records.start, batch.header, (batch.position, batch.size)
+        ):
+            return None
+        return self.pieces(shape)
+
+    def pieces(self, shape: Shape) -> Iterator[Bytes]:
+        """Yield the lines of the batch that the kernel has turned to."""
+        while self.kernel.left:
+            yield self.kernel.lines(None, shape, CHUNK)
+            self.kernel.gaps.clear()
+
+    def compile(self, kind: object, item: Found) -> Shape | None:
+        """Return the shape of lines for batches of this kind, None when a column is unknown to the kernel."""
+        variants = []
+        for null in range(4):
+            nulls = {"record.key": bool(null & 1), "record.value": bool(null & 2)}
+            parts: list[Part] = [b""]
+            for column in self.columns:
+                part = self.part(column, item, null=nulls.get(column.source, False))
+                if part is None:
+                    return None
+                parts += part
+            variants.append(self.closed(parts))
+        if len(self.shapes) > 64:  # each delete horizon is one
+            self.shapes.clear()
+        shape = self.shapes[kind] = Shape(variants)
+        return shape
+
+    def part(self, column: Column, item: Found, *, null: bool) -> list[Part] | None:
+        """Return a column's literals and slots, None when the kernel does not know it."""
+        number = NUMBERS.get(column.source) if column.type in {"int", "long"} else None
+        if number is None and found.is_constant(column, item):
+            return [self.shape.constant(column, item).encode()]
+        name = f',"{column.name}":'.encode()
+        if null:
+            return [name + b"null"]
+        slot = SLOTS.get(column.source) if number is None else number
+        return None if slot is None else [name, slot]
+
+    def closed(self, parts: list[Part]) -> list[Part]:
+        """Return the parts of an object: literals joined, braces around them, no comma in front."""
+        joined: list[Part] = []
+        for part in [*parts, b"}" + self.after]:
+            if isinstance(part, bytes) and joined and isinstance(joined[-1], bytes):
+                joined[-1] += part
+            else:
+                joined.append(part)
+        first = joined[0]
+        if isinstance(first, bytes):
+            joined[0] = self.before + b"{" + first.removeprefix(b",")
+        return joined

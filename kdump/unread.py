@@ -1,0 +1,72 @@
+"""The records of a sound batch that nobody has read yet: lines that the kernel writes need no objects of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+from kdump.errors import DamageError
+from kdump.formats.batch import CHUNK, Batch
+from kdump.kernel.cursor import Cursor
+from kdump.kernel.records import Records
+from kdump.pieces import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.pieces import RecordBatch
+    from kdump.wire import Bytes
+
+
+class Unread(Sequence[Record]):
+    """All records of a batch of magic 2, which are known to be well-formed. They are read when somebody asks for them.
+
+    ``data`` holds them unpacked, from ``start`` on.
+    """
+
+    __slots__ = ("batch", "data", "start")
+
+    def __init__(self, batch: Batch, data: Bytes, start: int) -> None:
+        self.batch = batch
+        self.data = data
+        self.start = start
+
+    @classmethod
+    def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool], cost: int) -> Unread | None:
+        """Return the records of a batch, None where they take the general path.
+
+        That is so unless they are data of magic 2, well-formed, within the batch's limit with ``cost`` bytes for each
+        beyond its size, and ``takes_all`` says yes to their lowest and highest offset and timestamp (ms).
+        """
+        if not isinstance(batch, Batch) or batch.is_control or batch.count <= 0:
+            return None
+        try:
+            data, start = batch.payload()
+        except DamageError:  # told of where the records are read
+            return None
+        cursor = Cursor()
+        size = len(data) - start + cost * batch.count
+        if size > batch.limit or not cursor.begin(data, start, batch.header, ()):
+            return None
+        spans = cursor.spans()
+        return cls(batch, data, start) if spans is not None and takes_all(*spans) else None
+
+    def __len__(self) -> int:
+        return self.batch.count
+
+    def __iter__(self) -> Iterator[Record]:
+        kernel = Records()
+        kernel.begin(self.data, self.start, self.batch.header, ())
+        while kernel.left:
+            yield from kernel.records(CHUNK)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        if index == 0:
+            kernel = Records()
+            kernel.begin(self.data, self.start, self.batch.header, ())
+            return kernel.records(1)[0]
+        return list(self)[index]

@@ -1,0 +1,223 @@
+"""JSON lines from the kernel against those of the general path: byte for byte, whatever the records hold."""
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kdump import codecs, kernel, rows
+from kdump.formats import batch
+from kdump.found import FIRST, LAST, File
+from kdump.inputs import Finder
+from kdump.printers import jsonl_lines
+from kdump.printers.jsonl import JsonArray, JsonLines
+from kdump.printers.values import ENCODINGS
+from kdump.select import Filter, Reader
+from kdump.unread import Unread
+from tests import forge
+from tests.support import GOLDEN
+
+pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="plain Python has the general path alone")
+NAME = "00000000000000000000.log"
+
+
+def printed(path, *, unread, kind=JsonLines, columns=rows.RECORD, mark=None, **options):
+    """What is printed of a file, and how many batches nobody read."""
+    out = io.BytesIO()
+    reader = Reader(unread=unread, filter=options.pop("filter", Filter()), include_damaged=True)
+    printer = kind(out, columns, **options)
+    taken = 0
+    for partition in Finder().find([str(path)]):
+        for item in reader.read(partition):
+            if hasattr(item, "damage"):
+                printer.lost(item)
+                continue
+            taken += isinstance(item.records, Unread)
+            printer.found(item if mark is None else item._replace(file=mark))
+    printer.end()
+    return out.getvalue(), taken
+
+
+def same(path, **options):
+    """Print both ways; return how many batches the kernel may have printed."""
+    got, taken = printed(path, unread=True, **options)
+    want, none = printed(path, unread=False, **options)
+    assert got == want
+    assert none == 0
+    return taken
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_golden_segments_print_the_same(path):
+    for encoding in ("auto", "json"):
+        same(path, encoding=encoding)
+    same(path, kind=JsonArray)
+
+
+TEXT = st.one_of(
+    st.none(),
+    st.binary(max_size=40),
+    st.text(max_size=40).map(lambda text: text.encode("utf-8", "replace")),
+    st.text(
+        alphabet='"\\/ab\x00\x1f\x7f\x80\x9f\xa0é\u2027\u2028\u202e\u2039\u2066\u2069\u206a東😀\n\r\t', max_size=70
+    ).map(str.encode),
+    st.sampled_from(
+        [b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xe2\x80", b"\xc2", b'{"a": [1, "x\\n"]}', b"NaN"]
+    ),
+)
+TIME = st.one_of(
+    st.integers(-(1 << 61), 1 << 61),
+    st.integers(FIRST - 2000, FIRST + 2000),
+    st.integers(LAST - 2000, LAST + 2000),
+    st.integers(-90_000_000, 90_000_000),
+    st.integers(FIRST, LAST),
+)
+RECORDS = st.lists(
+    st.tuples(TEXT, TEXT, st.lists(st.tuples(TEXT.map(lambda text: text or b""), TEXT), max_size=4), TIME),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    made=RECORDS,
+    encoding=st.sampled_from(ENCODINGS),
+    header=st.sampled_from([{}, {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0}, {"attributes": 0x48}]),
+    base=st.integers(0, 1 << 61),
+)
+@example(
+    made=[(b"k", b"\x01" * 9000 + b'"' * 9000, [(b'"' * 300, b"\\" * 300)] * 9, 0)], encoding="auto", header={}, base=0
+)
+@example(
+    made=[(b"", b"", [], moment) for moment in (FIRST, FIRST - 1, LAST, LAST - 1, -1, -2, 0, 999)],
+    encoding="auto",
+    header={},
+    base=5,
+)
+def test_any_records_print_the_same(made, encoding, header, base, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "any" / NAME
+    path.parent.mkdir(exist_ok=True)
+    body = [
+        forge.record(key, value, offset=number * 3, timestamp=time, headers=headers, attributes=number)
+        for number, (key, value, headers, time) in enumerate(made)
+    ]
+    path.write_bytes(forge.batch(body, base_offset=base, base_timestamp=0, **header))
+    assert same(path, encoding=encoding) == 1
+
+
+def test_dates_are_those_of_the_calendar(tmp_path):
+    """The first and the last day of each month, from the year 1 to 9999."""
+    days = [
+        datetime(year, month, day, 23, 59, 59, 999_000, UTC)
+        for year in range(1, 10_000, 7)
+        for month in range(1, 13)
+        for day in (1, 28)
+    ]
+    days += [datetime(year, 2, 29, tzinfo=UTC) for year in range(4, 10_000, 4) if year % 100 or not year % 400]
+    days += [datetime(year, 12, 31, tzinfo=UTC) for year in range(1, 10_000, 9)]
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    times = [(day - epoch).days * 86_400_000 + (day - epoch).seconds * 1000 + day.microsecond // 1000 for day in days]
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([forge.record(b"", b"", timestamp=time) for time in times], base_timestamp=0))
+    column = [next(column for column in rows.RECORD if column.name == "timestamp")]
+    texts = [day.isoformat(timespec="milliseconds").replace("+00:00", "Z") for day in days]
+    want = "".join(f'{{"timestamp":"{text}"}}\n' for text in texts)
+    assert printed(path, unread=True, columns=column) == (want.encode(), 1)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["value"],
+        ["crc", "key"],
+        ["key", "value", "headers"],
+        ["belowLogStart"],
+        ["timestamp", "controlType"],
+        ["aboveHighWatermark", "offset"],
+    ],
+)
+def test_chosen_columns_print_the_same(names, tmp_path):
+    columns = [next(column for column in rows.RECORD if column.name == name) for name in names]
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([forge.record(b"k", None, offset=number) for number in range(4)]))
+    for low, high in ((None, None), (0, 9), (2, 2), (9, 0)):
+        assert same(path, columns=columns, mark=File("x", "t\x1b\udcff", 1, high, low)) == 1
+
+
+def test_kinds_of_batches_do_not_mix(tmp_path):
+    """Codec, transaction, delete horizon and soundness are literals of a line: each kind has its own."""
+    path = tmp_path / NAME
+    record = [forge.record(b"k", b"v")]
+    broken = bytearray(forge.batch(record, base_offset=90))
+    broken[20] ^= 1
+    data = b""
+    for number in range(80):
+        attributes = (number % 4 == 1) * 0x10 | (number % 4 == 2) * 0x40 | (number % 4 == 3) * 8
+        data += forge.batch(
+            record, base_offset=number, attributes=attributes, base_timestamp=number, max_timestamp=number
+        )
+    data += forge.batch([codecs.compress(codecs.ZSTD, record[0])], count=1, base_offset=81, attributes=codecs.ZSTD)
+    path.write_bytes(data + broken)
+    assert same(path) == 82
+
+
+def test_many_pieces_print_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonl_lines, "CHUNK", 1000)
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([forge.record(b"k", b"v" * number, offset=number * 2) for number in range(300)]))
+    assert same(path) == same(path, kind=JsonArray) == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unread"),
+    [
+        ({"first_offset": 5, "last_offset": 24}, 1),
+        ({"first_offset": 10, "last_offset": 19}, 1),
+        ({"first_offset": 10}, 2),
+        ({"since": 5, "until": 25}, 1),
+        ({"since": 10, "until": 20}, 1),
+        ({"since": 11, "until": 20}, 0),
+        ({"first_offset": 29}, 0),
+        ({"key": b"3"}, 0),
+        ({"types": frozenset({"data"})}, 0),
+        ({"types": frozenset({"control"})}, 0),
+    ],
+)
+def test_filters_take_the_same(wanted, unread, tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(
+        b"".join(
+            forge.batch(
+                [forge.record(b"%d" % number, b"v", offset=number, timestamp=number) for number in range(10)],
+                base_offset=start,
+                base_timestamp=start,
+                max_timestamp=start + 9,
+            )
+            for start in (0, 10, 20)
+        )
+    )
+    assert same(path, filter=Filter(**wanted)) == unread
+
+
+def test_broken_batches_print_the_same(tmp_path):
+    """Every byte of a small batch's records changed, and each cut."""
+    path = tmp_path / NAME
+    plain = b"".join(forge.record(b"key", b'"v"', offset=number, headers=[(b"h", b"\n")]) for number in range(3))
+    for at in range(len(plain)):
+        for body in (plain[:at], plain[:at] + b"\x81" + plain[at + 1 :], plain[:at] + b"\x00" + plain[at + 1 :]):
+            path.write_bytes(forge.batch([body], count=3))
+            same(path)
+
+
+def test_records_can_still_be_read():
+    data = forge.batch([forge.record(b"%d" % number, b"v", offset=number) for number in range(2500)])
+    made = batch.Batch(memoryview(data), 0, len(data), 1 << 20)
+    unread = Unread.of(made, lambda *_: True, 300)
+    want = list(made.records())
+    assert list(unread) == want
+    assert (len(unread), unread[0], unread[-1], unread[3:7]) == (2500, want[0], want[-1], want[3:7])
+    assert Unread.of(made, lambda *_: True, 420) is None
+    assert Unread.of(made, lambda low, high, *_: (low, high) != (0, 2499), 300) is None
