@@ -1,7 +1,9 @@
 """``python -m bench``: kdump beside the newest DumpLogSegments, in turn, to bench/RESULTS.md.
 
-Each case runs --rounds times with each tool, the tools taking turns; the table holds medians. Before that the outputs
-are compared. The original comes from Maven Central (tools/fetch_jars.py), the segments are made once and kept.
+Each case runs --rounds times with each tool, the tools taking turns; the tables hold medians. Before that the outputs
+are compared. The original comes from Maven Central (tools/fetch_jars.py); kdump is installed as a user installs it,
+into an environment of its own under --data, where the segments are made once and kept too. The whole of the file is
+written anew. Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -16,17 +18,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench import micro, runs, segments
-from kdump import __version__, kernel
+from bench import indexes, internal, memory, micro, runs, segments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).parent
+LEGACY = 100_000
+"""Messages of magic 0 and 1."""
+PLAIN = 200_000
+"""Records that the kernel in plain Python is measured with, at most."""
+INDEXED = 1 << 30
+"""Bytes of the segment whose indexes are verified: an entry per batch of 16 KiB."""
+TEN_TIMES = 10
+WITHIN = 0.1
+MOST_MEMORY = 100 << 20
 
 
 class Case(NamedTuple):
-    """A segment, what is asked of it, and the least ratio of wall time that is aimed at."""
+    """What is asked of a file, and the least ratio of wall time that is aimed at, if there is one."""
 
     name: str
     shape: str
@@ -34,55 +44,115 @@ class Case(NamedTuple):
     pipe: bool = False
     records: int | None = None
     """Instead of the number of records that is asked for."""
-    aim: float = 1.0
+    aim: float | None = None
+
+    def file(self, data: Path, records: int) -> Path:
+        """Return the file to dump; make it when it is not there yet."""
+        if self.shape in internal.SOURCES:
+            return internal.make(data, self.shape)
+        if self.shape in {"index", "timeindex"}:
+            folder = data / f"indexed-{INDEXED}"
+            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / f"{indexes.STEM}.timeindex").exists():
+                indexes.make(folder, INDEXED, segments.BATCH_BYTES)
+            return folder / f"{indexes.STEM}.{self.shape}"
+        return segments.make(data, segments.SHAPES[self.shape], self.records or records)
 
 
 CASES = [
     Case("uncompressed", "none", aim=15),
     Case("uncompressed, into a pipe", "none", pipe=True, aim=12),
     Case("headers only", "none", (), aim=3),
-    Case("deep, no payloads", "none", ("--deep-iteration",), aim=15),
-    *(Case(name, name, aim=8 if name != "gzip" else 1) for name in ("zstd", "lz4", "snappy", "gzip")),
-    Case("small records", "small", aim=15),
+    Case("deep, no payloads", "none", ("--deep-iteration",)),
+    *(Case(name, name, aim=8 if name != "gzip" else None) for name in ("zstd", "lz4", "snappy", "gzip")),
+    Case("small records", "small"),
     Case("large records", "large"),
     Case("large records, zstd", "large-zstd"),
-    Case("magic 1", "magic1", records=100_000),
-    Case("magic 1, lz4", "magic1-lz4", records=100_000),
-    Case("magic 0", "magic0", records=100_000),
-    Case("magic 0, gzip", "magic0-gzip", records=100_000),
-    Case("a small file, whole process", "none", records=35),
+    Case("magic 1", "magic1", records=LEGACY),
+    Case("magic 1, lz4", "magic1-lz4", records=LEGACY),
+    Case("magic 0", "magic0", records=LEGACY),
+    Case("magic 0, gzip", "magic0-gzip", records=LEGACY),
+    *(Case(f"{topic}, decoded", topic, (f"--{option}",), aim=4) for topic, (option, _) in internal.SOURCES.items()),
+    Case("--verify-index-only, 65,536 entries", "index", ("--verify-index-only",), aim=3),
+    Case("--verify-index-only, time index", "timeindex", ("--verify-index-only",), aim=3),
+    Case("a small file, whole process", "none", records=35, aim=1),
 ]
 
 
-def results(options: argparse.Namespace) -> Iterator[str]:
-    """Yield the lines of the table, case by case."""
-    tools = [runs.original(options.release), *map(runs.kdump, options.builds)]
-    yield (
-        "| `--files` with `--print-data-log` | "
+class Row(NamedTuple):
+    """A line of a table, and whether the aim is reached and the output the original's."""
+
+    text: str
+    held: bool
+    same: bool
+
+
+def table(
+    cases: Sequence[Case], tools: Sequence[runs.Tool], options: argparse.Namespace, *, records: int, least: float | None
+) -> Iterator[Row]:
+    """Measure each case: the first tool is the original. ``least`` is the aim of cases instead of their own."""
+    yield Row(
+        "| case | "
         + " | ".join(f"{tool.name}: s, CPU s, MiB" for tool in tools)
-        + " | wall, times faster | CPU, times less | aim | output |"
+        + " | wall, times faster | CPU, times less | aim | | output |",
+        True,
+        True,
     )
-    yield "|---" * (len(tools) + 5) + "|"
-    for case in CASES:
+    yield Row("|---" * (len(tools) + 6) + "|", True, True)
+    for case in cases:
         if not re.search(options.k, case.name):
             continue
-        path = segments.make(options.data, segments.SHAPES[case.shape], case.records or options.records)
+        path = case.file(options.data, records)
         arguments = ["--files", str(path), *case.options]
         same = len({runs.digest(tool, arguments) for tool in tools}) == 1
-        taken: dict[str, list[runs.Measured]] = {tool.name: [] for tool in tools}
-        for _ in range(options.rounds):
-            for tool in tools:
-                taken[tool.name].append(runs.measure(tool, arguments, pipe=case.pipe))
-        middle = [runs.medians(taken[tool.name]) for tool in tools]
-        cells = [f"{one.wall:.2f}, {one.cpu:.2f}, {one.peak >> 20}" for one in middle]
-        wall = " / ".join(f"{middle[0].wall / one.wall:.1f}" for one in middle[1:])
-        cpu = " / ".join(f"{middle[0].cpu / one.cpu:.1f}" for one in middle[1:])
-        size = path.stat().st_size / 1e6
-        said = "equal" if same else "DIFFERS"
-        yield f"| {case.name} ({size:.3g} MB) | " + " | ".join(cells) + f" | {wall} | {cpu} | {case.aim:g} | {said} |"
+        middle = runs.measured(tools, arguments, options.rounds, pipe=case.pipe)
+        cells = " | ".join(f"{one.wall:.2f}, {one.cpu:.2f}, {one.peak >> 20}" for one in middle)
+        first, own = middle[0], middle[1]
+        ratio, aim = first.wall / own.wall, case.aim if least is None else least
+        held = (aim is None or ratio >= aim) and own.peak < MOST_MEMORY
+        verdict = "" if aim is None else "reached" if ratio >= aim else "MISSED"
+        if own.peak >= MOST_MEMORY:
+            verdict += " MEMORY"
+        yield Row(
+            f"| {case.name} ({path.stat().st_size / 1e6:.3g} MB) | {cells} | {ratio:.1f} | {first.cpu / own.cpu:.1f} | "
+            f"{'' if aim is None else format(aim, 'g')} | {verdict} | {'equal' if same else 'DIFFERS'} |",
+            held,
+            same,
+        )
 
 
-def machine(options: argparse.Namespace) -> str:
+def proportions(tool: runs.Tool, options: argparse.Namespace) -> Iterator[Row]:
+    """Compare runs of kdump with each other: JSON lines with classic text, ten times the file with the file."""
+    yield Row("| | s | s | ratio | aim | |", True, True)
+    yield Row("|---" * 6 + "|", True, True)
+    whole = str(Case("", "none").file(options.data, options.records))
+    tenth = str(Case("", "none").file(options.data, options.records // TEN_TIMES))
+    small = str(Case("", "none").file(options.data, 35))
+    text, json = (
+        runs.measured([tool], words, options.rounds)[0].wall
+        for words in (["--files", whole, "--print-data-log"], ["dump", whole, "-o", "jsonl"])
+    )
+    yield _proportion("`--print-data-log` beside `dump -o jsonl`", text, json, text / json, 0.5)
+    for name, shape in (("uncompressed", "none"), ("zstd", "zstd")):
+        whole = str(Case("", shape).file(options.data, options.records))
+        tenth = str(Case("", shape).file(options.data, options.records // TEN_TIMES))
+        start, one, ten = (
+            runs.measured([tool], ["--files", path, "--print-data-log"], options.rounds)[0].wall
+            for path in (small, tenth, whole)
+        )
+        ratio = TEN_TIMES * (one - start) / (ten - start)
+        title = f"{name}: {TEN_TIMES} times the time of a tenth of the file, beside the file (both less the start)"
+        yield _proportion(title, TEN_TIMES * (one - start), ten - start, ratio, 1 - WITHIN)
+
+
+def _proportion(name: str, one: float, other: float, ratio: float, aim: float) -> Row:
+    held = ratio >= aim
+    return Row(
+        f"| {name} | {one:.2f} | {other:.2f} | {ratio:.2f} | {aim:g} | {'reached' if held else 'MISSED'} |", held, True
+    )
+
+
+def machine(program: Path, options: argparse.Namespace) -> str:
     """Say where and with what this was measured."""
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text("utf-8"))
     java = subprocess.run(["java", "-version"], capture_output=True, check=True).stderr.decode().splitlines()[0]
@@ -90,36 +160,60 @@ def machine(options: argparse.Namespace) -> str:
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {cpu[1] if cpu else platform.processor()}, {os.cpu_count()} processors, load "
         f"{load} when it began; {platform.system()} {platform.release()}, Python {platform.python_version()}, {java}; "
-        f"kdump {__version__} (kernel: {kernel.build()}), DumpLogSegments {options.release}; "
-        f"{options.records:,} records, medians of {options.rounds}, files in the page cache."
+        f"{runs.version(program)}, DumpLogSegments {options.release}; {options.records:,} records of magic 2 and "
+        f"{LEGACY:,} of older ones, medians of {options.rounds}, files in the page cache."
     )
 
 
+def sections(program: Path, options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the lines of the results."""
+    original, compiled, plain = (
+        runs.original(options.release),
+        *(runs.kdump(n, program) for n in ("compiled", "python")),
+    )
+    for text in ("# Measured", "", "`python -m bench` writes this file.", "", machine(program, options), ""):
+        yield Row(text, True, True)
+    yield from table(CASES, [original, compiled], options, records=options.records, least=None)
+    few = min(options.records, PLAIN)
+    if not options.no_plain:
+        yield Row(f"\nWith the kernel as plain Python, {few:,} records:\n", True, True)
+        yield from table(CASES, [original, plain], options, records=few, least=1)
+    if not options.k:
+        yield Row("\nRuns of kdump beside each other:\n", True, True)
+        yield from proportions(compiled, options)
+        yield Row(f"\nMemory, over a sparse segment of batches of {memory.BATCH >> 20} MiB:\n", True, True)
+        for text, held in memory.table(compiled, options.data):
+            yield Row(text, held, True)
+        yield Row("\nStages, in one process:\n", True, True)
+        for text in micro.table(options.data, options.records):
+            yield Row(text, True, True)
+
+
 def main() -> int:
-    """Measure, compare, write the table; exit status 1 when an output differs."""
+    """Measure, compare, write the results; exit status 1 when an output differs, 3 when an aim is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--records", type=int, default=200_000, help="records of a segment (the issue's: 2000000)")
+    parser.add_argument("--records", type=int, default=2_000_000, help="records of a segment")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--release", default="4.3.1", help="of the original")
-    parser.add_argument("--builds", nargs="*", default=["compiled", "python"], help="builds of kdump's kernel")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where segments are made and kept")
     parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md")
     parser.add_argument("-k", default="", help="only the cases whose name holds this regular expression")
-    parser.add_argument("--no-micro", action="store_true", help="leave out the stages")
+    parser.add_argument("--no-plain", action="store_true", help="leave out the kernel as plain Python")
+    parser.add_argument("--prepare", action="store_true", help="only install kdump and make the segments")
     options = parser.parse_args()
-    lines = ["# Measured", "", machine(options), ""]
-    for line in results(options):
-        print(line, flush=True)
-        lines.append(line)
-    lines += [
-        "",
-        "Where two numbers stand, the first is for the first of kdump's columns. Wall time hangs on what else the",
-        "machine does; the original also uses a second processor for its compiler and its garbage collector.",
-    ]
-    if not options.no_micro:
-        lines += ["", "## Stages", "", *micro.table(options.data, options.records)]
-    options.out.write_text("\n".join(lines) + "\n", "utf-8")
-    return int(any(line.endswith("| DIFFERS |") for line in lines))
+    options.data.mkdir(parents=True, exist_ok=True)
+    program = runs.install(options.data / "venv")
+    for records in {options.records, options.records // TEN_TIMES, min(options.records, PLAIN)}:
+        for case in CASES:
+            case.file(options.data, records)
+    if options.prepare:
+        return 0
+    rows = []
+    for row in sections(program, options):
+        print(row.text, flush=True)
+        rows.append(row)
+    options.out.write_text("\n".join(row.text for row in rows) + "\n", "utf-8")
+    return 1 if not all(row.same for row in rows) else 0 if all(row.held for row in rows) else 3
 
 
 if __name__ == "__main__":

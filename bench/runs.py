@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import sys
 import time
+import venv
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
+ROOT = Path(__file__).parent.parent
 HEAP = ["-Xmx256M", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
 """As kafka-run-class.sh starts the original."""
+NOT_OURS = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "KDUMP_KERNEL"}
+"""What a user who installs kdump does not have in the environment."""
 
 
 class Tool(NamedTuple):
@@ -43,9 +46,30 @@ def original(release: str) -> Tool:
     return Tool(f"DumpLogSegments {release}", ["java", *HEAP, "-cp", f"{jars}/*", main_class(release)], {})
 
 
-def kdump(build: str) -> Tool:
-    """Return kdump with the "compiled" kernel, or with the one in "python"."""
-    return Tool(f"kdump, {build}", [sys.executable, "-m", "kdump"], {"KDUMP_KERNEL": build})
+def kdump(build: str, program: Path) -> Tool:
+    """Return the installed ``program`` with the "compiled" kernel, or with the one in "python"."""
+    return Tool(f"kdump, {build}", [str(program)], {"KDUMP_KERNEL": "python"} if build == "python" else {})
+
+
+def install(folder: Path) -> Path:
+    """Install kdump as a user has it, into an environment of its own; return the program.
+
+    It is made anew when a source has changed; pip fetches what kdump depends on.
+    """
+    sources = [ROOT / "pyproject.toml", *sorted((ROOT / "kdump").rglob("*.p*"))]
+    stamp = hashlib.sha256(b"".join(path.read_bytes() for path in sources if path.suffix in {".py", ".pxd", ".toml"}))
+    done = folder / "stamp"
+    python = folder / "bin" / "python"
+    if not done.exists() or done.read_text("utf-8") != stamp.hexdigest():
+        venv.create(folder, clear=True, with_pip=True)
+        clean = {**environment({}), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        subprocess.run([python, "-m", "pip", "install", "-q", str(ROOT)], check=True, env=clean)
+        done.write_text(stamp.hexdigest(), "utf-8")
+    return folder / "bin" / "kdump"
+
+
+def environment(env: dict[str, str]) -> dict[str, str]:
+    return {**{name: value for name, value in os.environ.items() if name not in NOT_OURS}, **env}
 
 
 def measure(tool: Tool, arguments: Sequence[str], *, pipe: bool = False) -> Measured:
@@ -55,7 +79,7 @@ def measure(tool: Tool, arguments: Sequence[str], *, pipe: bool = False) -> Meas
         out = reader.stdin if reader else null
         start = time.perf_counter()
         command = [*tool.command, *arguments]
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env={**os.environ, **tool.env})
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=environment(tool.env))
         if reader and reader.stdin:
             reader.stdin.close()
         _, status, used = os.wait4(process.pid, 0)
@@ -75,13 +99,28 @@ def medians(runs: Sequence[Measured]) -> Measured:
     )
 
 
+def measured(tools: Sequence[Tool], arguments: Sequence[str], rounds: int, *, pipe: bool = False) -> list[Measured]:
+    """Run the tools in turn, ``rounds`` times each; return the medians of each."""
+    taken: list[list[Measured]] = [[] for _ in tools]
+    for _ in range(rounds):
+        for tool, runs in zip(tools, taken, strict=True):
+            runs.append(measure(tool, arguments, pipe=pipe))
+    return [medians(runs) for runs in taken]
+
+
 def digest(tool: Tool, arguments: Sequence[str]) -> str:
     """Return a checksum of everything that a run prints on standard output."""
     summed = hashlib.sha256()
     with subprocess.Popen(
-        [*tool.command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, **tool.env}
+        [*tool.command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(tool.env)
     ) as process:
         block: Bytes
         while process.stdout and (block := process.stdout.read(1 << 20)):
             summed.update(block)
     return summed.hexdigest()
+
+
+def version(program: Path) -> str:
+    """Return what the installed kdump says of itself."""
+    done = subprocess.run([program, "--version"], check=True, capture_output=True, env=environment({}))
+    return done.stdout.decode().strip()

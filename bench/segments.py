@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BATCH_BYTES: Final = 16 << 10
+UNIQUE: Final = 100_000
+"""Records of magic 2 that differ: a larger segment repeats their batches with offsets of its own."""
 START_MS: Final = 1_700_000_000_000
 
 
@@ -69,7 +71,26 @@ def make(folder: Path, shape: Shape, records: int) -> Path:
 
 def entries(shape: Shape, records: int) -> Iterator[bytes]:
     """Yield the batches, or the messages and wrappers, of a segment."""
-    yield from (_batches if shape.magic == batch.MAGIC else _messages)(shape, records)
+    if shape.magic != batch.MAGIC:
+        yield from _messages(shape, records)
+        return
+    batches = list(_batches(shape, min(records, UNIQUE)))
+    yield from repeated(batches, min(records, UNIQUE), records)
+
+
+def repeated(batches: list[bytes], held: int, records: int) -> Iterator[bytes]:
+    """Yield ``records`` records of magic 2: batches that hold ``held`` of them from offset 0 on, over and over.
+
+    The crc of a batch does not cover its first offset. The last time it may be fewer batches, and a few records more.
+    """
+    base = 0
+    while True:
+        for one in batches:
+            offset = base + int.from_bytes(one[:8], "big")
+            if offset >= records:
+                return
+            yield offset.to_bytes(8, "big") + one[8:]
+        base += held
 
 
 class Content(NamedTuple):
@@ -153,7 +174,7 @@ def _messages(shape: Shape, records: int) -> Iterator[bytes]:
             yield _wrapper(shape, part)
             part, size = [], 0
         part.append((number, entry))
-        size += len(entry) + message.OVERHEAD
+        size += len(entry) + message.OVERHEAD.size
     yield _wrapper(shape, part)
 
 

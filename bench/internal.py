@@ -1,0 +1,50 @@
+"""Segments of Kafka's own topics: the batches that a broker wrote (golden/), over and over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bench.segments import repeated
+from kdump.formats.batch import Batch
+from kdump.segment import LocalFile, walk
+from tools.goldens import FOLDER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDS: Final = 100_000
+SOURCES: Final = {
+    "__consumer_offsets": ("offsets-decoder", "brokers/4.2.2/__consumer_offsets-1"),
+    "__transaction_state": ("transaction-log-decoder", "brokers/4.2.2/__transaction_state-1"),
+    "__cluster_metadata": ("cluster-metadata-decoder", "brokers/4.2.2/__cluster_metadata-0"),
+    "__share_group_state": ("share-group-state-decoder", "brokers/4.2.2/__share_group_state-1"),
+    "__remote_log_metadata": ("remote-log-metadata-decoder", "brokers/4.2.2/__remote_log_metadata-1"),
+}
+"""Topic -> the option that decodes it, and a folder of golden/ that holds a part of it."""
+
+
+def make(folder: Path, topic: str, records: int = RECORDS) -> Path:
+    """Return the path of a segment of ``topic``, of about so many records; write it when it is not there yet."""
+    target = folder / f"{topic}-{records}" / f"{0:020}.log"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        batches, held = _batches(topic)
+        partial = target.with_suffix(".partial")
+        with partial.open("wb") as out:
+            for one in repeated(batches, held, records):
+                out.write(one)
+        partial.rename(target)
+    return target
+
+
+def _batches(topic: str) -> tuple[list[bytes], int]:
+    """Return the batches with records of data, from offset 0 on without gaps, and how many offsets they have."""
+    held, made = 0, []
+    source_folder = FOLDER / SOURCES[topic][1]
+    for path in sorted(source_folder.glob("*.log")):
+        with LocalFile(path) as source:
+            for piece in walk(source):
+                if isinstance(piece, Batch) and not piece.is_control and piece.count:
+                    made.append(held.to_bytes(8, "big") + bytes(piece.raw[8:]))
+                    held += piece.last_offset - piece.base_offset + 1
+    return made, held
