@@ -102,6 +102,8 @@ class Window:
         """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""
         at = position - self.start
         if at < 0 or at + size > len(self.block):
+            if not 0 <= at <= len(self.block) + BLOCK:  # a leap: what follows is nobody's guess
+                self._next = FIRST_BLOCK
             wanted = min(max(size, self._next), self._end - position)
             self._next = min(BLOCK, self._next * 2)
             self.block = memoryview(self._source.read(position, max(0, wanted)))

@@ -19,7 +19,7 @@ from kdump.printers import classic_messages
 from kdump.printers.classic_log import codec_name
 from kdump.printers.classic_names import INT_MAX, absolute, offset_in_name, sibling
 from kdump.printers.classic_reports import Pair
-from kdump.segment import LocalFile, walk
+from kdump.segment import LocalFile, Window, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,12 +58,13 @@ def dump_offset_index(run: Classic, path: str) -> None:
                 )
             _sane(run, path, index)
             return
+        window = Window(log, log.size)
         for slot in range(index.count):
             entry = index[slot]
             ends = slot > 0 and entry.offset == base
             if ends and state.stops_before_checks:
                 return
-            found = _offset_at(run, log, entry.position)
+            found = _offset_at(run, log, entry.position, window)
             if found != entry.offset:
                 _add(run.reports.mismatches, path, entry.offset, found)
             if ends:
@@ -99,6 +100,7 @@ def dump_time_index(run: Classic, path: str) -> None:
             _sane(run, path, index)
             return
         previous = NO_TIMESTAMP
+        window = Window(log, log.size)
         for slot in range(index.count):
             entry = index[slot]
             ends = slot > 0 and entry.offset == base
@@ -107,7 +109,7 @@ def dump_time_index(run: Classic, path: str) -> None:
             start = offsets.lookup(entry.offset, among=offsets.count, warm=run.state.warm_section).position
             if start < 0 or (start > log.size and run.state.refuses_beyond_log):
                 _refuse(log, start)
-            batches = _batches(run, log, start, log.size)
+            batches = _batches(run, log, start, log.size, window)
             batch = next((held for held in batches if held.last_offset >= entry.offset), None)
             if batch is None or batch.last_offset != entry.offset:
                 found = -1 if batch is None else batch.last_offset
@@ -209,7 +211,7 @@ def _sane(run: Classic, path: str, index: OffsetIndex | TimeIndex) -> None:
     run.print(SANE.format(path=path))
 
 
-def _offset_at(run: Classic, log: LocalFile, position: int) -> int:
+def _offset_at(run: Classic, log: LocalFile, position: int, window: Window) -> int:
     """Return the first offset of the records at ``position``, or the last offset of the batch there.
 
     Batches in --max-message-size bytes are looked at. Raises DamageError when there is none.
@@ -218,7 +220,8 @@ def _offset_at(run: Classic, log: LocalFile, position: int) -> int:
     if position < 0 or position > log.size:
         _refuse(log, position)
     end = position + most
-    for batch in _batches(run, log, position, min(end, log.size) if state.slice_holds_batch else log.size):
+    stop = min(end, log.size) if state.slice_holds_batch else log.size
+    for batch in _batches(run, log, position, stop, window):
         if batch.position >= end:
             break
         if not state.names_first_offset:
@@ -242,12 +245,15 @@ def _refuse(log: LocalFile, position: int) -> NoReturn:
     )
 
 
-def _batches(run: Classic, log: LocalFile, start: int, end: int) -> Iterator[RecordBatch]:
-    """Yield the batches of a log as the release finds them. Raises DamageError."""
+def _batches(run: Classic, log: LocalFile, start: int, end: int, window: Window) -> Iterator[RecordBatch]:
+    """Yield the batches of a log as the release finds them. Raises DamageError.
+
+    What one entry of an index has read stays in ``window`` for the next ones, which mostly follow it closely.
+    """
     old = run.dialect.message
     limit = run.options.max_batch_bytes
     messages = classic_messages.walk(log, run.dialect, INT_MAX, start, end, limit=limit)
-    for piece in messages if old else walk(log, start, end, limit=limit):
+    for piece in messages if old else walk(log, start, end, window, limit=limit):
         if isinstance(piece, Damage):
             raise DamageError(
                 piece.kind, f"{log.name}: {piece.reason}", position=piece.at, expected=piece.expected, found=piece.found
