@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from bench import segments
 from kdump import codecs, kernel
 from kdump.formats.batch import Batch
+from kdump.found import File, Found
 from kdump.kernel.cursor import Cursor
 from kdump.kernel.lines import Lines, Shape, slots
 from kdump.segment import LocalFile, walk
+from kdump.select import Filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,6 +53,9 @@ def table(folder: Path, records: int) -> Iterator[str]:
         size,
         records,
     )
+    if find_spec("pyarrow"):
+        yield row(f"Arrow columns, all of them (kernel: {build})", lambda: arrow(batches, plain), size, records)
+        yield row(f"file to Arrow columns, checked (kernel: {build})", lambda: arrow_of(plain), size, records)
 
 
 def row(name: str, stage: Callable[[], object], size: int, records: int) -> str:
@@ -71,6 +77,30 @@ def decode(batches: list[Batch]) -> None:
         data, start = batch.payload()
         engine.begin(data, start, batch.header, ())
         engine.sound()
+
+
+def arrow(batches: list[Batch], path: Path) -> None:
+    """Make of the records all columns of the Spark source."""
+    from kdump.spark_source import columns, schema
+
+    rows = columns.Rows(File(str(path), "topic", 0), schema.RECORD_NAMES, Filter())
+    for batch in batches:
+        if not rows.read(batch, "none"):
+            rows.add(Found(File(str(path)), batch, batch.base_offset, list(batch.records())))
+        if rows.is_full:
+            rows.take()
+    rows.take()
+
+
+def arrow_of(path: Path) -> None:
+    """Do what a task of Spark does: read the file, check it, make all columns."""
+    from kdump.spark_source import options, planning, reading
+
+    wanted = options.Options(paths=(str(path),))
+    for planned in planning.plan(wanted):
+        for split in planned.splits:
+            for _ in reading.read(split, wanted):
+                pass
 
 
 def render(batches: list[Batch]) -> None:
