@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.broker import Broker
-from tools.stream_driver import COLUMNS, ISOLATIONS
+from tools.stream_driver import BUSY, COLUMNS, ISOLATIONS
 
 CLIENT = Path(__file__).with_name("StreamClient.java")
 TOPICS = {"live": 4, "stamped": 1}
@@ -49,7 +49,6 @@ SETTINGS = {
 RETAINED = {"retention.bytes": str(200 << 10), "file.delete.delay.ms": "1000", "retention.ms": "-1"}
 GONE = re.compile(r"(\w+)-(\d+): offsets from (\d+) up to (\d+) are gone")
 GONE_LINE = re.compile(r"\S+: offsets from \d+ up to \d+ are gone[^\n]*")
-BUSY = "Python worker failed to connect back"
 Key = tuple[str, int, int]
 Row = tuple[object, ...]
 
@@ -76,13 +75,10 @@ class Driver:
         return self.log.read_text(errors="replace")
 
     def ended(self) -> int | None:
-        """Return its status once it has ended. One that found the machine too busy is started again.
-
-        Spark waits ten seconds for the Python process of a source, and no longer.
-        """
+        """Return its status once it has ended. One that found the machine too busy is started again."""
         assert self._process is not None
         status = self._process.poll()
-        if status is not None and status != 0 and BUSY in self.said.rpartition("stream failed: ")[2]:
+        if status is not None and status != 0 and BUSY in self.said[-20000:]:
             self.start()
             return None
         return status

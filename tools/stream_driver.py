@@ -16,6 +16,8 @@ from kdump.spark_export import session
 from kdump.spark_source import register
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
+BUSY = "Python worker failed to connect back"
+"""Spark waits ten seconds for the Python process of a source, and no longer: on a busy machine it is asked again."""
 COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestampType", "key", "value", "headers")
 
 
@@ -25,23 +27,30 @@ def main(logs: str, place: Path, options: dict[str, str]) -> int:
     scratch = {"spark.local.dir": str(place / "scratch"), "spark.driver.memory": "1g"}
     spark = session.start("local[2]", {**scratch, "spark.sql.shuffle.partitions": "2"})
     register(spark)
-    queries = []
+    writers = []
     for isolation in ISOLATIONS:
         rows = spark.readStream.format("kdump").options(**options, isolation=isolation).load(logs).select(*COLUMNS)
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(place / f"{isolation}.checkpoint"))
-        queries.append(writer.trigger(processingTime="200 milliseconds").start(str(place / isolation)))
+        writers.append((writer.trigger(processingTime="200 milliseconds"), str(place / isolation)))
+    queries = [writer.start(path) for writer, path in writers]
     (place / "ready").write_text(str(os.getpid()))
-    try:
-        while not (place / "stop").exists():
-            for query in queries:
-                if query.awaitTermination(0.2):
+    at_end = False
+    while not at_end:
+        at_end = (place / "stop").exists()
+        for number, query in enumerate(queries):
+            try:
+                if at_end:
+                    query.processAllAvailable()
+                    query.stop()
+                elif query.awaitTermination(0.2):
                     raise RuntimeError("a stream has ended by itself")
-        for query in queries:
-            query.processAllAvailable()
-            query.stop()
-    except StreamingQueryException as reason:
-        sys.stderr.write(f"stream failed: {reason}\n")
-        return 3
+            except StreamingQueryException as reason:
+                if BUSY not in str(reason):
+                    sys.stderr.write(f"stream failed: {reason}\n")
+                    return 3
+                writer, path = writers[number]
+                queries[number] = writer.start(path)
+                at_end = False
     for isolation in ISOLATIONS:
         written = spark.read.parquet(str(place / isolation))
         written.write.mode("overwrite").parquet(str(place / f"{isolation}.all"))
