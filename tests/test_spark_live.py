@@ -83,7 +83,7 @@ def test_each_record_is_written_once_however_often_the_driver_is_killed(tmp_path
     if reason := java_is_missing():
         pytest.skip(reason)
     writer = Writer(tmp_path / "logs")
-    driver = Driver(tmp_path / "logs", tmp_path, {"maxRecordsPerTrigger": "60"})
+    driver = Driver(tmp_path / "logs", tmp_path, {"maxRecordsPerTrigger": "300"})
     writer.start()
     driver.start()
     try:
