@@ -50,6 +50,11 @@ class Finding:
         return self.level is Level.REMARK
 
 
+def many(count: int, what: str, more: str = "") -> str:
+    """Return a number and its noun; ``more`` is its plural where that takes more than an s."""
+    return f"{count} {what}" if count == 1 else f"{count} {more or what + 's'}"
+
+
 def status(levels: Iterable[Level]) -> int:
     """Return the exit status of a check: 3 when the log is damaged, 4 when only derived files are wrong, else 0."""
     met = set(levels)

@@ -288,7 +288,7 @@ class Finder:
 
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
         """Yield the partitions in a folder that the user named; to hold none is an error."""
-        found = False
+        found = folder.identity in self._seen
         for partition in self._folder(folder, files):
             found = True
             yield partition

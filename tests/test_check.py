@@ -1,6 +1,7 @@
 """kdump check: what is wrong is named, what is healthy stays silent."""
 
 import json
+import os
 import shutil
 from collections import Counter
 
@@ -9,7 +10,7 @@ import pytest
 from kdump.formats import checkpoints, leader_epoch, producer_snapshot
 from kdump.formats.checkpoints import PartitionOffset
 from tests import forge
-from tests.support import GOLDEN, kdump
+from tests.support import GOLDEN, ROOT, kdump
 from tools import prove_check
 from tools.prove_check import Verdict
 
@@ -280,7 +281,41 @@ def test_jobs_change_nothing(tmp_path):
 
 
 def test_what_cannot_be_read(tmp_path):
-    assert kdump("check", tmp_path / "missing").returncode == 1
+    done = kdump("check", tmp_path / "missing")
+    assert (done.returncode, b"nothing could be read" in done.stdout) == (1, True)
+    place = folder(tmp_path, (0, one(0)))
+    done = kdump("check", tmp_path / "missing", place)
+    assert (done.returncode, b"nothing is wrong there, and something could not be read" in done.stdout) == (1, True)
+
+
+def test_a_folder_that_is_named_twice_is_read_once(tmp_path):
+    place = folder(tmp_path, (0, one(0)))
+    done = kdump("check", tmp_path, place)
+    assert (done.returncode, b"1 segment, 1 batches" in done.stdout) == (0, True)
+    assert b"met before" in done.stderr
+
+
+def test_the_conclusion_names_what_is_damaged_and_what_to_do(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(1, crc=1) + one(2)))
+    text = kdump("check", place).stdout.decode()
+    assert f"kdump salvage {place} --out DIR" in text
+    assert f"Damaged: 1 partition: {place}\nWhat to do next: keep the broker stopped" in text
+    (place / f"{0:020}.log").write_bytes(one(0) + one(1))
+    (place / f"{0:020}.index").write_bytes(b"x")
+    assert "No log is damaged" in kdump("check", place).stdout.decode()
+
+
+def test_files_of_a_log_dir_are_told_of_once(tmp_path):
+    for number in range(2):
+        folder(tmp_path, (0, one(0))).rename(tmp_path / f"t-{number}")
+    (tmp_path / "meta.properties").write_bytes(b"version=9")
+    (tmp_path / "lost+found").mkdir()
+    for path, where in ((tmp_path, tmp_path.parent), (tmp_path.name, tmp_path.parent), (".", tmp_path)):
+        for jobs in (1, 2):
+            done = kdump(
+                "check", "--json", "--jobs", jobs, path, cwd=where, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            )
+            assert done.stdout.count(b'"kind": "finding"') == 2, done.stdout.decode()
 
 
 @pytest.mark.parametrize("place", sorted((GOLDEN / "brokers").iterdir()), ids=lambda path: path.name)

@@ -164,3 +164,56 @@ def test_a_slice_is_a_sound_segment(tmp_path):
     (place / f"{2:020}.log").write_bytes(one(2, crc=3) + one(3))
     assert kdump("slice", place, "--offset", "..3", "--out", tmp_path / "more.log").returncode == 3
     assert (tmp_path / "more.log").read_bytes() == one(0) + one(1) + one(3)
+
+
+def test_a_slice_of_lost_offsets_writes_nothing_and_damage_elsewhere_is_no_matter(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1, crc=7) + one(2) + one(3)))
+    out = tmp_path / "s.log"
+    lost = kdump("slice", place, "--offset", "1", "--out", out)
+    assert (lost.returncode, out.exists()) == (3, False)
+    assert b"no sound batch has offsets 1: nothing is written" in lost.stderr
+    sound = kdump("slice", place, "--offset", "2..3", "--out", out)
+    assert (sound.returncode, out.read_bytes()) == (0, one(2) + one(3))
+    assert b"2 batches from offset 2 on" in sound.stderr
+    folder = kdump("slice", place, "--offset", "2", "--out", tmp_path)
+    assert (folder.returncode, b"is a folder" in folder.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("release", ["0.8.2.1", "0.10.2.2", "4.2.2"])
+def test_a_slice_of_compressed_batches_is_sound_under_any_name(tmp_path, release):
+    out = tmp_path / "s.log"
+    assert kdump("slice", GOLDEN / "brokers" / release / "c-gzip-0", "--offset", "10..20", "--out", out).returncode == 0
+    done = kdump("check", "-q", out)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_slice_with_aborted_transactions_needs_no_index(tmp_path):
+    out = tmp_path / "s.log"
+    assert kdump("slice", GOLDEN / "brokers" / "4.2.2" / "txn-0", "--offset", "10..30", "--out", out).returncode == 0
+    done = kdump("check", out)
+    assert (done.returncode, b"WRONG" in done.stdout) == (0, False)
+
+
+def test_where_nothing_is_there_to_salvage_nothing_is_written(tmp_path):
+    (tmp_path / "in").mkdir()
+    for path in (tmp_path / "in", tmp_path / "missing"):
+        assert kdump("salvage", path, "--out", tmp_path / "out").returncode == 1
+        assert not (tmp_path / "out").exists()
+
+
+def test_the_output_of_salvage_never_lies_in_what_it_reads(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)))
+    for path in (place, tmp_path / "in"):
+        done = kdump("salvage", path, "--out", place / "out")
+        assert (done.returncode, (place / "out").exists()) == (2, False)
+        assert b"name a place outside" in done.stderr
+
+
+def test_salvage_ends_with_what_to_do_next(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1, crc=7) + one(2)))
+    done = kdump("salvage", place, "--out", tmp_path / "out").stderr.decode().splitlines()[-1]
+    assert "2 batches of 1 partition are in" in done
+    assert "1 offset missing in between" in done
+    assert "What to do next" in done
+    sound = copy(tmp_path / "sound", (0, one(0)))
+    assert "nothing was lost" in kdump("salvage", sound, "--out", tmp_path / "out2").stderr.decode()

@@ -169,7 +169,9 @@ class IndexCheck:
         elif files.log_size is not None and self.times.highest >= 0:
             yield self._absent("timeindex")
         state = self.partition
-        yield from self.txns.finish(complete=state.complete, compacted=state.compacted, readable=readable)
+        yield from self.txns.finish(
+            complete=state.complete, compacted=state.compacted, readable=readable, alone=files.index is None
+        )
         yield from self._preallocation()
 
     @property

@@ -65,14 +65,13 @@ class LogDir(NamedTuple):
 
 def of(partition: Partition, found: dict[str, list[Finding]]) -> LogDir:
     """Return what the log dir says; put what is wrong with its files into ``found``, once per file."""
-    folder = posixpath.dirname(posixpath.abspath(partition.folder))
     readable: set[str] = set()
     offsets: dict[str, int] = {}
     for name in READERS:
         data = partition.beside(name)
         if data is None:
             continue
-        path = partition.files.shown(posixpath.join(folder, name))
+        path = partition.files.shown(posixpath.join(above(partition), name))
         content, wrong = judge(name, path, data)
         found.setdefault(path, wrong)
         if wrong and name != clean_shutdown.NAME:
@@ -91,6 +90,12 @@ def of(partition: Partition, found: dict[str, list[Finding]]) -> LogDir:
         offsets.get(checkpoints.LOG_STARTS),
         checkpoints.CLEANED in offsets if checkpoints.CLEANED in readable else None,
     )
+
+
+def above(partition: Partition) -> str:
+    """Return the path of the log dir that holds a partition's folder, as near as can be to what the user wrote."""
+    folder, name = posixpath.split(partition.folder.rstrip("/"))
+    return posixpath.dirname(partition.path_beside("x")) if name in {"", ".", ".."} else folder
 
 
 def judge(name: str, path: str, data: Bytes) -> tuple[object, list[Finding]]:

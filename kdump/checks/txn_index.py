@@ -118,11 +118,14 @@ class TxnIndexCheck:
         """Remember what is wrong unless compaction, or a part of the log that was not read, explains it."""
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
-    def finish(self, *, complete: bool, compacted: bool, readable: bool = True) -> Iterator[Finding]:
+    def finish(
+        self, *, complete: bool, compacted: bool, readable: bool = True, alone: bool = False
+    ) -> Iterator[Finding]:
         """Yield the findings.
 
         ``complete`` says that the partition was replayed from its first offset, ``compacted`` that batches or records
-        are missing from the log: then an entry may tell of data that is gone. ``readable`` as elsewhere.
+        are missing from the log: then an entry may tell of data that is gone. ``readable`` as elsewhere. ``alone`` says
+        that the log has no ``.index`` either: a broker then makes all of them anew.
         """
         if readable:
             for slot in self._slots[self._at :]:
@@ -132,6 +135,10 @@ class TxnIndexCheck:
                 self.faults.setdefault(slot, fault)
         yield from self._whole()
         yield from self._entries()
+        if alone and not self.exists and self._missing:
+            text = f"there is no such file, as there is no .index, for {len(self._missing)} aborted transactions"
+            yield Finding(level=Level.REMARK, file=self.file, kind="absent", text=text, found=len(self._missing))
+            return
         yield from self._absent()
 
     def _whole(self) -> Iterator[Finding]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import recovery, segment
 from kdump.checks import folder, kraft_snapshot, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
-from kdump.findings import Finding, Level
+from kdump.files import LOCAL
+from kdump.findings import Finding, Level, many
 from kdump.formats import leader_epoch
+from kdump.inputs import SEGMENT_NAME
 from kdump.pieces import RecordBatch
 from kdump.rebuild import DEFAULT_INTERVAL
 
@@ -32,12 +35,16 @@ class Options(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What was gone through in a partition, and what was found; ``size`` is that of its logs in bytes."""
+    """What was gone through in a partition, and what was found; ``size`` is that of its logs in bytes.
+
+    ``folder`` is that of the partition, as it is shown.
+    """
 
     segments: int
     batches: int
     size: int
     findings: tuple[Finding, ...]
+    folder: str = ""
 
 
 def check(
@@ -49,9 +56,9 @@ def check(
     """Check a partition. ``seen`` holds the findings of log dir files by path. Raises UnreadableError."""
     known = set(seen)
     place = log_dir.of(part, seen)
-    above = part.path_beside("")
-    if above not in seen:
-        seen[above] = list(log_dir.check(part.files, above))
+    around = part.folder if part.topic is None else log_dir.above(part)
+    if around not in seen:
+        seen[around] = list(log_dir.check(part.files, around or ("." if part.files is LOCAL else "")))
     findings = [finding for path, told in seen.items() if path not in known for finding in told]
     findings += folder.check(part, seen)
     snapshots = [
@@ -82,7 +89,7 @@ def check(
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
     size = sum(segment.size for segment in live) + sum(snapshot.size for snapshot in snapshots)
     batches = log.batches + sum(snapshot.batches for snapshot in snapshots)
-    return Checked(len(live) + len(snapshots), batches, size, tuple(findings))
+    return Checked(len(live) + len(snapshots), batches, size, tuple(findings), part.files.shown(part.folder))
 
 
 def _snapshots(part: Partition) -> list[str]:
@@ -105,7 +112,9 @@ class _Tap:
             return
         self._seen.add(each.name)
         active = not self._live or each.name == self._live[-1].name
-        pieces = self._log.segment(each.name, each.base_offset, source, active=active, findings=self._findings)
+        named = SEGMENT_NAME.fullmatch(posixpath.basename(each.path))
+        base = each.base_offset if named else None  # else it is what the file begins with: a wrapper's last offset
+        pieces = self._log.segment(each.name, base, source, active=active, findings=self._findings)
         for piece in pieces:
             if not isinstance(piece, RecordBatch):
                 for _ in pieces:
@@ -153,7 +162,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             text=f"{who} would cut it here: {_lost(cut)} would go ({cut.reason})",
             position=cut.position,
             offset=cut.first_offset,
-            advice="" if harmless else "Salvage it first: kdump salvage.",
+            advice="" if harmless else f"Before a broker starts on it: kdump salvage {quote(where)} --out DIR",
         )
     for name in outcome.splits:
         yield Finding(
@@ -174,7 +183,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             level=Level.REMARK,
             file=where,
             kind="recovery",
-            text=f"{who} would read {outcome.recovered_bytes} bytes of {len(outcome.recovered)} segments, "
+            text=f"{who} would read {outcome.recovered_bytes} bytes of {many(len(outcome.recovered), 'segment')}, "
             f"and the log would end at offset {outcome.log_end_offset}",
             offset=outcome.log_end_offset,
         )

@@ -110,7 +110,7 @@ def _checked(partitions: list[Partition], options: whole.Options, jobs: int, run
             if run.progress is not None:
                 run.progress(result.size)
             new = tuple(finding for finding in result.findings if finding not in told)
-            told.update(finding for finding in new if finding.level is Level.DERIVED)
+            told.update(new)
             yield result._replace(findings=new)
 
 
@@ -133,7 +133,7 @@ def _tell(checked: Checked, run: session.Session, report: Report, summary: Summa
     summary.segments += checked.segments
     summary.batches += checked.batches
     summary.size += checked.size
-    summary.add(checked.findings)
+    summary.add(checked.findings, checked.folder)
     files: dict[str, list[Finding]] = {}
     for finding in checked.findings:
         files.setdefault(finding.file, []).append(finding)

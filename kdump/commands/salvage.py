@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,8 @@ import click
 from kdump import outputs, salvaged
 from kdump.commands import session
 from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.errors import UnreadableError, UsageError
+from kdump.findings import many
 from kdump.inputs import Finder, Wanted
 from kdump.merge import merge
 
@@ -58,15 +61,50 @@ def command(
     for part in finder.find(paths):
         if part.segments:
             copies.setdefault(_name(part), []).append(part)
+    if not copies:
+        if not run.met:
+            run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))
+        return run.status
+    _outside(paths, out)
     limits = salvaged.Limits(segment_bytes, index_interval_bytes)
+    batches = missing = 0
     with outputs.whole(out) as folder:
         folder.mkdir()
         for name, parts in copies.items():
             merged = merge(parts)
             written = salvaged.write(merged, name, parts, folder, limits)
-            run.note(f"{name}: {written.batches} batches, {written.size} bytes in {written.segments} segments")
+            batches += written.batches
+            missing += sum(map(len, merged.gaps))
+            where = many(written.segments, "segment")
+            run.note(
+                f"{name}: {many(written.batches, 'sound batch', 'sound batches')}, {written.size} bytes in {where}"
+            )
             _tell(name, merged, run)
+    run.note(_conclusion(len(copies), batches, missing, out, run))
     return run.status
+
+
+def _outside(paths: tuple[str, ...], out: str) -> None:
+    """Raise UsageError where the output would lie in a folder that is read: a broker's folder stays as it is."""
+    target = Path(out).resolve()
+    for path in paths:
+        folder = Path(path)
+        if folder.is_dir() and target.is_relative_to(folder.resolve()):
+            raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
+
+
+def _conclusion(partitions: int, batches: int, missing: int, out: str, run: session.Session) -> str:
+    told = (
+        f"{many(batches, 'batch', 'batches')} of {many(partitions, 'partition')} are in {posixpath.join(out, 'logs')}"
+    )
+    if session.DAMAGED not in run.met:
+        return f"{told}: nothing was lost"
+    gone = f", {many(missing, 'offset')} missing in between" if missing else ""
+    lost = posixpath.join(out, "lost+found")
+    return (
+        f"{told}{gone}; {lost} holds the rest, and an account of it in account.json. What to do next: look at the "
+        "account, add other replicas if there are any, then let log.dirs name a copy of the folder logs"
+    )
 
 
 def _name(part: Partition) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 import click
 
 from kdump import outputs, segment
 from kdump.commands import session, words
 from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
+from kdump.findings import many
 from kdump.inputs import Finder, Wanted
 from kdump.pieces import Damage, RecordBatch
 
@@ -40,7 +44,9 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     segments = partitions[0].segments
     begins: int | None = None
     count = 0
-    with outputs.whole(out) as temporary, temporary.open("xb") as file:
+    if Path(out).is_dir():
+        raise UsageError(f"{out} is a folder: name the file to write")
+    with suppress(_NothingError), outputs.whole(out) as temporary, temporary.open("xb") as file:
         for each, following in zip(segments, [*segments[1:], None], strict=True):
             after = None if following is None else following.base_offset
             if (first is not None and after is not None and after <= first) or (
@@ -49,16 +55,34 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
                 continue
             with each.open() as source:
                 for piece in segment.read(source, on_error="resync", first_offset=each.base_offset):
-                    if isinstance(piece, Damage):
+                    if isinstance(piece, Damage) and _may_hold(piece, first, last):
                         run.damage(f"{each.name}: byte {piece.position}: {piece.size} bytes: {piece.reason}")
                     elif isinstance(piece, RecordBatch) and _holds(piece, first, last):
                         begins = _first(piece) if begins is None else begins
                         count += 1
                         file.write(piece.raw)
         if begins is None:
-            raise UsageError(f"{path} holds no batch with offsets {offset}")
-    run.note(f"{count} batches from offset {begins} on: a broker wants the name {begins:020}.log")
+            raise _NothingError
+    if begins is None and not run.met:
+        raise UsageError(f"{path} holds no batch with offsets {offset}")
+    if begins is None:
+        run.note(f"no sound batch has offsets {offset}: nothing is written")
+    else:
+        told = many(count, "batch", "batches")
+        run.note(f"{told} from offset {begins} on: a broker wants the name {begins:020}.log")
     return run.status
+
+
+class _NothingError(Exception):
+    """There is nothing to write."""
+
+
+def _may_hold(damage: Damage, first: int | None, last: int | None) -> bool:
+    """Tell whether offsets of the range may have been in a damaged stretch."""
+    missing = damage.missing
+    if missing is None:
+        return True
+    return (first is None or missing.stop > first) and (last is None or missing.start <= last)
 
 
 def _first(piece: RecordBatch) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
 
-from kdump.findings import Level
+from kdump.findings import Level, many
 from kdump.text import harmless, path_text
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ VERSION: Final = 1
 """The version of the lines in ``kdump/findings.schema.json``: a new optional name keeps it, other changes raise it."""
 COMMONPLACE: Final = frozenset({"convention", "empty", "zero tail", "absent"})
 """Remarks that healthy files get in large numbers: people get their count, and the text where they ask for it."""
+UNREADABLE: Final = 1
+SHOWN: Final = 10
+"""Damaged partitions that the conclusion names."""
 MOST: Final = 20
 """Findings of one file that are written out for people."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
@@ -32,10 +35,14 @@ class Summary:
     batches: int = 0
     size: int = 0
     levels: Counter[Level] = field(default_factory=Counter)
+    damaged: list[str] = field(default_factory=list)
+    """The folders of the partitions whose log is damaged."""
     commonplace: Counter[str] = field(default_factory=Counter)
 
-    def add(self, findings: Sequence[Finding]) -> None:
-        """Count what was found."""
+    def add(self, findings: Sequence[Finding], folder: str = "") -> None:
+        """Count what was found in the partition of ``folder``."""
+        if folder and any(finding.level is Level.LOG for finding in findings):
+            self.damaged.append(folder)
         for finding in findings:
             self.levels[finding.level] += 1
             if finding.is_remark and finding.kind in COMMONPLACE:
@@ -109,9 +116,9 @@ class PlainReport:
         for advice in dict.fromkeys(finding.advice for finding in shown if finding.advice):
             self._say(f"  what to do: {advice}")
 
-    def end(self, summary: Summary, status: int) -> None:  # noqa: ARG002  the shell tells the status
+    def end(self, summary: Summary, status: int) -> None:
         if not self._quiet:
-            for text in conclusion(summary):
+            for text in conclusion(summary, status):
                 self._say(text)
 
     def _say(self, text: str) -> None:
@@ -140,18 +147,24 @@ def values(finding: Finding) -> str:
     return ", ".join(f"{what} {value}" for what, value in told if value is not None)
 
 
-def conclusion(summary: Summary) -> list[str]:
-    """Return what was gone through, and how it went."""
+def conclusion(summary: Summary, status: int) -> list[str]:
+    """Return what was gone through, how it went, and what to do next. ``status`` is the exit status."""
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
-    verdict = "nothing is wrong" if not findings else many(findings, "finding")
+    verdict = many(findings, "finding") if findings else "nothing is wrong"
+    if status == UNREADABLE:
+        verdict = f"{verdict} there, and something could not be read" if summary.segments else "nothing could be read"
     through = f"{many(summary.segments, 'segment')}, {summary.batches} batches, {summary.size} bytes of log"
     lines = [f"{through}: {verdict}"]
     if remarks:
         of = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.commonplace.items()))
         lines.append(f"{many(remarks, 'remark')}{f' ({of}; --remarks writes them out)' if of else ''}")
+    if summary.damaged:
+        shown = ", ".join(summary.damaged[:SHOWN]) + (", ..." if len(summary.damaged) > SHOWN else "")
+        lines.append(f"Damaged: {many(len(summary.damaged), 'partition')}: {shown}")
+        lines.append(
+            "What to do next: keep the broker stopped and a copy of these folders; then kdump salvage gets the sound "
+            "batches out, of several replicas together what any of them has."
+        )
+    elif summary.levels[Level.DERIVED]:
+        lines.append("No log is damaged: what is wrong can be made anew, as said above.")
     return lines
-
-
-def many(count: int, what: str) -> str:
-    """Return a number and its noun."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 STYLES: Final = {Level.REMARK: "dim", Level.DERIVED: "yellow", Level.LOG: "bold red"}
 
 
+TITLES: Final = ("", "byte", "what", "expected", "found")
+BARE: Final = 2
+"""Columns that need no header: the level and the text."""
+
+
 class TableReport:
     """Draws with rich: colours, and columns of the terminal's width."""
 
@@ -33,12 +38,13 @@ class TableReport:
         if not shown:
             return
         self._console.print(Text(harmless(name), style="bold"))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for title in ("", "byte", "what", "expected", "found"):
+        cells = [[WORDS[f.level], f.position, f.text, f.expected, f.found] for f in shown[:MOST]]
+        used = [number for number in range(len(TITLES)) if any(row[number] is not None for row in cells)]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=len(used) > BARE)
+        for title in (TITLES[number] for number in used):
             table.add_column(title, overflow="fold", justify="right" if title == "byte" else "left")
-        for finding in shown[:MOST]:
-            cells = [WORDS[finding.level], finding.position, finding.text, finding.expected, finding.found]
-            told = ["" if cell is None else harmless(str(cell)) for cell in cells]
+        for finding, row in zip(shown, cells, strict=False):
+            told = ["" if row[number] is None else harmless(str(row[number])) for number in used]
             table.add_row(*map(Text, told), style=STYLES[finding.level])
         self._console.print(table)
         if len(shown) > MOST:
@@ -50,5 +56,8 @@ class TableReport:
     def end(self, summary: Summary, status: int) -> None:
         if self._quiet:
             return
-        for number, text in enumerate(conclusion(summary)):
-            self._console.print(Text(text, style="dim" if number else "bold green" if not status else "bold"))
+        for number, text in enumerate(conclusion(summary, status)):
+            style = "bold green" if not status else "bold red" if summary.damaged else "bold"
+            if number and not text.startswith(("Damaged", "What to do", "No log")):
+                style = "dim"
+            self._console.print(Text(harmless(text), style=style))
