@@ -239,12 +239,10 @@ def report(
 def machine(records: int, runs: int) -> str:
     """Return where and with what this is measured."""
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, load {load} when it began; {platform.system()} "
-        f"{platform.release()}, Python {platform.python_version()}, PySpark {pyspark.__version__}, "
-        f"PyArrow {pa.__version__}; kernel: {kernel.build()}; {records:,} records (key of 10 bytes, value of some 105, one header), all columns, "
-        f"medians of {runs}."
-    )
+    where = f"{os.cpu_count()} processors, load {load} when it began; {platform.system()} {platform.release()}"
+    what = f"Python {platform.python_version()}, PySpark {pyspark.__version__}, PyArrow {pa.__version__}"
+    rows = f"{records:,} records (key of 10 bytes, value of some 105, one header), all columns, medians of {runs}"
+    return f"{datetime.now(UTC):%Y-%m-%d}, {where}, {what}; kernel: {kernel.build()}; {rows}."
 
 
 def main() -> None:
