@@ -53,6 +53,7 @@ HEADER0: Final = Layout(MessageHeader0)
 HEADER1: Final = Layout(MessageHeader1)
 _ATTRIBUTES: Final = HEADER0.offsets["attributes"]
 _MAGIC: Final = HEADER0.offsets["magic"]
+_TIMESTAMP: Final = HEADER1.offsets["timestamp"]
 
 
 class Message(RecordBatch):
@@ -64,7 +65,18 @@ class Message(RecordBatch):
     their timestamp, from it.
     """
 
-    __slots__ = ("_data", "_header", "_magic", "_newest", "_offset", "_valid", "_wrapper")
+    __slots__ = (
+        "_data",
+        "_header",
+        "_key_size",
+        "_magic",
+        "_newest",
+        "_offset",
+        "_timestamp",
+        "_valid",
+        "_value_size",
+        "_wrapper",
+    )
 
     def __init__(
         self,
@@ -91,6 +103,10 @@ class Message(RecordBatch):
         self._header = HEADER0.read(data)
         self._magic = self._header.magic
         self._valid: bool | None = None
+        # None: not read yet
+        self._timestamp: int | None = None
+        self._key_size: int | None = None
+        self._value_size: int | None = None
         if newest is not None and (newest == 0 or self._magic != 0):
             self._magic = newest
 
@@ -164,7 +180,9 @@ class Message(RecordBatch):
             return -1
         if self._magic == 1 and self._wrapper is not None and self._wrapper.timestamp_type == LOG_APPEND_TIME:
             return self._wrapper.timestamp
-        return self._int(HEADER1.offsets["timestamp"], 8, "timestamp")
+        if self._timestamp is None:
+            self._timestamp = self._int(_TIMESTAMP, 8, "timestamp")
+        return self._timestamp
 
     @property
     def max_timestamp(self) -> int:
@@ -217,12 +235,20 @@ class Message(RecordBatch):
     @property
     def key_size(self) -> int:
         """The key's size in bytes as stored; below 0 for null."""
-        return self._int(self._key_position, 4, "key size")
+        if self._key_size is None:
+            self._key_size = self._int(self._key_position, 4, "key size")
+        return self._key_size
 
     @property
     def value_size(self) -> int:
         """The value's size in bytes as stored; below 0 for null."""
-        return self._int(self._key_position + 4 + max(0, self.key_size), 4, "value size")
+        if self._value_size is None:
+            self._value_size = self._int(self._value_position, 4, "value size")
+        return self._value_size
+
+    @property
+    def _value_position(self) -> int:
+        return self._key_position + 4 + max(0, self.key_size)
 
     @property
     def key(self) -> bytes | None:
@@ -230,7 +256,7 @@ class Message(RecordBatch):
 
     @property
     def value(self) -> bytes | None:
-        return self._sized(self._key_position + 4 + max(0, self.key_size), self.value_size, "value")
+        return self._sized(self._value_position, self.value_size, "value")
 
     def _sized(self, position: int, size: int, name: str) -> bytes | None:
         if size < 0:

@@ -1,4 +1,4 @@
-"""Lines of magic 0 and 1, their fields asked for once per message: the fast branch of :mod:`classic_log` for them.
+"""Lines of records that the kernel does not print, their fields asked for once: magic 0 and 1, decoded, control.
 
 What is the same in all messages of a kind is literal; the numbers of a message are filled in. Where a field cannot be
 read there is no line: the general path then prints what stands in front of it.
@@ -10,23 +10,76 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.errors import DamageError
+from kdump.formats.batch import BatchHeader
 from kdump.lines import WRITE
+from kdump.text import java_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kdump.formats.batch import Batch
     from kdump.formats.message import Message
     from kdump.lines import Line
+    from kdump.pieces import Record
     from kdump.printers.classic_log import Field, LogPrinter
 
     Kind: TypeAlias = tuple[int, int, bool]
-    Template: TypeAlias = tuple[str, Callable[[tuple[int, ...]], object]]
+    Template: TypeAlias = tuple[str, Callable[[tuple[object, ...]], object]]
 
 OF_MESSAGE: Final = {"offset": 0, "timestamp": 1, "key_size": 2, "value_size": 3, "crc": 4}
 OF_ENTRY: Final = {"crc": 4, "last_offset": 0, "base_offset": 0, "max_timestamp": 1, "position": 5, "size": 6}
 """Where the numbers of a message stand that is an entry of the log itself."""
 OF_BOTH: Final = {**OF_ENTRY, **OF_MESSAGE}
 NUMERIC: Final = {"", "long", "int"}
+
+
+OF_RECORD: Final = {
+    **{name: 6 + at for at, name in enumerate(BatchHeader._fields) if name != "crc"},  # a record has none
+    "count": 6 + BatchHeader._fields.index("records_count"),
+    **{
+        name: at for at, name in enumerate(("offset", "timestamp", "key_size", "value_size", "sequence", "header_keys"))
+    },
+    **{
+        name: 6 + len(BatchHeader._fields) + at
+        for at, name in enumerate(("last_offset", "last_sequence", "position", "size"))
+    },
+}
+"""Where the values of a record of magic 2 stand: its own, those of its batch's header, what follows from them."""
+
+
+class RecordLines:
+    """Makes what stands in front of key and value of a record of magic 2, where the kernel does not print it."""
+
+    def __init__(self, printer: LogPrinter) -> None:
+        self.printer = printer
+        self.kinds: dict[tuple[int, bool, int | None], Template] = {}
+        self.batch: Batch | None = None
+        self.of_batch: tuple[int, ...] = ()
+        self.made: Template = ("", tuple)
+
+    def meta(self, batch: Batch, record: Record) -> bytes | None:
+        """Return the text, or None when a field of the batch cannot be read."""
+        if batch is not self.batch:
+            try:
+                self._turn(batch, record)
+            except DamageError:
+                return None
+        header_keys = ",".join(java_utf8(header.key) for header in record.headers) if record.headers else ""
+        numbers = (record.offset, record.timestamp, record.key_size, record.value_size, record.sequence, header_keys)
+        text, take = self.made
+        return (text % take((*numbers, *self.of_batch))).encode()
+
+    def _turn(self, batch: Batch, record: Record) -> None:
+        kind = (batch.attributes, batch.crc_valid, batch.delete_horizon_ms)
+        made = self.kinds.get(kind)
+        if made is None:
+            if len(self.kinds) > 64:  # each delete horizon is one
+                self.kinds.clear()
+            value = self.printer.record_fields(batch, record)
+            made = self.kinds[kind] = template(self.printer.record_line, value, OF_RECORD)
+        self.made = made
+        self.of_batch = (*batch.header, batch.last_offset, batch.last_sequence, batch.position, batch.size)
+        self.batch = batch
 
 
 class LegacyLines:
@@ -89,14 +142,14 @@ class LegacyLines:
 
 
 def template(lines: list[Line], value: Field, slots: Mapping[str, int]) -> Template:
-    """Return ``lines`` as a % template and what takes its numbers; ``value`` gives what has no slot."""
+    """Return ``lines`` as a % template and what takes its values; ``value`` gives what has no slot."""
     text = []
     wanted = []
     for part in (part for line in lines for part in line.parts):
         if isinstance(part, str):
             text.append(part.replace("%", "%%"))
         elif part.name in slots and part.type in NUMERIC:
-            text.append("%d")
+            text.append("%s")
             wanted.append(slots[part.name])
         else:
             text.append(WRITE[part.type](value(part.name)).replace("%", "%%"))

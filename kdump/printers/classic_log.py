@@ -13,7 +13,7 @@ from kdump.formats.batch import HEADER, Batch
 from kdump.formats.message import Message
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
-from kdump.printers.classic_legacy import LegacyLines
+from kdump.printers.classic_legacy import LegacyLines, RecordLines
 from kdump.printers.classic_lines import FastLines
 from kdump.printers.classic_names import INT_MAX, absolute
 from kdump.segment import LocalFile, walk
@@ -79,6 +79,7 @@ class LogPrinter:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
         self.fast = FastLines(self)
         self.legacy = LegacyLines(self)
+        self.lines = RecordLines(self)
 
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
         """Print a batch, and its records when ``deep``."""
@@ -152,6 +153,8 @@ class LogPrinter:
             meta = None
             if isinstance(batch, Message) and isinstance(entry, Message):
                 meta = self.legacy.record(batch, entry)
+            elif isinstance(batch, Batch) and isinstance(entry, Record):
+                meta = self.lines.meta(batch, entry)
             if meta is not None:
                 write(meta)
             else:

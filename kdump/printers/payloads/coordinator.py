@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from kdump.formats.payloads.consumer_offsets import EMBEDDED
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 CONSUMER: Final = "consumer"
 """The protocol type whose members' bytes are shown decoded."""
+KEYS: Final = 1 << 12
+"""Texts of keys that are kept: the same few keys come again and again."""
 MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 
 
@@ -23,24 +26,36 @@ def parser(messages: dict[str, Message], words: CoordinatorWords, release: Relea
     """Return what prints records of ``messages`` as ``release`` knows them."""
     keys, values = by_type(messages, "Key", release), by_type(messages, "Value", release)
 
+    @lru_cache(maxsize=KEYS)
+    def key_of(key: bytes) -> tuple[int, str | None]:
+        """Return the type of a record and the text of its key, None for an unknown type."""
+        reader = Reader(key, counts_tags=words.counts_tagged_fields)
+        number = _read_version(reader, "key")
+        if number not in keys:
+            return number, None
+        struct = keys[number].struct(0, release)
+        return number, _text(struct, reader, release, label="type", number=number, part="key")
+
+    @lru_cache
+    def struct_of(number: int, version: int) -> Struct:
+        known = values[number].versions(release)
+        if words.checks_version and known is not None and not known.has(version):
+            said = f"Found an unknown record version {version} for {number} type"
+            raise PayloadError(said, "unknown version", 0)
+        return values[number].struct(version, release)
+
     def parse(offset: int, key: bytes | None, value: bytes | None) -> Texts:
         if key is None:
             raise no_key(offset)
         try:
-            reader = Reader(key, counts_tags=words.counts_tagged_fields)
-            number = _read_version(reader, "key")
-            if number not in keys:
+            number, key_text = key_of(key)
+            if key_text is None:
                 return Texts(f"Unknown record type {number} at offset {offset}, skipping.", None)
-            key_text = _text(keys[number].struct(0, release), reader, release, label="type", number=number, part="key")
             if value is None:
                 return Texts(key_text, DELETE)
             reader = Reader(value, counts_tags=words.counts_tagged_fields)
             version = _read_version(reader, "value")
-            known = values[number].versions(release)
-            if words.checks_version and known is not None and not known.has(version):
-                said = f"Found an unknown record version {version} for {number} type"
-                raise PayloadError(said, "unknown version", 0)
-            struct = values[number].struct(version, release)
+            struct = struct_of(number, version)
             value_text = _text(struct, reader, release, label=words.value_version, number=version, part="value")
             return Texts(key_text, value_text)
         except PayloadError as error:
