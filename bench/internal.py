@@ -12,7 +12,7 @@ from tools.goldens import FOLDER
 if TYPE_CHECKING:
     from pathlib import Path
 
-RECORDS: Final = 100_000
+RECORDS: Final = 20_000
 SOURCES: Final = {
     "__consumer_offsets": ("offsets-decoder", "brokers/4.2.2/__consumer_offsets-1"),
     "__transaction_state": ("transaction-log-decoder", "brokers/4.2.2/__transaction_state-1"),
