@@ -186,7 +186,7 @@ def worker_peak() -> int:
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             told = dict(line.split(":", 1) for line in status.read_text().splitlines())
-            is_worker = b"pyspark" in (status.parent / "cmdline").read_bytes()
+            is_worker = b"pyspark.daemon" in (status.parent / "cmdline").read_bytes()
         except OSError:  # it has ended
             continue
         number = int(status.parent.name)
