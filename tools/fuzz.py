@@ -20,7 +20,9 @@ import gzip
 import hashlib
 import io
 import multiprocessing
+import multiprocessing.util
 import os
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -65,6 +67,8 @@ REPORT = goldens.FOLDER / "reports" / "fuzz.md"
 HEAD = '# Inputs that nobody meant for kdump\n\nHow each section is made: SECURITY.md, "How it is held".\n'
 BESIDE = ("index", "timeindex", "txnindex")
 FIGURES = ("inputs", "bytes", "crashes", "hangs")
+STEP = 1000
+"""Inputs that are tried between two looks at the figures."""
 LIMIT = 1 << 20
 SECONDS = 10
 """An input that takes longer counts as a hang."""
@@ -256,7 +260,9 @@ def _segment_of(data: bytes) -> Iterator[Path]:
 
 @functools.cache
 def _scratch() -> str:
-    return tempfile.mkdtemp(prefix="kdump-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: S108
+    folder = tempfile.mkdtemp(prefix="kdump-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: S108
+    multiprocessing.util.Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=1)
+    return folder
 
 
 @functools.cache
@@ -477,6 +483,7 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=2000, help="inputs for each target (%(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--coverage", type=int, metavar="SECONDS", help="guided by coverage, one target")
     parser.add_argument("--golden", action="store_true", help="try every file of golden/ as it is, too")
@@ -487,32 +494,52 @@ def main() -> int:
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
     if options.coverage:
         return guided(wanted[0], options.coverage)
-    build = "compiled" if kernel.COMPILED else "Python"
-    lines = [f"Seed {options.seed}; kernel: {build}.", "", "| target | " + " | ".join(FIGURES) + " |", "|---" * 5 + "|"]
-    failed = 0
+    figures = Figures(options.seed, options.report)
     for target in wanted:
-        step = max(1, min(1000, options.count // options.jobs))
+        step = max(1, min(STEP, options.count // options.jobs))
         jobs = [
-            (target, options.seed, first, min(step, options.count - first)) for first in range(0, options.count, step)
+            (target, options.seed, first, min(step, options.first + options.count - first))
+            for first in range(options.first, options.first + options.count, step)
         ]
-        tally: Counter[str] = Counter()
         if options.jobs > 1:
             with multiprocessing.Pool(options.jobs) as pool:
                 for part in pool.imap_unordered(work, jobs):
-                    tally += part
+                    figures.add(target, part)
         else:
             for job in jobs:
-                tally += work(job)
-        tallies = {target: tally}
+                figures.add(target, work(job))
         if options.golden:
-            tallies[f"{target}, golden files"] = tried(target, _golden_files())
-        for name, each in tallies.items():
-            failed += each["crashes"] + each["hangs"]
-            lines.append(f"| {name} | " + " | ".join(str(each[figure]) for figure in FIGURES) + " |")
-            print(lines[-1], flush=True)
-    if options.report:
-        write_section(options.report, "\n".join(lines))
-    return 1 if failed else 0
+            figures.add(f"{target}, golden files", tried(target, _golden_files()))
+    print(figures.text())
+    return 1 if figures.failed else 0
+
+
+class Figures:
+    """What the targets came to so far. A report has it at each step, so that a run may be ended at any time."""
+
+    def __init__(self, seed: int, title: str | None) -> None:
+        self._seed, self._title = seed, title
+        self._tallies: dict[str, Counter[str]] = {}
+
+    def add(self, name: str, part: Counter[str]) -> None:
+        """Count some more inputs."""
+        self._tallies.setdefault(name, Counter()).update(part)
+        if self._title is not None:
+            write_section(self._title, self.text())
+
+    def text(self) -> str:
+        """Return the table."""
+        build = "compiled" if kernel.COMPILED else "Python"
+        rows = [f"Seed {self._seed}; kernel: {build}.", ""]
+        rows += ["| target | " + " | ".join(FIGURES) + " |", "|---" * (len(FIGURES) + 1) + "|"]
+        for name, tally in self._tallies.items():
+            rows.append(f"| {name} | " + " | ".join(str(tally[figure]) for figure in FIGURES) + " |")
+        return "\n".join(rows)
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything crashed or hung."""
+        return any(tally["crashes"] or tally["hangs"] for tally in self._tallies.values())
 
 
 def write_section(title: str, text: str) -> None:
