@@ -1,0 +1,79 @@
+"""A secret that is planted wherever a log can hold one is in no output that was asked to hide payloads."""
+
+from __future__ import annotations
+
+import base64
+import os
+
+import pytest
+
+from kdump import codecs
+from tests import forge
+from tests.support import kdump
+
+SECRET = b"SeCrEt-7f3a9"
+LOG = "00000000000000000000.log"
+FORMS = [["-o", form] for form in ("text", "jsonl", "json", "csv", "table")]
+HIDDEN = {"--no-payload": FORMS, "--redact": [*FORMS, ["-o", "raw"], ["-f", "%k %s %h\\n"]]}
+
+
+def planted(folder):
+    """A partition with the secret in sound batches, and in every kind of damage."""
+    record = forge.record(SECRET, SECRET * 3, headers=[(b"h", SECRET)])
+    body = bytes(forge.batch([record]))
+    wrong_crc = bytearray(forge.batch([record], base_offset=1))
+    wrong_crc[17] ^= 1
+    broken = forge.record(SECRET, SECRET)[:-4] + b"\x7f\xff\xff\xff"
+    entries = [
+        body,
+        bytes(wrong_crc),
+        forge.batch([record], base_offset=2, attributes=codecs.GZIP, payload=SECRET),
+        forge.batch([], base_offset=3, count=1, payload=broken),
+        forge.batch([], base_offset=4, count=2, last_offset_delta=1, payload=record),
+        SECRET * 9,
+        forge.batch([record], base_offset=6),
+        forge.batch([record], base_offset=7)[:-5],
+    ]
+    folder.mkdir()
+    (folder / LOG).write_bytes(b"".join(entries))
+    return folder
+
+
+def shown(data):
+    """Whether the secret can be read in an output, in any of the ways in which kdump writes bytes."""
+    as_base64 = {base64.b64encode(b"x" * lead + SECRET)[4:-4] for lead in range(3)}
+    return any(form in data for form in {SECRET, SECRET.hex().encode(), SECRET.hex(" ").encode(), *as_base64})
+
+
+@pytest.mark.parametrize("option", HIDDEN)
+@pytest.mark.parametrize("damaged", [[], ["--include-damaged"]], ids=["sound", "damaged"])
+def test_no_form_of_a_dump_shows_it(tmp_path, monkeypatch, option, damaged):
+    monkeypatch.setitem(os.environ, "KDUMP_REDACT_KEY", "0123456789")
+    folder = planted(tmp_path / "t-0")
+    for form in FORMS if damaged else HIDDEN[option]:
+        assert shown(kdump("dump", folder, *damaged, *form).stdout), form
+        done = kdump("dump", folder, option, *damaged, *form)
+        assert done.stdout, form
+        assert done.returncode == 3
+        assert not shown(done.stdout + done.stderr), form
+
+
+COMMANDS = [["check"], ["check", "--json", "--remarks"], ["verify-index"], ["dump", "--batches"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands_that_print_no_records_show_none_of_it(tmp_path, command):
+    done = kdump(*command, planted(tmp_path / "t-0"))
+    assert done.stdout
+    assert not shown(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("command", ["salvage", "slice", "rebuild-index"])
+def test_what_writing_commands_say_shows_none_of_it(tmp_path, command):
+    folder, out = planted(tmp_path / "t-0"), tmp_path / "out"
+    more = {"slice": ["--offset", "0.."]}.get(command, [])
+    done = kdump(command, folder / LOG, "--out", out, *more)
+    assert done.returncode == 3
+    account = out / "lost+found" / "t-0" / "account.json"
+    assert command != "salvage" or b"missingOffsets" in account.read_bytes()
+    assert not shown(done.stdout + done.stderr + (account.read_bytes() if account.exists() else b""))
