@@ -47,7 +47,7 @@ from kdump.formats.payloads.decode import decode
 from kdump.formats.time_index import TimeIndex
 from kdump.found import Found, Lost
 from kdump.inputs import Finder, Wanted
-from kdump.kernel import lines
+from kdump.kernel import arrow, lines
 from kdump.kernel.cursor import Cursor
 from kdump.kernel.records import Records
 from kdump.merge import merge
@@ -59,6 +59,7 @@ from kdump.printers.payloads import switches
 from kdump.printers.payloads.texts import Parser
 from kdump.segment import OnError, read, walk
 from kdump.select import Filter, Reader
+from kdump.wire import Bytes
 from tools import build_kernel, goldens, mutations
 from tools.mutations import segments, whole
 
@@ -229,6 +230,7 @@ def in_kernel(data: bytes) -> None:
 
 def in_kernel_alone(data: bytes) -> None:
     """All that the active kernel does with a segment: for builds in which the compiler watches the memory."""
+    columns = _columns()
     for piece in walk(Memory(data)):
         if isinstance(piece, Batch):
             with contextlib.suppress(DamageError):
@@ -240,10 +242,33 @@ def in_kernel_alone(data: bytes) -> None:
                     cursor.facts()
                 if objects.begin(body, start, piece.header, ()):
                     objects.records(LIMIT)
+                for made in columns:
+                    _add(made, body, start, piece)
+    for made in columns:
+        rows = made.rows
+        for name, buffers in made.take().items():
+            if buffers.length != rows:
+                raise Broken(f"{name}: a column of {buffers.length} values for {rows} records")
     with _segment_of(data) as path:
         for release in ("4.3", "1.0"):
             _printed(path, release, lines)
         _objects(path, unread=kernel.COMPILED)
+
+
+def _columns() -> list[arrow.Columns]:
+    """Columns of all fields, of all records and of some; none where the kernel is plain Python: they are not for it."""
+    if not kernel.COMPILED:
+        return []
+    some = {"offsets": (3, 1 << 40), "times": (0, 1_700_000_000_000)}
+    return [arrow.Columns(arrow.COLUMNS), arrow.Columns(arrow.COLUMNS, **some)]
+
+
+def _add(made: arrow.Columns, body: Bytes, start: int, batch: Batch) -> None:
+    """Add the records of a batch to columns: all of them that are wanted, or none."""
+    before = made.rows
+    taken = made.add(body, start, batch.header)
+    if not (0 <= made.rows - before <= batch.count if taken else made.rows == before):
+        raise Broken(f"{made.rows - before} rows of a batch of {batch.count}, taken: {taken}")
 
 
 @contextlib.contextmanager
