@@ -74,6 +74,11 @@ class LocalFile:
         """How many bytes the file has become shorter since it was opened: brokers cut live files."""
         return max(0, self.size - os.fstat(self._fd).st_size)
 
+    def expect(self, position: int, size: int) -> None:
+        """Tell the system that much of these bytes will be read, so that it fetches them at once."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
+
     def read(self, position: int, size: int) -> bytes:
         try:
             data = os.pread(self._fd, size, position)

@@ -130,4 +130,4 @@ def to_int32(value: int) -> int:
 
 def to_int64(value: int) -> int:
     """Wrap to a signed 64-bit integer, as Java's arithmetic does."""
-    return (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)
+    return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)

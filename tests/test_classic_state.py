@@ -9,6 +9,7 @@ import pytest
 from kdump import dialects
 from kdump.dialects import state as dialects_state
 from kdump.errors import KdumpError, UnreadableError
+from kdump.printers import classic_state
 from kdump.printers.classic import Classic, Options
 from kdump.printers.classic_names import java_split, snapshot_id
 from tests import forge
@@ -142,3 +143,36 @@ def test_mismatches_of_an_offset_index_come_in_the_order_of_the_release(tmp_path
     done = kdump("--compat", release, "--files", tmp_path / "0.index")
     found = re.findall(r"Index offset: (\d+), log offset: (\d+)", done.stderr.decode())
     assert [":".join(pair) for pair in found] == order
+
+
+@pytest.mark.parametrize("most", [10, 80, 1 << 20])
+@pytest.mark.parametrize("release", ["4.3", "2.0", "0.10.1"])
+def test_headers_alone_tell_of_an_offset_index_what_whole_batches_tell(tmp_path, monkeypatch, capsys, release, most):
+    whole = b"".join(forge.batch([forge.record(None, b"v")], base_offset=offset) for offset in (5, 1 << 62, 7))
+    body = forge.message(1, b"k", b"v")
+    second = len(whole) // 3
+    logs = [whole[:cut] for cut in range(len(whole) + 1)]
+    logs += [whole[:16] + bytes([magic]) + whole[17:] for magic in (0, 1, 3, 0xFF)]
+    logs += [whole[:8] + struct.pack(">i", size) + whole[12:] for size in (-1, 13, 14, 48, 49, 1 << 30)]
+    logs += [whole[:23] + b"\x7f" + whole[24:], forge.entry(5, body) + whole]
+    (tmp_path / "0.index").write_bytes(
+        b"".join(struct.pack(">ii", *entry) for entry in [(5, 0), (6, second), (7, 2 * second), (9, 1), (9, -1)])
+    )
+
+    def told() -> list[object]:
+        out = io.BytesIO()
+        options = Options(max_message_size=most)
+        classic = Classic(dialects.find(release), options, out, state=dialects_state.find(release))
+        damage = None
+        try:
+            classic.run([f"{tmp_path}/0.index"])
+        except KdumpError as error:
+            damage = repr(error)
+        return [damage, out.getvalue(), classic.reports.mismatches, *capsys.readouterr()]
+
+    for log in logs:
+        (tmp_path / "0.log").write_bytes(log)
+        quick = told()
+        with monkeypatch.context() as patch:
+            patch.setattr(classic_state.Heads, "last_offset", lambda *_: None)
+            assert quick == told(), log

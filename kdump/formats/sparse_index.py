@@ -57,6 +57,10 @@ class SparseIndex(ABC, Generic[E]):
         for pair in self.layout.struct.iter_unpack(whole):
             yield entry(*pair)
 
+    def slots(self) -> Iterator[tuple[int, int]]:
+        """Yield the two fields of every entry as stored, those of the zero tail too."""
+        return self.layout.struct.iter_unpack(memoryview(self.data)[: self.count * self.layout.size])
+
     def rises(self) -> bool:
         """Tell whether both fields rise strictly from entry to entry, in the order of the file."""
         layout, whole = self.layout, memoryview(self.data)

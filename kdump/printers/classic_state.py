@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot, txn_index
+from kdump.formats.batch import HEADER, MAGIC
+from kdump.formats.log import OVERHEAD
 from kdump.formats.message import Message
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
@@ -19,7 +21,8 @@ from kdump.printers import classic_messages
 from kdump.printers.classic_log import codec_name
 from kdump.printers.classic_names import INT_MAX, absolute, offset_in_name, sibling
 from kdump.printers.classic_reports import Pair
-from kdump.segment import LocalFile, Window, walk
+from kdump.segment import BLOCK, LocalFile, Window, walk
+from kdump.wire import to_int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,19 +61,21 @@ def dump_offset_index(run: Classic, path: str) -> None:
                 )
             _sane(run, path, index)
             return
-        window = Window(log, log.size)
-        for slot in range(index.count):
-            entry = index[slot]
-            ends = slot > 0 and entry.offset == base
+        window, heads = Window(log, log.size), Heads(run, log)
+        for slot, (relative, position) in enumerate(index.slots()):
+            offset = base + relative
+            ends = slot > 0 and offset == base
             if ends and state.stops_before_checks:
                 return
-            found = _offset_at(run, log, entry.position, window)
-            if found != entry.offset:
-                _add(run.reports.mismatches, path, entry.offset, found)
+            found = heads.last_offset(position)
+            if found is None:
+                found = _offset_at(run, log, position, window)
+            if found != offset:
+                _add(run.reports.mismatches, path, offset, found)
             if ends:
                 return
             if not options.verify_index_only:
-                run.print(OFFSET_ENTRY.format(offset=entry.offset, position=entry.position))
+                run.print(OFFSET_ENTRY.format(offset=offset, position=position))
 
 
 def dump_time_index(run: Classic, path: str) -> None:
@@ -209,6 +214,34 @@ def _sane(run: Classic, path: str, index: OffsetIndex | TimeIndex) -> None:
             found=len(index.data),
         )
     run.print(SANE.format(path=path))
+
+
+class Heads:
+    """The last offsets of batches of magic 2, from their headers alone, for a release that asks for no more."""
+
+    def __init__(self, run: Classic, log: LocalFile) -> None:
+        most = run.options.max_message_size
+        usable = most > 0 and not run.state.names_first_offset and not run.dialect.message
+        self._log = log
+        self._end = log.size if usable else 0
+        self._most = min(most if run.state.slice_holds_batch else log.size, run.options.max_batch_bytes + OVERHEAD.size)
+        self._expected = 0
+
+    def last_offset(self, position: int) -> int | None:
+        """Return the last offset of the batch at ``position``; None for all that :func:`_offset_at` has to judge."""
+        if not 0 <= position < self._end:
+            return None
+        if position >= self._expected:
+            self._log.expect(position, 3 * BLOCK)
+            self._expected = position + 2 * BLOCK
+        data = self._log.read(position, HEADER.size)
+        if len(data) < HEADER.size:
+            return None
+        base, length, _, magic, _, _, delta, _, _, _, _, _, _ = HEADER.struct.unpack(data)
+        size = OVERHEAD.size + length
+        if magic != MAGIC or not HEADER.size <= size <= self._most or position + size > self._end:
+            return None
+        return to_int64(base + delta)
 
 
 def _offset_at(run: Classic, log: LocalFile, position: int, window: Window) -> int:
