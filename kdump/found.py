@@ -110,10 +110,16 @@ _OF_CONTROL: Final = {"state.control_type", "state.coordinator_epoch"}
 MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
 
 
+def mark(column: Column, found: Found) -> int | None:
+    """Return the offset that a column of ``MARKS`` tells the side of, None when the file has none."""
+    offset: int | None = getattr(found.file, MARKS[column.source])
+    return offset
+
+
 def _crosses(column: Column, found: Found) -> bool:
     """Tell whether some records of the batch may lie on either side of a mark."""
-    mark: int | None = getattr(found.file, MARKS[column.source])
-    return mark is not None and found.base_offset < mark <= found.batch.last_offset
+    offset = mark(column, found)
+    return offset is not None and found.base_offset < offset <= found.batch.last_offset
 
 
 def _control_type(found: Found, record: Record | None) -> str | None:

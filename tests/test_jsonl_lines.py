@@ -108,6 +108,29 @@ def test_any_records_print_the_same(made, encoding, header, base, tmp_path_facto
     assert same(path, encoding=encoding) == 1
 
 
+def test_escapes_are_found_at_each_place(tmp_path):
+    """Texts are read eight bytes at a time, and room is made for 1024 of them at once."""
+    special = (b'"', b"\\", b"\x1f", b"\x7f", b" ", b"\xff", "\u2028".encode())
+    made = [
+        b"x" * at + one + b"~" * (size - at - 1)
+        for size in (*range(1, 26), 1023, 1025)
+        for at in range(0, size, 1 if size < 26 else 93)
+        for one in special
+    ]
+    made += ["é".encode() * size + b'"' * (size % 3) for size in range(1020 // 2, 1040 // 2)]
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([forge.record(text, text, headers=[(text, text)]) for text in made]))
+    assert same(path) == same(path, encoding="utf8") == 1
+
+
+def test_each_file_has_lines_of_its_own(tmp_path):
+    for number in (0, 5):
+        record = forge.record(b"k", b"v")
+        (tmp_path / f"{number:020}.log").write_bytes(forge.batch([record], base_offset=number))
+    assert same(tmp_path) == 2
+    assert b"00005.log" in printed(tmp_path, unread=True)[0]
+
+
 def test_dates_are_those_of_the_calendar(tmp_path):
     """The first and the last day of each month, from the year 1 to 9999."""
     days = [

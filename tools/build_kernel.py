@@ -26,7 +26,7 @@ from kdump import kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "kdump" / "kernel"
-FAST = ["-O2"]
+FAST = ["-O3"]
 ADDRESS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address"]
 
 

@@ -69,7 +69,7 @@ _HELD: Final = 1 << 16
 class Batch(RecordBatch):
     """A magic 2 batch. ``data`` holds its bytes, and at least the 61 of its header."""
 
-    __slots__ = ("_data", "_unpacked", "header")
+    __slots__ = ("_data", "_unpacked", "_valid", "header")
 
     def __init__(self, data: memoryview, position: int, size: int, limit: int = codecs.DEFAULT_LIMIT) -> None:
         self.header = HEADER.read(data)
@@ -78,6 +78,7 @@ class Batch(RecordBatch):
         self._data = data
         self.limit = limit
         self._unpacked: bytes | None = None
+        self._valid: bool | None = None
 
     @property
     def magic(self) -> int:
@@ -101,7 +102,10 @@ class Batch(RecordBatch):
 
     @property
     def crc_valid(self) -> bool:
-        return self.size >= HEADER.size and self.header.crc == crc32c(self._data[CRC_COVERS_FROM : self.size])
+        if self._valid is None:
+            covered = self._data[CRC_COVERS_FROM : self.size]
+            self._valid = self.size >= HEADER.size and self.header.crc == crc32c(covered)
+        return self._valid
 
     @property
     def attributes(self) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
-STAMP: Final = "1ae7aa13"
+STAMP: Final = "9711e45f"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""

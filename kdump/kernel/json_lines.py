@@ -22,7 +22,6 @@ if not cython.compiled:
 else:
     from cython.cimports.kdump.kernel.lines import (  # type: ignore[no-redef]  # the same in C
         Lines,
-        copy,
         is_utf8,
         number,
     )
@@ -30,7 +29,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "d5da609c"
+STAMP: Final = "8f0e3d70"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""
@@ -50,6 +49,8 @@ _TO_MARCH = cython.declare(cython.longlong, 719_468)  # days from the 1st of Mar
 _NO_SECOND = cython.declare(cython.longlong, 1)  # no second begins there, in ms
 _AROUND = cython.declare(cython.int, 24)  # bytes around the texts of a header, a null in them
 _ESCAPE = cython.declare(cython.int, 8)  # bytes of an entry of the table of escapes
+_BLOCK = cython.declare(cython.Py_ssize_t, 1024)  # bytes of a text for which room is made at once
+_HIGH_BITS = cython.declare(cython.ulonglong, 0x8080808080808080)
 
 
 class General(NamedTuple):
@@ -132,32 +133,82 @@ class JsonLines(Lines):
     @cython.boundscheck(False)
     def string(self, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:
         """Write ``size`` bytes of the record as a string of JSON; return whether that could be done here."""
-        text: cython.pointer[cython.const[cython.uchar]] = cython.address(self.data[at])
-        out: cython.p_uchar = cython.address(self.out[self.used])
-        kind: cython.int = _kind(text, size)
-        if kind & 2 and not (is_utf8(text, size) and _is_harmless(text, size)):
-            return False
-        if not kind & 1:
-            out[0] = 34
-            copy(out + 1, text, size)
-            out[size + 1] = 34
-            self.used += size + 2
-            return True
-        most: cython.Py_ssize_t = 5 * _specials(text, size) + _ESCAPE
-        if self.used + self.need + most > self.room:
-            self.grow(most)
-            out = cython.address(self.out[self.used])
-        out[0] = 34
-        end: cython.p_uchar = out + 1
-        entry: cython.pointer[cython.const[cython.uchar]]
-        done: cython.Py_ssize_t
-        for done in range(size):
-            entry = self.shown + _ESCAPE * text[done]
-            memcpy(end, entry, 8)
-            end += entry[7]
-        end[0] = 34
-        self.used += end + 1 - out
+        begin: cython.Py_ssize_t = self.used
+        bits: cython.ulonglong = 0
+        left: cython.Py_ssize_t = size
+        self.out[self.used] = 34
+        self.used += 1
+        while left > _BLOCK:
+            self.reserve(5 * _BLOCK + 2 * _ESCAPE)
+            bits |= self.escaped(at, _BLOCK)
+            at += _BLOCK
+            left -= _BLOCK
+        self.reserve(5 * left + 2 * _ESCAPE)
+        bits |= self.escaped(at, left)
+        at += left - size
+        self.out[self.used] = 34
+        self.used += 1
+        if bits & _HIGH_BITS:
+            text: cython.pointer[cython.const[cython.uchar]] = cython.address(self.data[at])
+            if not (is_utf8(text, size) and _is_harmless(text, size)):
+                self.used = begin
+                return False
         return True
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(-1)
+    def reserve(self, more: cython.Py_ssize_t) -> cython.bint:
+        """Make room for ``more`` bytes beyond what the record needs."""
+        if self.used + self.need + more > self.room:
+            self.grow(more)
+        return True
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    @cython.boundscheck(False)
+    def escaped(self, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.ulonglong:
+        """Write ``size`` bytes of the record with escapes; return a word whose high bits tell whether all are ASCII."""
+        text: cython.pointer[cython.const[cython.uchar]] = cython.address(self.data[at])
+        stop: cython.pointer[cython.const[cython.uchar]] = text + size
+        out: cython.p_uchar = cython.address(self.out[self.used])
+        shown: cython.pointer[cython.const[cython.uchar]] = self.shown
+        entry: cython.pointer[cython.const[cython.uchar]]
+        word: cython.ulonglong = 0
+        bits: cython.ulonglong = 0
+        behind: cython.pointer[cython.const[cython.uchar]]
+        while stop - text >= 8:
+            memcpy(cython.address(word), text, 8)
+            bits |= word
+            if _is_easy(word):
+                memcpy(out, cython.address(word), 8)
+                out += 8
+                text += 8
+            else:
+                behind = text + 8
+                while text < behind:
+                    entry = shown + _ESCAPE * text[0]
+                    memcpy(out, entry, 8)
+                    out += entry[7]
+                    text += 1
+        if size >= 8 and text < stop:
+            memcpy(cython.address(word), stop - 8, 8)
+            if _is_easy(word):  # so what precedes ``text`` in it stands in front of ``out`` as it is
+                bits |= word
+                memcpy(out + (stop - text) - 8, cython.address(word), 8)
+                out += stop - text
+                text = stop
+        while text < stop:
+            bits |= cython.cast(cython.ulonglong, text[0])
+            entry = shown + _ESCAPE * text[0]
+            memcpy(out, entry, 8)
+            out += entry[7]
+            text += 1
+        self.used = out - cython.address(self.out[0])
+        return bits
 
     @cython.cfunc
     @cython.nogil
@@ -308,29 +359,24 @@ def _two(out: cython.p_uchar, value: cython.longlong) -> cython.void:
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _kind(text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.int:
-    """Return 1 for a text in which some ASCII needs an escape, 2 for one that is not all ASCII, 3 for both."""
-    special: cython.uchar = 0
-    bits: cython.uchar = 0
-    at: cython.Py_ssize_t
-    for at in range(size):  # without branches: compilers make it many bytes at a time
-        special |= (text[at] < 32) | (text[at] == 34) | (text[at] == 92) | (text[at] == 127)
-        bits |= text[at]
-    return special + 2 * (bits >> 7)
+def _is_easy(word: cython.ulonglong) -> cython.bint:
+    """Tell whether none of eight bytes is a control character, a quote, a backslash or DEL.
 
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _specials(text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Count the ASCII characters that need an escape."""
-    count: cython.Py_ssize_t = 0
-    at: cython.Py_ssize_t
-    for at in range(size):
-        count += (text[at] < 32) | (text[at] == 34) | (text[at] == 92) | (text[at] == 127)
-    return count
+    Each byte is looked at without its high bit, so that no sum carries into the next: the high bits of the sums tell.
+    """
+    low: cython.ulonglong = word & cython.cast(cython.ulonglong, 0x7F7F7F7F7F7F7F7F)
+    quote: cython.ulonglong = low ^ cython.cast(cython.ulonglong, 0x2222222222222222)
+    backslash: cython.ulonglong = low ^ cython.cast(cython.ulonglong, 0x5C5C5C5C5C5C5C5C)
+    fine: cython.ulonglong = low + cython.cast(cython.ulonglong, 0x6060606060606060)
+    fine &= quote + cython.cast(cython.ulonglong, 0x7F7F7F7F7F7F7F7F)
+    fine &= backslash + cython.cast(cython.ulonglong, 0x7F7F7F7F7F7F7F7F)
+    fine &= ~(low + cython.cast(cython.ulonglong, 0x0101010101010101))
+    return ((fine | word) & cython.cast(cython.ulonglong, 0x8080808080808080)) == cython.cast(
+        cython.ulonglong, 0x8080808080808080
+    )
 
 
 @cython.cfunc

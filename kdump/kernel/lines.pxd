@@ -21,6 +21,10 @@ cdef class Lines(Cursor):
     @cython.final
     cdef void take(self, object shape)
     @cython.final
+    cdef bint bind(self, object shape) except -1
+    @cython.final
+    cdef void fill(self, unsigned char[::1] bound_pool, int[::1] bound_ops) noexcept
+    @cython.final
     cdef bint follow(self) except -1 nogil
     @cython.final
     cdef bint gap(self) except -1 with gil

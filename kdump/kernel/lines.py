@@ -8,6 +8,7 @@ A line is data: literals, which are copied, and slots, which are written. Number
 from __future__ import annotations
 
 from array import array
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
     Part: TypeAlias = bytes | int
     Decoder: TypeAlias = Callable[[bytes], bytes]
 
-STAMP: Final = "7f0eb9ea"
+STAMP: Final = "bf554fbe"
 
 _TEXTS: Final = ("header_keys", "key", "value")
 _KEY_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("key_size"))
 _VALUE_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("value_size"))
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))
+_OF_BATCH = cython.declare(cython.int, len(RECORD_NUMBERS))
 _NUMBERS = cython.declare(cython.int, NUMBERS)
 _HEADER_KEYS = cython.declare(cython.int, NUMBERS + _TEXTS.index("header_keys"))
 _KEY = cython.declare(cython.int, NUMBERS + _TEXTS.index("key"))
@@ -64,6 +66,7 @@ class Shape:
     def __init__(self, lines: Sequence[Sequence[Part]]) -> None:
         if cython.compiled:
             self.pool, self.ops = _ops(lines)
+            self.of_batch = any(isinstance(part, int) and _OF_BATCH <= part < _NUMBERS for part in chain(*lines))
         else:
             self.templates = [_template(line) for line in lines]
 
@@ -135,6 +138,8 @@ class Lines(Cursor):
             whole = self.used
         if shape is not None:
             self.take(shape)
+            if shape.of_batch:
+                self.bind(shape)
             fixed: cython.Py_ssize_t = self.need
             try:
                 with cython.nogil:
@@ -153,8 +158,45 @@ class Lines(Cursor):
     def take(self, shape: Shape) -> cython.void:
         """Write lines of this shape from now on."""
         self.ops = shape.ops
-        self.pool = shape.pool
+        self.pool: Bytes = shape.pool
         self.need = len(shape.pool) + 12 * len(shape.ops) + 16  # a number or a date takes 32 bytes at most
+
+    def bind(self, shape: Shape) -> cython.bint:
+        """Make literals of the batch's numbers, which are the same in all lines to come."""
+        pool = bytearray(self.need)  # no number is longer than what is needed for it
+        ops = array("i", shape.ops)
+        self.fill(pool, ops)
+        self.pool = pool
+        self.ops = ops
+        return True
+
+    @cython.boundscheck(False)
+    def fill(self, bound_pool: cython.uchar[::1], bound_ops: cython.int[::1]) -> cython.void:
+        """Write the parts of the lines into ``bound_pool`` and ``bound_ops``, the batch's numbers as texts."""
+        pool: cython.pointer[cython.const[cython.uchar]] = cython.address(self.pool[0])
+        ops: cython.pointer[cython.const[cython.int]] = cython.address(self.ops[0])
+        out: cython.p_uchar = cython.address(bound_pool[0])
+        op: cython.pointer[cython.const[cython.int]]
+        start: cython.Py_ssize_t = 0
+        at: cython.Py_ssize_t = 0
+        next_op: cython.int = ops[0]
+        for line in range(next_op):
+            op = ops + ops[line]
+            bound_ops[line] = next_op
+            while True:
+                memcpy(out + at, pool + op[0], op[1])
+                at += op[1]
+                if _OF_BATCH <= op[2] < _NUMBERS:
+                    at = number(out + at, self.values[op[2]]) - out
+                else:
+                    bound_ops[next_op] = cython.cast(cython.int, start)
+                    bound_ops[next_op + 1] = cython.cast(cython.int, at - start)
+                    bound_ops[next_op + 2] = op[2]
+                    next_op += 3
+                    start = at
+                if op[2] == _END:
+                    break
+                op += 3
 
     def follow(self) -> cython.bint:
         """Count the record, and note when its offset does not follow the last one."""
@@ -263,7 +305,7 @@ def number(out: cython.p_uchar, value: cython.longlong) -> cython.p_uchar:
     if rest < 10:
         out[0] = cython.cast(cython.uchar, 48 + rest)
         return out + 1
-    digits = cython.declare(cython.uchar[20])
+    digits = cython.declare(cython.uchar[40])  # 20 of them are copied, whatever stands behind the last
     at: cython.int = 20
     while rest >= 100:
         at -= 2
@@ -273,7 +315,7 @@ def number(out: cython.p_uchar, value: cython.longlong) -> cython.p_uchar:
     memcpy(cython.address(digits[at]), _PAIRS + 2 * rest, 2)
     if rest < 10:
         at += 1
-    memcpy(out, cython.address(digits[at]), 20 - at)
+    memcpy(out, cython.address(digits[at]), 20)
     return out + (20 - at)
 
 

@@ -17,7 +17,7 @@ from kdump.printers import jsonl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.found import Found
+    from kdump.found import File, Found
     from kdump.kernel.lines import Part
     from kdump.rows import Column
     from kdump.unread import Unread
@@ -42,6 +42,8 @@ class FastLines:
         self.before = before
         self.after = after
         self.marks = [column for column in self.columns if column.source in found.MARKS]
+        self.file: File | None = None
+        self.marked: list[Column] = []  # of ``marks``, where the file has such a mark
         self.shapes: dict[object, Shape] = {}
         key, value = (next(column for column in rows.RECORD if column.name == name) for name in ("key", "value"))
         general = General(
@@ -57,10 +59,14 @@ class FastLines:
     def lines(self, item: Found, records: Unread) -> Iterator[Bytes] | None:
         """Return the lines of a batch in pieces, each good until the next; None leaves them to the general path."""
         batch = records.batch
-        if not all(found.is_constant(column, item) for column in self.marks):
+        if item.file is not self.file:
+            self.file = item.file
+            self.shapes.clear()
+            self.marked = [column for column in self.marks if found.mark(column, item) is not None]
+        if self.marked and not all(found.is_constant(column, item) for column in self.marked):
             return None
-        marks = tuple(found.value(column, item) for column in self.marks)
-        kind = (item.file, batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
+        marks = tuple([found.value(column, item) for column in self.marked]) if self.marked else ()
+        kind = (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
         shape = self.shapes.get(kind) or self.compile(kind, item)
         if shape is None or not self.kernel.begin(
             records.data, records.start, batch.header, (batch.position, batch.size)
