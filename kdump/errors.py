@@ -23,6 +23,9 @@ class UnreadableError(KdumpError):
         super().__init__(f"{path}: {reason}" + (f" ({hint})" if hint else ""))
         self.path, self.reason, self.hint = path, reason, hint
 
+    def __reduce__(self) -> tuple[type[UnreadableError], tuple[object, str, str]]:
+        return type(self), (self.path, self.reason, self.hint)
+
 
 class DamageError(KdumpError):
     """Bytes that are not what the format says.

@@ -9,10 +9,10 @@ nothing guards the offset of a magic 2 batch.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import segment
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.formats import control
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.pieces import Damage, Padding, RecordBatch, Trailing
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.inputs import Partition, Segment
+
+UNREADABLE: Final = "unreadable"
+"""The kind of what is lost since the file could not be read, or not to its end."""
 
 
 class Place(NamedTuple):
@@ -58,20 +61,25 @@ class Merged(NamedTuple):
 
 
 def merge(copies: Iterable[Partition]) -> Merged:
-    """Put the sound batches of all copies in order. Raises UnreadableError."""
+    """Put the sound batches of all copies in order. What cannot be read is among the lost."""
     places: list[Place] = []
     lost: list[Lost] = []
     padding = 0
     for copy in copies:
         for each in copy.segments:
             found: list[Place] = []
-            for piece in _pieces(each):
-                if isinstance(piece, Padding):
-                    padding += piece.size
-                elif isinstance(piece, Place):
-                    found.append(piece)
-                else:
-                    lost.append(piece)
+            end = 0
+            try:
+                for piece in _pieces(each):
+                    end = piece.position + piece.size
+                    if isinstance(piece, Padding):
+                        padding += piece.size
+                    elif isinstance(piece, Place):
+                        found.append(piece)
+                    else:
+                        lost.append(piece)
+            except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
+                lost.append(Lost(each, end, each.size - end, UNREADABLE, error.reason))
             for number, place in enumerate(found):
                 if _contradicted(found, number):
                     lost.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))

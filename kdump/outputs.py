@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError, UsageError
+from kdump.formats import meta_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 def write(folder: str | os.PathLike[str], contents: Mapping[str, bytes], *, force: bool = False) -> list[Path]:
@@ -84,6 +85,18 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def outside(paths: Iterable[str], out: str) -> None:
+    """Raise UsageError where the output would lie in a folder that is read, or in a log dir: those stay as they are."""
+    target = Path(out).resolve()
+    for path in paths:
+        folder = Path(path)
+        if folder.is_dir() and target.is_relative_to(folder.resolve()):
+            raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
+    for above in target.parents:
+        if os.path.lexists(above / meta_properties.NAME):
+            raise UsageError(f"{out} lies in the log dir {above}, which stays as it is: name a place outside of it")
 
 
 @contextmanager

@@ -13,17 +13,19 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import segment
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.formats import batch as magic_2
 from kdump.formats import leader_epoch, log, partition_metadata
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.inputs import raise_it
+from kdump.merge import UNREADABLE
 from kdump.rebuild import IndexBuilder
 from kdump.text import path_text
 from kdump.transactions import Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from kdump.inputs import Partition
@@ -50,8 +52,19 @@ class Written(NamedTuple):
     size: int
 
 
-def write(merged: Merged, name: str, copies: list[Partition], out: Path, limits: Limits) -> Written:
-    """Write one partition below ``out``. Raises UnreadableError, and OSError where the disk refuses."""
+def write(
+    merged: Merged,
+    name: str,
+    copies: list[Partition],
+    out: Path,
+    limits: Limits,
+    *,
+    fail: Callable[[UnreadableError], None] = raise_it,
+) -> Written:
+    """Write one partition below ``out``. ``fail`` is told of a partition.metadata that cannot be read.
+
+    Raises UnreadableError, and OSError where the disk refuses.
+    """
     folder = out / "logs" / name
     folder.mkdir(parents=True)
     replay = Replay()
@@ -79,7 +92,7 @@ def write(merged: Merged, name: str, copies: list[Partition], out: Path, limits:
         if indexes.txn_index:
             (folder / f"{stem}.txnindex").write_bytes(indexes.txn_index)
     (folder / leader_epoch.NAME).write_bytes(leader_epoch.encode(epochs))
-    _copy_metadata(copies, folder)
+    _copy_metadata(copies, folder, fail)
     _account(merged, name, copies, out / "lost+found" / name, Written(segments, len(merged.placed), size))
     return Written(segments, len(merged.placed), size)
 
@@ -116,12 +129,17 @@ def _batch(data: bytes, position: int, limit: int) -> RecordBatch:
     return log.read(memoryview(data), begun.offset, begun.size, begun.magic, position, limit=limit)
 
 
-def _copy_metadata(copies: list[Partition], folder: Path) -> None:
+def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:
     for copy in copies:
         for entry in copy.others:
             if entry.name == partition_metadata.NAME:
-                with copy.files.open(entry.path) as source:
-                    (folder / entry.name).write_bytes(source.read(0, source.size))
+                try:
+                    with copy.files.open(entry.path) as source:
+                        data = source.read(0, source.size)
+                except UnreadableError as error:
+                    fail(error)
+                    continue
+                (folder / entry.name).write_bytes(data)
                 return
 
 
@@ -164,6 +182,8 @@ def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, w
 
 def _save(lost: Lost, path: Path) -> bool:
     """Copy lost bytes; zeros alone are not worth a file."""
+    if lost.kind == UNREADABLE:
+        return False
     with lost.segment.open() as source:
         end = lost.position + lost.size
         if segment.zero_tail(source, lost.position, end) == lost.position:

@@ -44,6 +44,11 @@ def harmless(text: str) -> str:
     )
 
 
+def harmless_line(text: str) -> str:
+    """The same for one line: names of files may hold newlines, and bytes that are not UTF-8."""
+    return harmless(path_text(text)).replace("\n", "\\x0a")
+
+
 def harmless_bytes(data: bytes) -> bytes:
     """The same for bytes that are mostly UTF-8."""
     return re.sub(_CONTROL_BYTES, lambda found: b"\\x%02x" % found[0][-1], data)

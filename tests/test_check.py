@@ -20,10 +20,10 @@ def one(offset, *, count=1, **rest):
     return forge.batch(records, base_offset=offset, **rest)
 
 
-def folder(tmp_path, *segments, **files):
+def folder(tmp_path, *segments, parents=False, **files):
     """A partition's folder: segments as (base offset, bytes), other files by name."""
     place = tmp_path / "orders-0"
-    place.mkdir()
+    place.mkdir(parents=parents)
     for base, data in segments:
         (place / f"{base:020}.log").write_bytes(data)
         for suffix in ("index", "timeindex"):
@@ -288,10 +288,52 @@ def test_what_cannot_be_read(tmp_path):
     assert (done.returncode, b"nothing is wrong there, and something could not be read" in done.stdout) == (1, True)
 
 
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_one_file_that_cannot_be_read_does_not_hide_the_others(tmp_path, jobs):
+    place = folder(tmp_path, (0, one(0)), (1, one(1)), (2, one(2) + one(3, crc=7)))
+    sound = folder(tmp_path / "more", (0, one(0)), parents=True)
+    sound.rename(tmp_path / "sound-0")
+    (tmp_path / "more").rmdir()
+    for path in (
+        place / f"{1:020}.log",
+        place / f"{2:020}.timeindex",
+        place / f"{2:020}.snapshot",
+        place / "leader-epoch-checkpoint",
+        tmp_path / "meta.properties",
+    ):
+        path.unlink(missing_ok=True)
+        path.symlink_to("gone")
+    done = kdump("check", "--jobs", jobs, tmp_path)
+    told = done.stderr.decode().splitlines()
+    assert done.returncode == 1
+    assert sorted(line.partition(": ")[2].removeprefix(str(tmp_path)) for line in told) == [
+        f"/meta.properties: {os.strerror(2)}",
+        f"/orders-0/{1:020}.log: {os.strerror(2)}",
+        f"/orders-0/{2:020}.snapshot: {os.strerror(2)}",
+        f"/orders-0/{2:020}.timeindex: {os.strerror(2)}",
+        f"/orders-0/leader-epoch-checkpoint: {os.strerror(2)}",
+    ]
+    assert done.stdout.count(b"DAMAGED") == 1  # the wrong crc: offsets that nobody could look for are not missing
+    assert b"the checksum is wrong" in done.stdout
+    assert b"3 segments, 3 batches" in done.stdout
+    index = kdump("verify-index", tmp_path)
+    assert (index.returncode, b"3 segments" in index.stdout) == (1, True)
+
+
+def test_a_name_cannot_forge_lines(tmp_path):
+    place = folder(tmp_path, (0, one(0, crc=7)))
+    place = place.rename(tmp_path / os.fsdecode(b"a\nkdump: all is well\xff\x1b[2J-0"))
+    done = kdump("check", tmp_path)
+    assert b"a\\x0akdump: all is well\\xff\\x1b[2J-0" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith(b"kdump: all")]
+    told = kdump("salvage", tmp_path, "--out", tmp_path.with_suffix(".out")).stderr
+    assert all(line.startswith((b"kdump: a\\x0a", b"kdump: /", b"kdump: 0 ")) for line in told.splitlines())
+
+
 def test_a_folder_that_is_named_twice_is_read_once(tmp_path):
     place = folder(tmp_path, (0, one(0)))
     done = kdump("check", tmp_path, place)
-    assert (done.returncode, b"1 segment, 1 batches" in done.stdout) == (0, True)
+    assert (done.returncode, b"1 segment, 1 batch," in done.stdout) == (0, True)
     assert b"met before" in done.stderr
 
 

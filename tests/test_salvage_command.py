@@ -217,3 +217,61 @@ def test_salvage_ends_with_what_to_do_next(tmp_path):
     assert "What to do next" in done
     sound = copy(tmp_path / "sound", (0, one(0)))
     assert "nothing was lost" in kdump("salvage", sound, "--out", tmp_path / "out2").stderr.decode()
+
+
+def test_salvage_goes_on_where_a_file_cannot_be_read(tmp_path):
+    place = copy(tmp_path / "1", (0, one(0)), (1, one(1)), (2, one(2)))
+    (place / f"{1:020}.log").unlink()
+    (place / f"{1:020}.log").symlink_to("gone")
+    (place / "partition.metadata").symlink_to("gone")
+    other = copy(tmp_path / "1" / "x", (0, one(0)))
+    other.rename(tmp_path / "1" / "other-0")
+    done = kdump("salvage", tmp_path / "1", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert b"1.log: 0 bytes could not be read: No such file" in done.stderr
+    assert b"partition.metadata: No such file" in done.stderr
+    assert b"the rest of what could be read" in done.stderr
+    assert (rescued(tmp_path / "out"), rescued(tmp_path / "out", "other-0")) == (one(0) + one(2), one(0))
+    (lost,) = account(tmp_path / "out")["lost"]
+    assert (lost["kind"], lost["savedAs"]) == ("unreadable", None)
+
+
+def test_a_disk_that_fails_in_the_middle_of_a_file_costs_what_follows(tmp_path, monkeypatch):
+    place = copy(tmp_path / "in", (0, one(0) + one(1) + one(2)))
+    whole = segment.read
+
+    def fails(source, **rest):
+        yield from list(whole(source, **rest))[:2]
+        raise UnreadableError(place, "Input/output error")
+
+    monkeypatch.setattr(segment, "read", fails)
+    merged = merge(Finder().find([str(place)]))
+    (lost,) = merged.lost
+    assert [each.base_offset for each in merged.placed] == [0, 1]
+    assert (lost.kind, lost.position, lost.size) == ("unreadable", len(one(0) + one(1)), len(one(2)))
+
+
+def test_nothing_is_written_into_a_log_dir(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)))
+    (tmp_path / "in" / "meta.properties").write_bytes(b"version=1\nnode.id=1\ncluster.id=c\n")
+    for command in (("salvage",), ("slice", "--offset", "0")):
+        done = kdump(*command, place, "--out", tmp_path / "in" / "out")
+        assert (done.returncode, (tmp_path / "in" / "out").exists()) == (2, False)
+        assert b"lies in the log dir" in done.stderr
+
+
+def test_a_slice_never_becomes_part_of_the_log(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1)))
+    for path, out in ((place, place / "s.log"), (place / f"{0:020}.log", place / f"{1:020}.log"), (place, "-")):
+        done = kdump("slice", path, "--offset", "1", "--out", out, cwd=tmp_path)
+        assert (done.returncode, b"name " in done.stderr) == (2, True)
+    assert sorted(path.name for path in (*tmp_path.iterdir(), *place.iterdir())) == [f"{0:020}.log", "in"]
+
+
+def test_salvage_does_not_call_gaps_nothing(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)), (2, one(2)))
+    told = kdump("salvage", place, "--out", tmp_path / "out").stderr
+    assert (b"nothing was lost" in told, b"1 offset missing in between" in told) == (False, True)
+    assert b"orders-0: offset 1 is not there" in told
+    empty = copy(tmp_path / "empty", (0, b""))
+    assert b"there was none" in kdump("salvage", empty, "--out", tmp_path / "out2").stderr

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.checks import kraft_snapshot, log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, broken
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.findings import Finding, Level
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
-from kdump.inputs import LEFTOVER_FOLDER, SEGMENT_NAME, SIBLING_NAME
+from kdump.inputs import LEFTOVER_FOLDER, SEGMENT_NAME, SIBLING_NAME, raise_it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,18 +49,21 @@ LOCK: Final = ".lock"
 
 
 def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
-    """Return the leader epoch checkpoint, None where it is absent or broken."""
-    data = _content(partition, leader_epoch.NAME)
+    """Return the leader epoch checkpoint, None where it is absent, broken or closed: :func:`check` tells of that."""
     try:
+        data = _content(partition, leader_epoch.NAME)
         return None if data is None else leader_epoch.read(data)
-    except DamageError:
+    except (DamageError, UnreadableError):
         return None
 
 
-def check(partition: Partition, found: dict[str, list[Finding]]) -> Iterator[Finding]:
+def check(
+    partition: Partition, found: dict[str, list[Finding]], fail: Callable[[UnreadableError], None] = raise_it
+) -> Iterator[Finding]:
     """Yield what is wrong or odd among the files beside the segments, and with the folder itself.
 
-    ``found`` holds the findings of the log dir's files by path, told of or not. Raises UnreadableError.
+    ``found`` holds the findings of the log dir's files by path, told of or not. ``fail`` is told of files that cannot
+    be read, which are passed over; by default that raises.
     """
     name = posixpath.basename(partition.folder.rstrip("/"))
     if LEFTOVER_FOLDER.fullmatch(name):
@@ -70,22 +73,29 @@ def check(partition: Partition, found: dict[str, list[Finding]]) -> Iterator[Fin
         if state in UNFINISHED:
             yield _remark(each.name, "leftover", UNFINISHED[state])
     for entry in partition.others:
-        path = partition.files.shown(entry.path)
-        state = "." + entry.name.rpartition(".")[2]
-        if state in UNFINISHED:
-            yield _remark(path, "leftover", UNFINISHED[state])
-        elif entry.name.endswith(".snapshot"):
-            yield from _producers(partition, entry)
-        elif entry.name in READERS:
-            yield from _judge(partition, entry, *READERS[entry.name])
-            if entry.name == leader_epoch.NAME:
-                yield from _order(path, epochs(partition) or ())
-        elif entry.name in log_dir.READERS:
-            if path not in found:
-                found[path] = log_dir.judge(entry.name, path, _bytes(partition, entry))[1]
-                yield from found[path]
-        elif not _is_known(entry.name):
-            yield _remark(path, "unknown file", "no broker writes a file of this name here")
+        try:
+            yield from _beside(partition, entry, found)
+        except UnreadableError as error:
+            fail(error)
+
+
+def _beside(partition: Partition, entry: Entry, found: dict[str, list[Finding]]) -> Iterator[Finding]:
+    path = partition.files.shown(entry.path)
+    state = "." + entry.name.rpartition(".")[2]
+    if state in UNFINISHED:
+        yield _remark(path, "leftover", UNFINISHED[state])
+    elif entry.name.endswith(".snapshot"):
+        yield from _producers(partition, entry)
+    elif entry.name in READERS:
+        yield from _judge(partition, entry, *READERS[entry.name])
+        if entry.name == leader_epoch.NAME:
+            yield from _order(path, epochs(partition) or ())
+    elif entry.name in log_dir.READERS:
+        if path not in found:
+            found[path] = log_dir.judge(entry.name, path, _bytes(partition, entry))[1]
+            yield from found[path]
+    elif not _is_known(entry.name):
+        yield _remark(path, "unknown file", "no broker writes a file of this name here")
 
 
 def _is_known(name: str) -> bool:

@@ -103,6 +103,12 @@ class LogCheck:
                 self._end(piece)
             yield piece
 
+    def forget(self) -> None:
+        """Begin anew behind a segment that cannot be read: nothing is known of what it holds."""
+        self.next_offset = None
+        self._producers.clear()
+        self._epoch, self._epoch_until = -1, 0
+
     def finish(self) -> Iterator[Finding]:
         """Yield what the partition as a whole tells: its gaps."""
         lost = [gap for gap in self._gaps if not self.compacted and (gap.active or self._cleaned is False)]

@@ -10,7 +10,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.findings import Finding, Level
 from kdump.formats import checkpoints, clean_shutdown, meta_properties
 from kdump.formats.checkpoints import PartitionOffset
-from kdump.inputs import FOLDER_NAME, LEFTOVER_FOLDER
+from kdump.inputs import FOLDER_NAME, LEFTOVER_FOLDER, raise_it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,15 +63,24 @@ class LogDir(NamedTuple):
     cleaned: bool | None = None
 
 
-def of(partition: Partition, found: dict[str, list[Finding]]) -> LogDir:
-    """Return what the log dir says; put what is wrong with its files into ``found``, once per file."""
+def of(
+    partition: Partition, found: dict[str, list[Finding]], fail: Callable[[UnreadableError], None] = raise_it
+) -> LogDir:
+    """Return what the log dir says; put what is wrong with its files into ``found``, once per file.
+
+    ``fail`` is told of files that cannot be read, which are passed over; by default that raises.
+    """
     readable: set[str] = set()
     offsets: dict[str, int] = {}
     for name in READERS:
-        data = partition.beside(name)
+        path = partition.files.shown(posixpath.join(above(partition), name))
+        try:
+            data = partition.beside(name)
+        except UnreadableError as error:
+            fail(UnreadableError(path, error.reason, error.hint))
+            continue
         if data is None:
             continue
-        path = partition.files.shown(posixpath.join(above(partition), name))
         content, wrong = judge(name, path, data)
         found.setdefault(path, wrong)
         if wrong and name != clean_shutdown.NAME:
@@ -106,8 +115,11 @@ def judge(name: str, path: str, data: Bytes) -> tuple[object, list[Finding]]:
         return None, [broken(path, damage, ADVICE[name])]
 
 
-def check(files: Files, folder: str) -> Iterator[Finding]:
-    """Yield what is wrong in a log dir itself, but for the files of :data:`READERS`. Raises UnreadableError."""
+def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
+    """Yield what is wrong in a log dir itself, but for the files of :data:`READERS`.
+
+    ``fail`` is told of files that cannot be read, which are passed over; by default that raises.
+    """
     try:
         entries = files.entries(folder)
     except UnreadableError:  # it may be closed to us and the partition's folder open: then nothing can be told
@@ -118,7 +130,10 @@ def check(files: Files, folder: str) -> Iterator[Finding]:
     for entry in entries:
         path = files.shown(entry.path)
         if entry.name == kraft_snapshot.BOOTSTRAP:
-            yield from kraft_snapshot.check(files, entry.path).findings
+            try:
+                yield from kraft_snapshot.check(files, entry.path).findings
+            except UnreadableError as error:
+                fail(error)
         elif entry.name.endswith(".tmp"):
             yield Finding(level=Level.REMARK, file=path, kind="leftover", text=HALF_WRITTEN)
         elif entry.is_folder and entry.name != CACHE and not _is_partition(entry.name):

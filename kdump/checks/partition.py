@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kdump.checks.indexes import LOG_ADVICE, SUFFIXES, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, UnreadableError
 from kdump.findings import Finding, Level
-from kdump.inputs import SEGMENT_NAME, Finder, Wanted
+from kdump.inputs import SEGMENT_NAME, Finder, Wanted, raise_it
 from kdump.pieces import RecordBatch, Trailing
 from kdump.segment import walk, zero_tail
 
@@ -44,19 +44,28 @@ class Checked:
 
 
 def check(
-    partition: Partition, read: Callable[[int], None] = lambda _: None, tap: Tap | None = None
+    partition: Partition,
+    read: Callable[[int], None] = lambda _: None,
+    tap: Tap | None = None,
+    fail: Callable[[UnreadableError], None] = raise_it,
 ) -> Iterator[Checked]:
     """Check the indexes of a partition's segments in order, then those without a log.
 
     ``read`` is told how many more bytes of log were read. ``tap`` gives the pieces of a segment instead of the walk,
-    and is read to its end: so another check takes part in the same pass. Raises UnreadableError.
+    and is read to its end: so another check takes part in the same pass. ``fail`` is told of files that cannot be
+    read, which are passed over; by default that raises.
     """
-    segments, orphans = _with_logs(partition)
+    segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments)
     state = PartitionState()
     for segment in segments:
         active = segment.base_offset is None or segment.base_offset >= newest
-        checked, state = _segment(segment, state, read, tap, active=active)
+        try:
+            checked, state = _segment(segment, state, read, tap, fail, active=active)
+        except UnreadableError as error:
+            fail(error)
+            state = PartitionState()
+            continue
         yield checked
     for stem, contents in orphans.items():
         files = SegmentFiles(
@@ -71,7 +80,9 @@ def check(
         yield Checked(files.name, 0, 0, tuple(IndexCheck(files).finish()))
 
 
-def _with_logs(partition: Partition) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
+def _with_logs(
+    partition: Partition, fail: Callable[[UnreadableError], None]
+) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
     """Return the segments, also those of index files that were named alone, and the index files without a log."""
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
@@ -86,9 +97,12 @@ def _with_logs(partition: Partition) -> tuple[list[Segment], dict[str, dict[str,
             logs.add(log)
             missing.append(path)
             continue
-        with partition.files.open(posixpath.join(partition.folder, found[0])) as source:
-            orphans.setdefault(found["stem"], {})[found["suffix"]] = source.read(0, source.size)
-    finder = Finder(Wanted(leftovers=True, max_batch_bytes=partition.limit))
+        try:
+            with partition.files.open(posixpath.join(partition.folder, found[0])) as source:
+                orphans.setdefault(found["stem"], {})[found["suffix"]] = source.read(0, source.size)
+        except UnreadableError as error:
+            fail(error)
+    finder = Finder(Wanted(leftovers=True, max_batch_bytes=partition.limit), fail=fail)
     more = [segment for held in finder.find(missing, partition.files) for segment in held.segments]
     segments = sorted([*partition.segments, *more], key=lambda segment: (segment.base_offset or 0, segment.path))
     return segments, orphans
@@ -105,12 +119,26 @@ def _newest(partition: Partition, segments: list[Segment]) -> int:
 
 
 def _segment(
-    segment: Segment, state: PartitionState, read: Callable[[int], None], tap: Tap | None, *, active: bool
+    segment: Segment,
+    state: PartitionState,
+    read: Callable[[int], None],
+    tap: Tap | None,
+    fail: Callable[[UnreadableError], None],
+    *,
+    active: bool,
 ) -> tuple[Checked, PartitionState]:
     """Check one segment. While a broker appends, a marker may be in the log before its entry is in ``.txnindex``."""
     for left in reversed(range(TRIES if active else 1)):
         after = state.copy()
-        contents = {suffix: _beside(segment, suffix) for suffix in SUFFIXES}
+        contents: dict[str, bytes | None] = {}
+        closed: set[object] = set()
+        for suffix in SUFFIXES:
+            try:
+                contents[suffix] = _beside(segment, suffix)
+            except UnreadableError as error:  # the log can be checked without it
+                fail(error)
+                closed.add(error.path)
+                contents[suffix] = None
         with segment.open() as source:
             files = SegmentFiles(
                 name=segment.name,
@@ -129,7 +157,8 @@ def _segment(
         if left:
             time.sleep(PAUSE)
     readable = not any(finding.level is Level.LOG for finding in ends)
-    findings = (*ends, *checker.finish(readable=readable))
+    derived = (finding for finding in checker.finish(readable=readable) if finding.file not in closed)
+    findings = (*ends, *derived)
     return Checked(segment.name, source.size, checker.batches, findings), after
 
 

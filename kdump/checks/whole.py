@@ -5,14 +5,15 @@ from __future__ import annotations
 import posixpath
 from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import recovery, segment
 from kdump.checks import folder, kraft_snapshot, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
+from kdump.errors import UnreadableError
 from kdump.files import LOCAL
 from kdump.findings import Finding, Level, many
-from kdump.formats import leader_epoch
+from kdump.formats import leader_epoch, meta_properties, partition_metadata
 from kdump.inputs import SEGMENT_NAME
 from kdump.pieces import RecordBatch
 from kdump.rebuild import DEFAULT_INTERVAL
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from kdump.recovery import Cut, Outcome
     from kdump.segment import Source
 
+IRRELEVANT: Final = frozenset({meta_properties.NAME, partition_metadata.NAME})
+"""Files that do not decide what becomes of a log when a broker starts."""
+
 
 class Options(NamedTuple):
     """What to check: ``records`` looks into batches, ``interval`` is index.interval.bytes, for the dry run."""
@@ -37,7 +41,7 @@ class Options(NamedTuple):
 class Checked(NamedTuple):
     """What was gone through in a partition, and what was found; ``size`` is that of its logs in bytes.
 
-    ``folder`` is that of the partition, as it is shown.
+    ``folder`` is that of the partition, as it is shown; ``failed`` tells which files could not be read.
     """
 
     segments: int
@@ -45,6 +49,7 @@ class Checked(NamedTuple):
     size: int
     findings: tuple[Finding, ...]
     folder: str = ""
+    failed: tuple[UnreadableError, ...] = ()
 
 
 def check(
@@ -53,17 +58,22 @@ def check(
     seen: dict[str, list[Finding]],
     read: Callable[[int], None] = lambda _: None,
 ) -> Checked:
-    """Check a partition. ``seen`` holds the findings of log dir files by path. Raises UnreadableError."""
+    """Check a partition. ``seen`` holds the findings of log dir files by path. Files that cannot be read are named."""
     known = set(seen)
-    place = log_dir.of(part, seen)
+    failed: list[UnreadableError] = []
+    place = log_dir.of(part, seen, failed.append)
     around = part.folder if part.topic is None else log_dir.above(part)
     if around not in seen:
-        seen[around] = list(log_dir.check(part.files, around or ("." if part.files is LOCAL else "")))
+        above = around or ("." if part.files is LOCAL else "")
+        seen[around] = list(log_dir.check(part.files, above, failed.append))
     findings = [finding for path, told in seen.items() if path not in known for finding in told]
-    findings += folder.check(part, seen)
-    snapshots = [
-        kraft_snapshot.check(part.files, path, records=options.records, limit=part.limit) for path in _snapshots(part)
-    ]
+    findings += folder.check(part, seen, failed.append)
+    snapshots = []
+    for path in _snapshots(part):
+        try:
+            snapshots.append(kraft_snapshot.check(part.files, path, records=options.records, limit=part.limit))
+        except UnreadableError as error:
+            failed.append(error)
     findings += (finding for snapshot in snapshots for finding in snapshot.findings)
     log = LogCheck(
         records=options.records,
@@ -77,19 +87,32 @@ def check(
     after: list[Finding] = []
     of_log: list[Finding] = []
     tap = _Tap(log, live, of_log)
-    for checked in partition.check(replace(part, segments=tuple(live)), read, tap):
+    closed: set[object] = set()
+
+    def fail(error: UnreadableError) -> None:
+        failed.append(error)
+        if any(error.path == each.path for each in live):
+            closed.add(error.path)
+            log.forget()
+
+    for checked in partition.check(replace(part, segments=tuple(live)), read, tap, fail):
         after += (finding for finding in checked.findings if finding.file != checked.name)
     of_log += log.finish()
     findings += of_log + after
-    if live:
-        findings += _start(part, place, options, log, damaged=any(f.level is Level.LOG for f in of_log))
+    if live and not any(posixpath.basename(str(error.path)) not in IRRELEVANT for error in failed):
+        try:
+            findings += _start(part, place, options, log, damaged=any(f.level is Level.LOG for f in of_log))
+        except UnreadableError as error:
+            failed.append(error)
     if snapshots and part.topic == kraft_snapshot.TOPIC:
         start = max(place.log_start or 0, live[0].base_offset or 0) if live else 0
         end = log.next_offset if live else None
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
+    live = [segment for segment in live if segment.path not in closed]
     size = sum(segment.size for segment in live) + sum(snapshot.size for snapshot in snapshots)
     batches = log.batches + sum(snapshot.batches for snapshot in snapshots)
-    return Checked(len(live) + len(snapshots), batches, size, tuple(findings), part.files.shown(part.folder))
+    count, where = len(live) + len(snapshots), part.files.shown(part.folder)
+    return Checked(count, batches, size, tuple(findings), where, tuple(failed))
 
 
 def _snapshots(part: Partition) -> list[str]:

@@ -11,7 +11,6 @@ from kdump.checks import whole
 from kdump.commands import session
 from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.commands.verify_index import for_people
-from kdump.errors import UnreadableError
 from kdump.findings import Level
 from kdump.inputs import Finder, Wanted
 from kdump.printers.findings import JsonReport, Summary
@@ -93,10 +92,7 @@ def _checked(partitions: list[Partition], options: whole.Options, jobs: int, run
     if jobs == 1 or len(partitions) < 2:
         seen: dict[str, list[Finding]] = {}
         for part in partitions:
-            try:
-                yield whole.check(part, options, seen, run.progress or (lambda _: None))
-            except UnreadableError as error:
-                run.fail(error)
+            yield whole.check(part, options, seen, run.progress or (lambda _: None))
         return
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -104,9 +100,6 @@ def _checked(partitions: list[Partition], options: whole.Options, jobs: int, run
     told: set[Finding] = set()
     with ProcessPoolExecutor(jobs, get_context("fork"), _begin, (partitions, options)) as pool:
         for result in pool.map(_one, range(len(partitions))):
-            if not isinstance(result, whole.Checked):
-                run.fail(UnreadableError(*result))
-                continue
             if run.progress is not None:
                 run.progress(result.size)
             new = tuple(finding for finding in result.findings if finding not in told)
@@ -122,14 +115,13 @@ def _begin(partitions: list[Partition], options: whole.Options) -> None:
     _work = lambda number: whole.check(partitions[number], options, {})  # noqa: E731
 
 
-def _one(number: int) -> Checked | tuple[object, str, str]:
-    try:
-        return _work(number)
-    except UnreadableError as error:
-        return error.path, error.reason, error.hint
+def _one(number: int) -> Checked:
+    return _work(number)
 
 
 def _tell(checked: Checked, run: session.Session, report: Report, summary: Summary) -> None:
+    for error in checked.failed:
+        run.fail(error)
     summary.segments += checked.segments
     summary.batches += checked.batches
     summary.size += checked.size

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,10 +10,10 @@ import click
 from kdump import outputs, salvaged
 from kdump.commands import session
 from kdump.commands.limits import MAX_BATCH_BYTES
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import UnreadableError
 from kdump.findings import many
 from kdump.inputs import Finder, Wanted
-from kdump.merge import merge
+from kdump.merge import UNREADABLE, merge
 
 if TYPE_CHECKING:
     from kdump.inputs import Partition
@@ -65,14 +64,14 @@ def command(
         if not run.met:
             run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))
         return run.status
-    _outside(paths, out)
+    outputs.outside(paths, out)
     limits = salvaged.Limits(segment_bytes, index_interval_bytes)
     batches = missing = 0
     with outputs.whole(out) as folder:
         folder.mkdir()
         for name, parts in copies.items():
             merged = merge(parts)
-            written = salvaged.write(merged, name, parts, folder, limits)
+            written = salvaged.write(merged, name, parts, folder, limits, fail=run.fail)
             batches += written.batches
             missing += sum(map(len, merged.gaps))
             where = many(written.segments, "segment")
@@ -84,25 +83,19 @@ def command(
     return run.status
 
 
-def _outside(paths: tuple[str, ...], out: str) -> None:
-    """Raise UsageError where the output would lie in a folder that is read: a broker's folder stays as it is."""
-    target = Path(out).resolve()
-    for path in paths:
-        folder = Path(path)
-        if folder.is_dir() and target.is_relative_to(folder.resolve()):
-            raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
-
-
 def _conclusion(partitions: int, batches: int, missing: int, out: str, run: session.Session) -> str:
-    told = (
-        f"{many(batches, 'batch', 'batches')} of {many(partitions, 'partition')} are in {posixpath.join(out, 'logs')}"
-    )
-    if session.DAMAGED not in run.met:
-        return f"{told}: nothing was lost"
+    are = "is" if batches == 1 else "are"
+    where = posixpath.join(out, "logs")
+    told = f"{many(batches, 'batch', 'batches')} of {many(partitions, 'partition')} {are} in {where}"
     gone = f", {many(missing, 'offset')} missing in between" if missing else ""
+    if not run.met:
+        if missing:
+            return f"{told}{gone} (as compaction leaves them, and lost segments too): all that these copies hold"
+        return f"{told}: nothing was lost" if batches else f"{told}: there was none in what was read"
     lost = posixpath.join(out, "lost+found")
+    rest = "the rest" if session.UNREADABLE not in run.met else "the rest of what could be read"
     return (
-        f"{told}{gone}; {lost} holds the rest, and an account of it in account.json. What to do next: look at the "
+        f"{told}{gone}; {lost} holds {rest}, and an account in account.json. What to do next: look at the "
         "account, add other replicas if there are any, then let log.dirs name a copy of the folder logs"
     )
 
@@ -117,8 +110,13 @@ def _tell(name: str, merged: Merged, run: session.Session) -> None:
     if merged.duplicates:
         run.note(f"{name}: {merged.duplicates} batches were there twice")
     for lost in merged.lost:
-        run.damage(f"{lost.segment.name}: byte {lost.position}: {lost.size} bytes are not placed: {lost.reason}")
+        if lost.kind == UNREADABLE:
+            behind = f" (the {lost.position} bytes before that were)" if lost.position else ""
+            run.fail(UnreadableError(lost.segment.name, f"{lost.size} bytes could not be read{behind}: {lost.reason}"))
+        else:
+            run.damage(f"{lost.segment.name}: byte {lost.position}: {lost.size} bytes are not placed: {lost.reason}")
     for gap in merged.gaps[:20]:
-        run.note(f"{name}: offsets {gap.start} to {gap.stop - 1} are not there")
+        only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
+        run.note(f"{name}: {only} not there")
     if len(merged.gaps) > 20:
         run.note(f"{name}: {len(merged.gaps) - 20} more gaps: account.json has them")

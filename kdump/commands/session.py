@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from kdump.text import harmless
+from kdump.text import harmless_line
 
 if TYPE_CHECKING:
     from kdump.errors import UnreadableError
@@ -27,6 +27,7 @@ class Session:
     quiet: bool = False
     met: set[int] = field(default_factory=set)
     progress: Progress | None = None
+    _failed: set[str] = field(default_factory=set)
 
     def note(self, text: str) -> None:
         """Say something that changes nothing."""
@@ -34,9 +35,11 @@ class Session:
             self._say(text)
 
     def fail(self, error: UnreadableError) -> None:
-        """Say what cannot be read."""
+        """Say what cannot be read, once."""
         self.met.add(UNREADABLE)
-        self._say(str(error))
+        if str(error) not in self._failed:
+            self._failed.add(str(error))
+            self._say(str(error))
 
     def wrong_index(self, text: str) -> None:
         """Say what is wrong with a file that can be made again from the log."""
@@ -56,7 +59,7 @@ class Session:
     def _say(self, text: str) -> None:
         if self.progress is not None:
             self.progress.clear()
-        click.echo(f"kdump: {harmless(text)}", err=True)
+        click.echo(f"kdump: {harmless_line(text)}", err=True)
 
 
 class Progress:

@@ -12,7 +12,7 @@ from kdump.commands import session, words
 from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
 from kdump.findings import many
-from kdump.inputs import Finder, Wanted
+from kdump.inputs import SEGMENT_NAME, Finder, Wanted
 from kdump.pieces import Damage, RecordBatch
 
 
@@ -44,6 +44,11 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     segments = partitions[0].segments
     begins: int | None = None
     count = 0
+    if out == "-":
+        raise UsageError("standard output cannot be taken back where something goes wrong: name the file to write")
+    outputs.outside([path], out)
+    if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(held.path, out) for held in segments):
+        raise UsageError(f"{out} would be taken for a segment of the log that is read: name a place outside of it")
     if Path(out).is_dir():
         raise UsageError(f"{out} is a folder: name the file to write")
     with suppress(_NothingError), outputs.whole(out) as temporary, temporary.open("xb") as file:
@@ -71,6 +76,10 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         told = many(count, "batch", "batches")
         run.note(f"{told} from offset {begins} on: a broker wants the name {begins:020}.log")
     return run.status
+
+
+def _beside(path: str, out: str) -> bool:
+    return Path(path).parent.resolve() == Path(out).parent.resolve()
 
 
 class _NothingError(Exception):

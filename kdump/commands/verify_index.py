@@ -10,7 +10,6 @@ import click
 from kdump.checks import partition
 from kdump.commands import session
 from kdump.commands.limits import MAX_BATCH_BYTES
-from kdump.errors import UnreadableError
 from kdump.findings import Level
 from kdump.inputs import Finder, Wanted
 from kdump.printers.findings import JsonReport, PlainReport, Summary
@@ -66,21 +65,18 @@ def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, max_batch_b
 
 
 def _check(part: Partition, run: session.Session, report: Report, summary: Summary) -> None:
-    try:
-        for checked in partition.check(part, run.progress or (lambda _: None)):
-            summary.segments += 1
-            summary.batches += checked.batches
-            summary.size += checked.size
-            summary.add(checked.findings)
-            if run.progress is not None and checked.findings:
-                run.progress.clear()
-            for name, findings in _by_file(checked).items():
-                report.file(name, findings)
-            levels = {finding.level for finding in checked.findings}
-            run.met |= {session.DAMAGED} if Level.LOG in levels else set()
-            run.met |= {session.DERIVED} if Level.DERIVED in levels else set()
-    except UnreadableError as error:
-        run.fail(error)
+    for checked in partition.check(part, run.progress or (lambda _: None), fail=run.fail):
+        summary.segments += 1
+        summary.batches += checked.batches
+        summary.size += checked.size
+        summary.add(checked.findings)
+        if run.progress is not None and checked.findings:
+            run.progress.clear()
+        for name, findings in _by_file(checked).items():
+            report.file(name, findings)
+        levels = {finding.level for finding in checked.findings}
+        run.met |= {session.DAMAGED} if Level.LOG in levels else set()
+        run.met |= {session.DERIVED} if Level.DERIVED in levels else set()
 
 
 def _by_file(checked: Checked) -> dict[str, list[Finding]]:

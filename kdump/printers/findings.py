@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from kdump.findings import Level, many
-from kdump.text import harmless, path_text
+from kdump.text import harmless_line, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ class PlainReport:
                 self._say(text)
 
     def _say(self, text: str) -> None:
-        self._out.write(harmless(text) + "\n")
+        self._out.write(harmless_line(text) + "\n")
 
 
 def choose(findings: Sequence[Finding], *, quiet: bool, remarks: bool) -> list[Finding]:
@@ -153,7 +153,8 @@ def conclusion(summary: Summary, status: int) -> list[str]:
     verdict = many(findings, "finding") if findings else "nothing is wrong"
     if status == UNREADABLE:
         verdict = f"{verdict} there, and something could not be read" if summary.segments else "nothing could be read"
-    through = f"{many(summary.segments, 'segment')}, {summary.batches} batches, {summary.size} bytes of log"
+    batches, size = many(summary.batches, "batch", "batches"), many(summary.size, "byte")
+    through = f"{many(summary.segments, 'segment')}, {batches}, {size} of log"
     lines = [f"{through}: {verdict}"]
     if remarks:
         of = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.commonplace.items()))

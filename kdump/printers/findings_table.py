@@ -10,7 +10,7 @@ from rich.text import Text
 from kdump.findings import Level
 from kdump.printers.findings import MOST, WORDS, Summary, choose, conclusion
 from kdump.printers.table import Quiet
-from kdump.text import harmless
+from kdump.text import harmless_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,20 +37,20 @@ class TableReport:
         shown = choose(findings, quiet=self._quiet, remarks=self._remarks)
         if not shown:
             return
-        self._console.print(Text(harmless(name), style="bold"))
+        self._console.print(Text(harmless_line(name), style="bold"))
         cells = [[WORDS[f.level], f.position, f.text, f.expected, f.found] for f in shown[:MOST]]
         used = [number for number in range(len(TITLES)) if any(row[number] is not None for row in cells)]
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=len(used) > BARE)
         for title in (TITLES[number] for number in used):
             table.add_column(title, overflow="fold", justify="right" if title == "byte" else "left")
         for finding, row in zip(shown, cells, strict=False):
-            told = ["" if row[number] is None else harmless(str(row[number])) for number in used]
+            told = ["" if row[number] is None else harmless_line(str(row[number])) for number in used]
             table.add_row(*map(Text, told), style=STYLES[finding.level])
         self._console.print(table)
         if len(shown) > MOST:
             self._console.print(f"... and {len(shown) - MOST} more (--json writes them all)")
         for advice in dict.fromkeys(finding.advice for finding in shown if finding.advice):
-            self._console.print(Text(harmless(f"What to do: {advice}"), style="italic"))
+            self._console.print(Text(harmless_line(f"What to do: {advice}"), style="italic"))
         self._console.print()
 
     def end(self, summary: Summary, status: int) -> None:
@@ -60,4 +60,4 @@ class TableReport:
             style = "bold green" if not status else "bold red" if summary.damaged else "bold"
             if number and not text.startswith(("Damaged", "What to do", "No log")):
                 style = "dim"
-            self._console.print(Text(harmless(text), style=style))
+            self._console.print(Text(harmless_line(text), style=style))
