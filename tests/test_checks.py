@@ -376,6 +376,7 @@ def test_a_txnindex_that_comes_while_the_youngest_segment_is_read(tmp_path, monk
     files = made(TXN_LOG)
     stem = tmp_path / f"{BASE:020}"
     stem.with_suffix(".log").write_bytes(TXN_LOG)
+    stem.with_suffix(".index").write_bytes(files.offset_index)
     pauses = []
 
     def come(seconds):
