@@ -18,7 +18,7 @@ from kdump.found import iso
 from kdump.wire import read_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.pieces import RecordBatch
     from kdump.wire import Bytes
@@ -37,6 +37,8 @@ class Part(NamedTuple):
     unpacked: bool = False
 
 
+PAYLOADS: Final = {"key", "value", "headerKey", "headerValue"}
+"""Parts that hold what producers sent."""
 _NAMES: Final = {
     "base_offset": "baseOffset",
     "length": "batchLength",
@@ -70,6 +72,17 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[Part]:
         yield from _entry(bytes(batch.raw), batch.position, unpacked=False)
         if batch.codec != codecs.NONE:
             yield from _inner(batch, offset)
+
+
+def hidden(parts: Iterable[Part], hashed: Callable[[bytes], str] | None = None) -> Iterator[Part]:
+    """Yield parts without the bytes of payloads, but with ``hashed`` of them, which spares the keys of headers."""
+    for part in parts:
+        if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
+            yield part
+        elif hashed is None or not part.data:
+            yield part._replace(data=b"")
+        else:
+            yield part._replace(data=b"", value=f"{part.value}, {hashed(part.data)}")
 
 
 def _header(batch: Batch) -> Iterator[Part]:

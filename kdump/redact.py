@@ -15,10 +15,10 @@ from kdump.pieces import Header
 
 if TYPE_CHECKING:
     from kdump.found import Found
-    from kdump.pieces import Record
+    from kdump.pieces import Damage, Record
 
 VARIABLE: Final = "KDUMP_REDACT_KEY"
-PREFIX: Final = b"hmac-sha256:"
+PREFIX: Final = "hmac-sha256:"
 _LEAST: Final = 8
 
 
@@ -53,10 +53,22 @@ class Redactor:
 
     def record(self, record: Record) -> Record:
         """Return a record with hashes in place of its payloads; the sizes stay those that are stored."""
-        headers = tuple(Header(header.key, self._hash(header.value)) for header in record.headers)
-        return record._replace(key=self._hash(record.key), value=self._hash(record.value), headers=headers)
+        headers = tuple(Header(header.key, self._of(header.value)) for header in record.headers)
+        return record._replace(key=self._of(record.key), value=self._of(record.value), headers=headers)
 
-    def _hash(self, data: bytes | None) -> bytes | None:
-        if data is None:
-            return None
-        return PREFIX + hmac.digest(self._key, data, "sha256").hex().encode()
+    def hash(self, data: bytes) -> str:
+        """Return what stands for a payload."""
+        return PREFIX + hmac.digest(self._key, data, "sha256").hex()
+
+    def _of(self, data: bytes | None) -> bytes | None:
+        return None if data is None else self.hash(data).encode()
+
+
+def bare(damage: Damage) -> Damage:
+    """Return damage without the values of its fields: a field that is wrong may be a piece of a payload."""
+    return damage._replace(reason=told(damage.kind), expected=None, found=None)
+
+
+def told(kind: str) -> str:
+    """Return the reason of such damage without values."""
+    return f"its {kind} is wrong"

@@ -58,6 +58,36 @@ def test_no_form_of_a_dump_shows_it(tmp_path, monkeypatch, option, damaged):
         assert not shown(done.stdout + done.stderr), form
 
 
+@pytest.mark.parametrize("more", [["-o", "raw"], ["-f", "%k"], ["-o", "csv", "--fields", "offset,key"]])
+def test_forms_that_choose_payloads_themselves_do_not_go_with_no_payload(tmp_path, more):
+    done = kdump("dump", planted(tmp_path / "t-0"), "--no-payload", *more)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("form", [["--hexdump"], ["-o", "text", "--batch"], ["-o", "jsonl"]], ids=lambda form: form[-1])
+def test_get_shows_none_of_it(tmp_path, monkeypatch, form):
+    monkeypatch.setitem(os.environ, "KDUMP_REDACT_KEY", "0123456789")
+    planted(tmp_path / "t-0")
+    place = ("t-0@1", "--in", tmp_path, *form)
+    assert shown(kdump("get", *place).stdout)
+    for option in HIDDEN:
+        done = kdump("get", *place, option)
+        assert (b"hmac-sha256:" in done.stdout) == (option == "--redact")
+        assert not shown(done.stdout + done.stderr)
+
+
+def test_a_hexdump_of_old_messages_shows_none_of_it(tmp_path):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    message = forge.message(1, SECRET, SECRET)
+    (folder / LOG).write_bytes(forge.entry(0, message) + forge.wrapper(1, 1, [(0, message)]))
+    for offset, place in {0: b" 0000001e", 1: b"+0000001e"}.items():
+        assert shown(kdump("get", f"t-0@{offset}", "--in", folder, "--hexdump").stdout)
+        done = kdump("get", f"t-0@{offset}", "--in", folder, "--hexdump", "--no-payload")
+        assert place + b" " in done.stdout
+        assert not shown(done.stdout + done.stderr)
+
+
 COMMANDS = [["check"], ["check", "--json", "--remarks"], ["verify-index"], ["dump", "--batches"]]
 
 

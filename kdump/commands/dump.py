@@ -41,7 +41,6 @@ TABLE_BATCH: Final = (
     "batchSize",
     "producerId",
 )
-PAYLOAD: Final = ("value", "valueEncoding", "headers")
 MARK: Final = "crcValid"
 
 
@@ -89,9 +88,7 @@ class Printer(Protocol):
 )
 @click.option("--fields", multiple=True, metavar="A,B,...", help="These columns alone, in this order.")
 @click.option("--keys-only", is_flag=True, help="Leave out values and headers.")
-@click.option("--no-payload", is_flag=True, help="Leave out keys, values and headers.")
-@click.option("--redact", is_flag=True, help="Hash keys and values with the secret of KDUMP_REDACT_KEY.")
-@click.option("--redact-key", metavar="FILE", help="The secret for --redact, from a file.")
+@shared.add(shared.PRIVACY)
 @click.option(
     "--on-error",
     type=click.Choice(("stop", "skip", "resync")),
@@ -159,8 +156,10 @@ class Dump:
             raise UsageError("--include-damaged marks what is damaged, and -o raw and -f have no room for the mark")
         if options["fields"] and options["output"] in {"text", "raw"}:
             raise UsageError("--fields chooses columns of jsonl, json, csv and table: say which with -o")
+        if (options["no_payload"] or options["keys_only"]) and (options["template"] or options["output"] == "raw"):
+            raise UsageError("-o raw and -f say themselves what of payloads they print: --redact goes with them")
         self.columns = self._columns()
-        self._redact = self._redactor()
+        self._redact = shared.redactor(options)
 
     def _columns(self) -> tuple[Column, ...]:
         """Return the columns that the options choose, and what marks damage where it is shown. Raises UsageError."""
@@ -177,27 +176,21 @@ class Dump:
             if self.batches or options["redact"] or options["output"] not in TYPED:
                 raise UsageError("--decode goes with records in jsonl, json, csv or table, and not with --redact")
             known = (*known, rows.DECODED)
+        hidden = shared.VALUE_COLUMNS if options["keys_only"] or options["no_payload"] else frozenset()
+        if options["no_payload"]:
+            hidden |= shared.KEY_COLUMNS
         if options["fields"]:
-            return tuple(words.one_of(options["fields"], known, lambda column: column.name, "column"))
+            columns = tuple(words.one_of(options["fields"], known, lambda column: column.name, "column"))
+            for column in columns:
+                if column.name in hidden:
+                    raise UsageError(f"--fields {column.name}: --keys-only and --no-payload leave that out")
+            return columns
         names = {column.name for column in known}
         if options["output"] == "table":
             names = set(TABLE_BATCH if self.batches else TABLE_RECORD)
             if options["decode"] == "auto":
                 names = names - {"key", "value"} | {"decoded"}
-        if options["keys_only"] or options["no_payload"]:
-            names -= {*PAYLOAD, "decoded"}
-        if options["no_payload"]:
-            names -= {"key", "keyEncoding"}
-        return tuple(column for column in known if column.name in names)
-
-    def _redactor(self) -> Any:
-        if not self.options["redact"]:
-            if self.options["redact_key"] is not None:
-                raise UsageError("--redact-key goes with --redact")
-            return None
-        from kdump.redact import Redactor, secret
-
-        return Redactor(secret(self.options["redact_key"]))
+        return tuple(column for column in known if column.name in names - hidden)
 
     @property
     def counting(self) -> bool:
@@ -383,9 +376,10 @@ class Dump:
 
     def _lost(self, item: Lost, printer: Printer | None) -> None:
         self.session.met.add(session.DAMAGED)
-        if self._redact is not None or self.options["no_payload"]:  # a field that is wrong may be a piece of a payload
-            told = item.damage._replace(reason=f"its {item.damage.kind} is wrong", expected=None, found=None)
-            item = item._replace(damage=told)
+        if self._redact is not None or self.options["no_payload"]:
+            from kdump.redact import bare
+
+            item = item._replace(damage=bare(item.damage))
         damage = item.damage
         if printer is not None:
             printer.lost(item)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from kdump import rows
+from kdump.commands import options as shared
 from kdump.commands import session
-from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
 from kdump.found import Found, Lost
 from kdump.inputs import Finder, Wanted
@@ -17,7 +18,12 @@ from kdump.select import Filter, Reader
 from kdump.stdout import open_output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.anatomy import Part
     from kdump.inputs import Partition
+    from kdump.pieces import Damage
+    from kdump.redact import Redactor
 
 
 @click.command()
@@ -30,8 +36,11 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", type=click.Choice(("text", "jsonl")), default="text", show_default=True, help="The format."
 )
-@MAX_BATCH_BYTES
-def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, output: str, max_batch_bytes: int) -> int:
+@shared.add(shared.PRIVACY)
+@shared.add(shared.LIMITS)
+def command(
+    what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, output: str, max_batch_bytes: int, **privacy: Any
+) -> int:
     """Show one record, or its batch, field by field.
 
     \b
@@ -50,6 +59,7 @@ def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, ou
         raise UsageError("--hexdump has a form of its own: leave -o away")
     topic, partition, offset = found[1], int(found[2]), int(found[3])
     run = session.Session()
+    hide = Hide(no_payload=privacy["no_payload"], redactor=shared.redactor(privacy))
     wanted = Wanted(topics=(topic,), partitions=frozenset({partition}), max_batch_bytes=max_batch_bytes)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(finder.find(paths))
@@ -64,36 +74,84 @@ def command(what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, ou
         for part in partitions:
             for item in reader.read(part):
                 if isinstance(item, Lost):
-                    run.damage(f"{item.file.name}: byte {item.damage.position}: {item.damage.reason}")
+                    damage = hide.damage(item.damage)
+                    run.damage(f"{item.file.name}: byte {damage.position}: {damage.reason}")
                 else:
                     there = True
-                    show(item, out, run, offset=None if batch else offset, hexdump=hexdump, output=output)
+                    show(item, out, run, hide, offset=None if batch else offset, hexdump=hexdump, output=output)
     if not there:
         run.met = run.met or {session.UNREADABLE}
         run.note(f"{what} is not there: {missing(partitions, topic, partition, offset)}")
     return run.status
 
 
-def show(item: Found, out: BinaryIO, run: session.Session, *, offset: int | None, hexdump: bool, output: str) -> None:
+@dataclass(frozen=True)
+class Hide:
+    """What is not to be shown of payloads: nothing of them, or nothing but hashes."""
+
+    no_payload: bool
+    redactor: Redactor | None
+
+    @property
+    def columns(self) -> tuple[rows.Column, ...]:
+        """The columns of a record that are shown."""
+        left_out = shared.KEY_COLUMNS | shared.VALUE_COLUMNS if self.no_payload else frozenset()
+        return tuple(column for column in rows.RECORD if column.name not in left_out)
+
+    def found(self, item: Found) -> Found:
+        """Return records as they may be shown in those columns."""
+        return item if self.redactor is None else self.redactor(item)
+
+    def parts(self, item: Found, offset: int | None) -> Iterator[Part]:
+        """Return the fields of a batch as they may be shown."""
+        from kdump import anatomy
+
+        parts = anatomy.parts(item.batch, offset)
+        if self.no_payload:
+            return anatomy.hidden(parts)
+        if self.redactor is None or item.batch.is_control:
+            return parts
+        return anatomy.hidden(parts, self.redactor.hash)
+
+    def damage(self, damage: Damage) -> Damage:
+        """Return damage as it may be shown."""
+        if not self.no_payload and self.redactor is None:
+            return damage
+        from kdump.redact import bare
+
+        return bare(damage)
+
+    def error(self, damage: DamageError) -> DamageError:
+        """Return an error as it may be shown."""
+        if not self.no_payload and self.redactor is None:
+            return damage
+        from kdump.redact import told
+
+        return DamageError(damage.kind, told(damage.kind), position=damage.position)
+
+
+def show(
+    item: Found, out: BinaryIO, run: session.Session, hide: Hide, *, offset: int | None, hexdump: bool, output: str
+) -> None:
     """Print the record of ``offset``, or the whole batch where that is None."""
     if hexdump:
-        from kdump import anatomy
         from kdump.printers import hexdump as printer
 
         out.write(f"{item.file.name}\n".encode("utf-8", "backslashreplace"))
         try:
-            printer.write(anatomy.parts(item.batch, offset), out)
+            printer.write(hide.parts(item, offset), out)
         except DamageError as damage:
-            run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {damage}")
+            run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {hide.error(damage)}")
         return
     if offset is None:
         item = item._replace(records=list(item.batch.records()))
+    item = hide.found(item)
     from kdump.printers.jsonl import JsonLines
 
     if output == "jsonl":
         if offset is None:
             JsonLines(out, rows.BATCH, batches=True).found(item)
-        JsonLines(out).found(item)
+        JsonLines(out, hide.columns).found(item)
         return
     from kdump.printers.cells import cell
     from kdump.text import harmless
@@ -104,7 +162,7 @@ def show(item: Found, out: BinaryIO, run: session.Session, *, offset: int | None
         out.write(b"\n")
     for number, record in enumerate(item.records):
         out.write(b"\n" if number else b"")
-        for column in rows.RECORD:
+        for column in hide.columns:
             text = cell(column, item, record, "auto")
             _line(out, column, None if text is None else harmless(text))
 

@@ -16,6 +16,8 @@ from kdump.select import RECORD_TYPES, Filter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.redact import Redactor
+
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 INPUTS: Final[list[Decorator]] = [
@@ -24,6 +26,14 @@ INPUTS: Final[list[Decorator]] = [
     click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
 ]
+PRIVACY: Final[list[Decorator]] = [
+    click.option("--no-payload", is_flag=True, help="Leave out keys, values and headers."),
+    click.option("--redact", is_flag=True, help="Hash keys and values with the secret of KDUMP_REDACT_KEY."),
+    click.option("--redact-key", metavar="FILE", help="The secret for --redact, from a file."),
+]
+KEY_COLUMNS: Final = frozenset({"key", "keyEncoding"})
+VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded"})
+"""Columns that hold payloads."""
 LIMITS: Final[list[Decorator]] = [MAX_BATCH_BYTES]
 FILTERS: Final[list[Decorator]] = [
     click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
@@ -95,6 +105,17 @@ def filter_of(options: dict[str, Any]) -> Filter:
         transactional=given["transactional"],
         committed=given["isolation"] == "read_committed",
     )
+
+
+def redactor(options: dict[str, Any]) -> Redactor | None:
+    """Return what the options of PRIVACY hash payloads with, None where they do not. Raises UsageError."""
+    if not options["redact"]:
+        if options["redact_key"] is not None:
+            raise UsageError("--redact-key goes with --redact")
+        return None
+    from kdump.redact import Redactor, secret
+
+    return Redactor(secret(options["redact_key"]))
 
 
 _NAMES: Final = (

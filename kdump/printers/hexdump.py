@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from kdump.anatomy import PAYLOADS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kdump.anatomy import Part
 
 WIDTH: Final = 16
-PAYLOADS: Final = {"key", "value", "headerKey", "headerValue"}
 
 
 def write(parts: Iterable[Part], out: BinaryIO) -> None:
