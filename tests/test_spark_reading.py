@@ -1,6 +1,7 @@
 """Splits to Arrow batches, without a Spark session: every record of every golden segment, however it is cut."""
 
 import json
+import os
 from contextlib import suppress
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -41,6 +42,19 @@ def straight(path):
                     with suppress(DamageError):
                         for record in batch.records():
                             yield batch, record, str(file)
+
+
+def test_names_that_are_no_text_are_escaped_in_rows(tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/t\xff-0"))
+    folder.mkdir()
+    sound = forge.batch([forge.record(b"k", b"v")])
+    (folder / "00000000000000000000.log").write_bytes(sound + forge.batch([forge.record(b"k", b"v")], crc=1) + sound)
+    name = f"{tmp_path}/t\\xff-0/00000000000000000000.log"
+    for output in ("records", "damaged", "account"):
+        rows = read(tmp_path, output=output)
+        assert {(row["topic"], row["partition"], row["file"]) for row in rows} == {("t\\xff", 0, name)}
+    (planned,) = planning.plan(words.parse({"path": str(tmp_path)}))
+    assert (planned.name, planned.topic) == (name, "t\\xff")
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: f"{path.parent.name}-{path.name}")

@@ -72,7 +72,7 @@ class Checkpoint:
             "run": runs if is_first else runs - 1,
             "account": run,
         }
-        self._output.write_text(f"{CHECKPOINT}/{number}.json", json.dumps(commit, ensure_ascii=False))
+        self._output.write_text(f"{CHECKPOINT}/{number}.json", json.dumps(commit))
         self._finish(commit)
         for old in self._numbers()[:-KEPT]:
             self._output.delete(f"{CHECKPOINT}/{old}.json")

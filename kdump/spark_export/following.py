@@ -177,4 +177,4 @@ def _planned(taken: streaming.Taken) -> planning.Planned:
         )
         for stretch in taken.stretches
     ]
-    return planning.Planned(segment.name, partition.topic, partition.partition, taken.size, tuple(splits))
+    return planning.planned(partition, segment, splits, taken.size)

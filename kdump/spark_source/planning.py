@@ -27,6 +27,7 @@ from kdump.spark_source import options as words
 from kdump.spark_source import replicas
 from kdump.spark_source.remote import RemoteFiles, places
 from kdump.spark_source.survey import attempt, is_sound
+from kdump.text import path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -76,7 +77,7 @@ class Split:
     @property
     def name(self) -> str:
         """The path as rows and messages name it."""
-        return self.files.shown(self.path)
+        return path_text(self.files.shown(self.path))
 
     @property
     def size(self) -> int:
@@ -86,7 +87,8 @@ class Split:
     @property
     def file(self) -> File:
         """The file as rows name it."""
-        return File(self.name, self.topic, self.partition, self.high_watermark, self.log_start)
+        topic = None if self.topic is None else path_text(self.topic)
+        return File(self.name, topic, self.partition, self.high_watermark, self.log_start)
 
 
 class Inputs(NamedTuple):
@@ -284,7 +286,7 @@ class _Planner:
             splits = [_split(partition, segment, start, end, file) for start, end in pairwise(bounds) if start < end]
             if not segment.size and not _opens(segment):
                 splits = [_split(partition, segment, 0, 0, file)]  # so that it becomes a row that says why
-            yield _planned(partition, segment, splits)
+            yield planned(partition, segment, splits)
 
     def _cuts(self, segment: Segment) -> list[int]:
         try:
@@ -305,7 +307,7 @@ class _Planner:
                     split = _split(partition, segment, stretch.start, stretch.end, file)
                     fate = fates if stretch.offsets is None else fates.among(*stretch.offsets)
                     splits.append(replace(split, outcomes=fate, stable=stable, offsets=offsets, stretch=stretch))
-            yield _planned(partition, segment, splits)
+            yield planned(partition, segment, splits)
 
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
         """Return what became of transactions, and the offset from which on nothing is to be read."""
@@ -339,8 +341,11 @@ def _split(partition: Partition, segment: Segment, start: int, end: int, file: F
     )
 
 
-def _planned(partition: Partition, segment: Segment, splits: list[Split]) -> Planned:
-    return Planned(segment.name, partition.topic, partition.partition, segment.size, tuple(splits))
+def planned(partition: Partition, segment: Segment, splits: list[Split], size: int | None = None) -> Planned:
+    """Return the splits of a segment under the names that rows have; ``size`` is that of the segment if not given."""
+    topic = None if partition.topic is None else path_text(partition.topic)
+    size = segment.size if size is None else size
+    return Planned(path_text(segment.name), topic, partition.partition, size, tuple(splits))
 
 
 def _may_hold(stretch: Stretch, options: Options, stable: int | None, offsets: Ranges | None) -> bool:

@@ -276,7 +276,7 @@ def _damaged(split: Split, source: log.Source, options: Options) -> Iterator[pa.
 
 
 def _stretch(split: Split, source: log.Source, lost: Damage) -> Iterator[pa.RecordBatch]:
-    where = (split.topic, split.partition, split.name)
+    where = (split.file.topic, split.partition, split.name)
     facts = (lost.kind, lost.reason, lost.at, lost.missing_from, lost.missing_until)
     if lost.kind == UNREADABLE:
         yield _row(schema.DAMAGED, *where, lost.position, lost.size, *facts, None)
@@ -306,7 +306,7 @@ def _account(split: Split, source: log.Source, options: Options) -> Iterator[pa.
             kind = damage.kind if damage.kind in lost_bytes else ""
             lost_bytes[kind] += damage.size
             ranges += not kind
-    where = (split.topic, split.partition, split.name, split.start, split.end)
+    where = (split.file.topic, split.partition, split.name, split.start, split.end)
     yield _row(
         schema.ACCOUNT,
         *where,
