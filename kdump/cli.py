@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from kdump import __version__
-from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import KdumpError, UsageError
 
 COMMANDS: Final[dict[str, str]] = {
@@ -156,6 +156,7 @@ class Root(click.Group):
 @click.option("--share-group-state-decoder", is_flag=True, help="Decode records of __share_group_state.")
 @click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
 @MAX_BATCH_BYTES
+@CACHE
 @click.option(
     "--compat",
     cls=Once,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, TypeAlias
 
 from kdump import codecs
 from kdump.errors import DamageError, UnreadableError
@@ -18,6 +18,8 @@ from kdump.pieces import Damage, Piece, RecordBatch, Trailing
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
+
+    from kdump.cache import Guard, Watch
 
 BLOCK: Final = 1 << 20
 """Bytes read at a time, at most."""
@@ -44,6 +46,9 @@ class Source(Protocol):
 class LocalFile:
     """A file of this machine, opened read-only. Raises UnreadableError when it cannot be."""
 
+    watch: ClassVar[Watch | None] = None
+    """What keeps the page cache as it is while files are read; by default nothing does."""
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
         try:
@@ -53,10 +58,13 @@ class LocalFile:
             raise UnreadableError(self.name, reason.strerror or str(reason)) from reason
         self.size = status.st_size
         self.limit = codecs.DEFAULT_LIMIT
+        self._guard: Guard | None = None
         if not stat.S_ISREG(status.st_mode):
             self.close()
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
             raise UnreadableError(self.name, f"is {what}, not a file")
+        if self.watch is not None:
+            self._guard = self.watch(self.name, self._fd, self.size)
 
     def __enter__(self) -> LocalFile:
         return self
@@ -67,6 +75,8 @@ class LocalFile:
         self.close()
 
     def close(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
         os.close(self._fd)
 
     @property
@@ -81,6 +91,8 @@ class LocalFile:
 
     def read(self, position: int, size: int) -> bytes:
         try:
+            if self._guard is not None:
+                self._guard.before(position, size)
             data = os.pread(self._fd, size, position)
             while 0 < len(data) < size:  # one read returns at most 2 GiB, and less when a signal comes
                 more = os.pread(self._fd, size - len(data), position + len(data))

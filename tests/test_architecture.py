@@ -12,7 +12,7 @@ from tests.support import ROOT, kdump
 PACKAGE = ROOT / "kdump"
 LAYERS = {
     0: ["errors"],
-    1: ["wire", "crc", "codecs", "pieces", "text", "lines", "findings", "hash_order"],
+    1: ["wire", "crc", "codecs", "pieces", "text", "lines", "cache", "findings", "hash_order"],
     2: ["formats", "kernel"],
     3: ["files", "ahead", "archives", "inputs", "segment", "salvage", "outputs", "stdout"],
     4: [

@@ -9,7 +9,7 @@ import click
 
 from kdump.checks import whole
 from kdump.commands import session
-from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.commands.verify_index import for_people
 from kdump.findings import Level
 from kdump.inputs import Finder, Wanted
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes to use.")
 @MAX_BATCH_BYTES
+@CACHE
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
 def command(
     paths: tuple[str, ...],

@@ -1,12 +1,14 @@
-"""The option that bounds what a batch may take: one for every command that reads batches, ``--files`` included."""
+"""What reading may take: memory for a batch, and the page cache. One option each for all commands, and ``--files``."""
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 import click
 
 from kdump import codecs
+from kdump.text import harmless
 
 MAX_BATCH_BYTES: Final = click.option(
     "--max-batch-bytes",
@@ -15,4 +17,35 @@ MAX_BATCH_BYTES: Final = click.option(
     show_default=True,
     metavar="BYTES",
     help="The most that a batch may take, as it is and unpacked; more is damage.",
+)
+
+
+def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
+    """Do as ``--cache`` says, for the whole process; a command that is not told leaves what stands before its name."""
+    given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
+    if ctx.resilient_parsing or not (given or ctx.parent is None):
+        return
+    from kdump.segment import LocalFile  # help needs no reader
+
+    def note(text: str) -> None:
+        if not ctx.params.get("quiet"):
+            click.echo(f"kdump: {harmless(text)}", err=True)
+
+    LocalFile.watch = None
+    if how == "drop" and sys.platform != "linux":
+        note("--cache drop gives nothing back: it needs Linux")
+    elif how == "drop":
+        from kdump.cache import Watch
+
+        LocalFile.watch = Watch(note)
+
+
+CACHE: Final = click.option(
+    "--cache",
+    type=click.Choice(("keep", "drop")),
+    default="keep",
+    show_default=True,
+    expose_value=False,
+    callback=_watch,
+    help="drop takes out of the page cache what kdump brought in; what a broker has there stays.",
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import words
-from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UsageError
 from kdump.inputs import Wanted
 from kdump.select import RECORD_TYPES, Filter
@@ -34,7 +34,7 @@ PRIVACY: Final[list[Decorator]] = [
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding"})
 VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded"})
 """Columns that hold payloads."""
-LIMITS: Final[list[Decorator]] = [MAX_BATCH_BYTES]
+LIMITS: Final[list[Decorator]] = [MAX_BATCH_BYTES, CACHE]
 FILTERS: Final[list[Decorator]] = [
     click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
     click.option("--since", metavar="TIME", help="Timestamps from TIME on: ISO 8601 (UTC), ms since 1970, or -2h."),

@@ -9,7 +9,7 @@ import click
 
 from kdump import outputs, salvaged
 from kdump.commands import session
-from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UnreadableError
 from kdump.findings import many
 from kdump.inputs import Finder, Wanted
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--segment-bytes", type=click.IntRange(1 << 10), default=1 << 30, show_default=True, metavar="BYTES")
 @click.option("--index-interval-bytes", type=click.IntRange(0), default=4096, show_default=True, metavar="BYTES")
 @MAX_BATCH_BYTES
+@CACHE
 @click.option("-q", "--quiet", is_flag=True, help="Say only what was lost.")
 def command(
     paths: tuple[str, ...],
