@@ -200,10 +200,11 @@ def test_a_fault_of_the_disk_names_file_and_byte(segment, monkeypatch):
             source.read(7, 100)
 
 
-def on_a_terminal(*args) -> bytes:
-    """What a terminal gets to see of kdump's standard output."""
+def on_a_terminal(*args, status=0, env=None) -> bytes:
+    """What a terminal gets to see of kdump's standard output, and of standard error where it is to fail."""
     terminal, ours = pty.openpty()
-    with subprocess.Popen([sys.executable, "-m", "kdump", *map(str, args)], cwd=ROOT, stdout=ours) as process:
+    command = [sys.executable, "-m", "kdump", *map(str, args)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=ours, stderr=ours if status else None, env=env) as process:
         os.close(ours)
         seen = b""
         try:
@@ -212,7 +213,7 @@ def on_a_terminal(*args) -> bytes:
         except OSError:  # that is how a terminal ends
             pass
         os.close(terminal)
-    assert process.returncode == 0
+    assert process.returncode == status
     return seen.replace(b"\r\n", b"\n")
 
 
@@ -239,6 +240,24 @@ def test_a_character_across_two_writes_is_escaped_too(monkeypatch):
             out.write(bytes([byte]))
             out.flush()
     assert b"".join(written) == "ä\\x9b-é".encode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["check"], ["dump", "-o", "table", "--include-damaged"], ["dump", "-f", "%k %h\\n"], ["get", "--hexdump"]],
+    ids=" ".join,
+)
+def test_neither_folders_nor_records_nor_damage_steer_a_terminal(tmp_path, command):
+    steer = b"\x1b]0;title\x07\xc2\x9b2J"
+    record = forge.record(steer, steer, headers=[(steer, steer)])
+    folder = tmp_path / "t\x1b[2J-0"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_bytes(forge.batch([record], crc=1) + steer * 9)
+    where = ["t\x1b[2J-0@0", "--in", tmp_path] if command[0] == "get" else [tmp_path]
+    plain = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
+    seen = on_a_terminal(command[0], *where, *command[1:], status=3, env=plain)
+    assert b"\\x1b[2J-0" in seen
+    assert not [raw for raw in (b"\x1b", b"\x07", b"\xc2\x9b") if raw in seen]
 
 
 def test_a_file_name_does_not_steer_a_terminal_either(tmp_path):
