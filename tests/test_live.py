@@ -254,7 +254,7 @@ def test_neither_folders_nor_records_nor_damage_steer_a_terminal(tmp_path, comma
     folder.mkdir()
     (folder / "00000000000000000000.log").write_bytes(forge.batch([record], crc=1) + steer * 9)
     where = ["t\x1b[2J-0@0", "--in", tmp_path] if command[0] == "get" else [tmp_path]
-    plain = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
+    plain = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "500"}  # so that no path is broken
     seen = on_a_terminal(command[0], *where, *command[1:], status=3, env=plain)
     assert b"\\x1b[2J-0" in seen
     assert not [raw for raw in (b"\x1b", b"\x07", b"\xc2\x9b") if raw in seen]
