@@ -334,9 +334,9 @@ def test_ctrl_c_ends_at_once(tmp_path, jobs):
     write(tmp_path / "t-0", 320_000, 20_000)
     command = [sys.executable, "-m", "kdump", "dump", str(tmp_path), "-o", "jsonl", "--jobs", jobs]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
-    time.sleep(1)
+    process.stdout.read(1)  # it has begun, and does not end before somebody reads the rest
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=10)
     assert process.returncode == 130
