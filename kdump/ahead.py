@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
@@ -51,12 +52,20 @@ class _Unpacker:
         self._lock = threading.Lock()
         self.ended = False
         self._todo: SimpleQueue[_Chunk | None] = SimpleQueue()
-        self._threads = threads
-        for _ in range(threads):
-            threading.Thread(target=self._run, name="unpacker", daemon=True).start()
+        self._threads = 0
+        with suppress(RuntimeError):  # the system gives no more threads: those that it gave do, or none
+            for _ in range(threads):
+                thread = threading.Thread(target=self._run, name="unpacker", daemon=True)
+                with self._lock:
+                    thread.start()
+                    self._threads += 1
 
     def hand(self, chunk: _Chunk) -> None:
-        self._todo.put(chunk)
+        with self._lock:
+            if self._threads:
+                self._todo.put(chunk)
+                return
+        chunk.ready.release()
 
     def hold(self, size: int) -> None:
         """Count ``size`` more bytes as unpacked and not yet read."""
@@ -69,6 +78,21 @@ class _Unpacker:
             self._todo.put(None)
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """With the last thread, let go of what nobody will unpack: its reader waits."""
+        with self._lock:
+            self._threads -= 1
+            while not self._threads and not self._todo.empty():
+                chunk = self._todo.get()
+                if chunk is not None:
+                    chunk.ready.release()
+
+    def _work(self) -> None:
         while (chunk := self._todo.get()) is not None:
             try:
                 for piece in tuple(chunk.pieces):
@@ -82,7 +106,7 @@ class _Unpacker:
     def _unpack(self, batch: Batch) -> int:
         try:
             return batch.unpack()
-        except (DamageError, MemoryError):  # whoever reads the batch meets it too, in its place
+        except (DamageError, MemoryError, ImportError):  # whoever reads the batch meets it too, in its place
             return 0
 
 

@@ -176,14 +176,18 @@ class _Start:
 
     def recover_from(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
         """Recover what is not flushed for certain; return the segments that stay."""
+        while True:
+            try:
+                return self._recover_once(segments, recovery_point)
+            except OffsetOverflowError as error:
+                segments = self._split(segments, error)  # the broker begins again
+
+    def _recover_once(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
+        """Do so up to the first segment whose offsets do not fit: then OffsetOverflowError is raised."""
         below = [number for number, each in enumerate(segments) if _base(each) <= recovery_point]
         for number in range(below[-1] if below else 0, len(segments)):
             each = segments[number]
-            try:
-                is_cut = _base(each) not in self._done and self.recover(each, segments[:number], loading=False)
-            except OffsetOverflowError as error:
-                return self.recover_from(self._split(segments, error), recovery_point)  # the broker begins again
-            if is_cut:
+            if _base(each) not in self._done and self.recover(each, segments[:number], loading=False):
                 for later in segments[number + 1 :]:
                     self.cut(later, 0, f"{each.name} is cut, and all later segments are deleted")
                 return segments[: number + 1]

@@ -86,7 +86,7 @@ class LocalFile:
 
     def expect(self, position: int, size: int) -> None:
         """Tell the system that much of these bytes will be read, so that it fetches them at once."""
-        if hasattr(os, "posix_fadvise"):
+        if self._guard is None and hasattr(os, "posix_fadvise"):  # else it would take them for the broker's
             os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
 
     def read(self, position: int, size: int) -> bytes:

@@ -308,7 +308,7 @@ class Reader:
                 else:  # it belongs to the damage that was told of
                     self.note(
                         f"{file.name}: byte {piece.position}: the batch with a wrong crc cannot be shown whole: "
-                        f"{item.damage.reason}"
+                        f"{item.damage.kind}, byte {item.damage.at}"
                     )
             if self.on_error == "stop":
                 return

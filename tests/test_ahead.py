@@ -110,3 +110,36 @@ def test_a_bomb_is_left_to_the_reader():
 def test_damage_passes_through():
     damage = Damage(0, 5, "crc", "the checksum is wrong", 0)
     assert list(ahead.unpacked(iter([damage]))) == [damage]
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_a_system_that_gives_no_more_threads(monkeypatch, given):
+    started = []
+    start = threading.Thread.start
+
+    def sparing(thread):
+        if len(started) == given:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    data = packed(0)
+    monkeypatch.setattr(threading.Thread, "start", sparing)
+    pieces = list(ahead.unpacked(Batch(memoryview(data), 0, len(data)) for _ in range(COUNT)))
+    assert len(pieces) == COUNT
+    assert len(started) == given
+
+
+def test_threads_that_die_leave_nobody_waiting(monkeypatch):
+    def fail(_):
+        raise SystemError("a codec's own")
+
+    died = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    monkeypatch.setattr(Batch, "unpack", fail)
+    data = packed(0)
+    pieces = list(ahead.unpacked(Batch(memoryview(data), 0, len(data)) for _ in range(COUNT)))
+    assert len(pieces) == COUNT
+    for thread in unpackers():
+        thread.join(10)
+    assert [each.exc_type for each in died] == [SystemError] * 2

@@ -76,3 +76,17 @@ def test_wrong_usage_and_damage(tmp_path):
     assert "|a|" in out
     (folder / "0.log").write_bytes(b"nothing that is a batch, nothing at all")
     assert "is not there" in get("t-0@0", "--in", tmp_path, status=3)[1]
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_a_batch_with_a_broken_record_is_shown_up_to_it(tmp_path, offset):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    records = [forge.record(b"k", b"v", offset=offset) for offset in range(2)]
+    records.append(b"\x02\x00")  # a record of one byte
+    (folder / "00000000000000000000.log").write_bytes(forge.batch(records))
+    out, errors = get(f"t-0@{offset}", "--in", tmp_path, "-o", "jsonl", "--batch", status=3)
+    assert [line["kind"] for line in rebuild.lines(out.encode())] == ["batch", "record", "record"]
+    (line,) = errors.strip().splitlines()
+    assert "byte 0: record 3 of 3" in line
+    assert str(folder) in line

@@ -280,6 +280,16 @@ def test_builds_are_never_mixed(tmp_path):
     assert (told, file) == ("Python; only lines of it compiled", str(tmp_path / "kdump" / "kernel" / "lines.py"))
 
 
+def test_modules_that_another_python_compiled_are_none(tmp_path):
+    shutil.copytree(ROOT / "kdump", tmp_path / "kdump", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    for name in kernel.MODULES:
+        other = f"{name}.cpython-399-x86_64-linux-gnu{EXTENSION_SUFFIXES[-1]}"
+        (tmp_path / "kdump" / "kernel" / other).write_bytes(b"no library")
+    code = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, check=True)
+    assert done.stdout == b"False Python\n"
+
+
 def test_the_project_compiles_what_belongs_to_the_kernel():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
     assert [module["name"] for module in declared] == [f"kdump.kernel.{name}" for name in kernel.MODULES]

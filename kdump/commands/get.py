@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from kdump.anatomy import Part
     from kdump.inputs import Partition
-    from kdump.pieces import Damage
+    from kdump.pieces import Damage, Record, RecordBatch
     from kdump.redact import Redactor
 
 
@@ -144,7 +145,7 @@ def show(
             run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {hide.error(damage)}")
         return
     if offset is None:
-        item = item._replace(records=list(item.batch.records()))
+        item = item._replace(records=whole(item.batch))
     item = hide.found(item)
     from kdump.printers.jsonl import JsonLines
 
@@ -165,6 +166,14 @@ def show(
         for column in hide.columns:
             text = cell(column, item, record, "auto")
             _line(out, column, None if text is None else harmless(text))
+
+
+def whole(batch: RecordBatch) -> list[Record]:
+    """Return all records of a batch, up to the first that cannot be read: the reader tells of that one."""
+    records: list[Record] = []
+    with suppress(DamageError):
+        records.extend(batch.records())
+    return records
 
 
 def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:

@@ -22,10 +22,10 @@ MODULES: Final = ("cursor", "records", "lines", "json_lines", "arrow")
 
 def _compiled() -> set[str]:
     """Return the names of the modules that this Python finds compiled."""
-    ends = tuple(EXTENSION_SUFFIXES)
     folders = [folder for folder in __path__ if os.path.isdir(folder)]  # noqa: PTH112  pathlib is slow to import
-    files = [name for folder in folders for name in os.listdir(folder)]  # noqa: PTH208  likewise
-    return {name.partition(".")[0] for name in files if name.endswith(ends)}.intersection(MODULES)
+    files = {name for folder in folders for name in os.listdir(folder)}  # noqa: PTH208  likewise
+    # The whole name counts: modules that another Python compiled may lie beside this one's.
+    return {name for name in MODULES if any(name + suffix in files for suffix in EXTENSION_SUFFIXES)}
 
 
 def only_sources() -> None:
