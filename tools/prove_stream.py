@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.broker import Broker
-from tools.stream_driver import BUSY, COLUMNS, ISOLATIONS
+from tools.stream_driver import COLUMNS, ISOLATIONS, SPARKS_OWN
 
 CLIENT = Path(__file__).with_name("StreamClient.java")
 TOPICS = {"live": 4, "stamped": 1}
@@ -62,10 +62,13 @@ class Driver:
         self.place = place
         self.log = place / "driver.txt"
         self.starts = 0
+        self.hiccups = 0
+        self._said_before = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         self.starts += 1
+        self._said_before = len(self.said) if self.log.exists() else 0
         (self.place / "ready").unlink(missing_ok=True)
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(self._command, stderr=out, stdout=out, start_new_session=True)
@@ -75,21 +78,24 @@ class Driver:
         return self.log.read_text(errors="replace")
 
     def ended(self) -> int | None:
-        """Return its status once it has ended. One that found the machine too busy is started again."""
+        """Return its status once it has ended. One that met a failure of Spark's own is started again, five times."""
         assert self._process is not None
         status = self._process.poll()
-        if status is not None and status != 0 and BUSY in self.said[-20000:]:
+        if status and self.hiccups < 5 and any(failure in self.said[self._said_before :] for failure in SPARKS_OWN):
+            self.hiccups += 1
             self.start()
             return None
         return status
 
     def in_batch(self) -> bool:
-        """Tell whether a micro-batch has been planned and not been committed."""
-        return any(
-            latest(place / "offsets") > latest(place / "commits")
-            for isolation in ISOLATIONS
-            if (place := self.place / f"{isolation}.checkpoint").exists()
-        )
+        """Tell whether a micro-batch has been planned and not been committed.
+
+        Not before each query has planned one: Spark itself does not start again from a checkpoint without any.
+        """
+        places = [self.place / f"{isolation}.checkpoint" for isolation in ISOLATIONS]
+        planned = [latest(place / "offsets") for place in places]
+        committed = [latest(place / "commits") for place in places]
+        return min(planned) >= 0 and planned != committed
 
     def kill(self) -> None:
         """End it, its JVM and its workers at once."""

@@ -16,7 +16,9 @@ from kdump.spark_export import session
 from kdump.spark_source import register
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
-BUSY = "Python worker failed to connect back"
+SPARKS_OWN = ("Python worker failed to connect back", "java.io.OptionalDataException")
+"""Failures of Spark that say nothing of the source: a busy machine; two queries that serialize what they share at once.
+A query that meets one is started again from its checkpoint, as its user would."""
 """Spark waits ten seconds for the Python process of a source, and no longer: on a busy machine it is asked again."""
 COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestampType", "key", "value", "headers")
 
@@ -45,7 +47,7 @@ def main(logs: str, place: Path, options: dict[str, str]) -> int:
                 elif query.awaitTermination(0.2):
                     raise RuntimeError("a stream has ended by itself")
             except StreamingQueryException as reason:
-                if BUSY not in str(reason):
+                if not any(failure in str(reason) for failure in SPARKS_OWN):
                     sys.stderr.write(f"stream failed: {reason}\n")
                     return 3
                 writer, path = writers[number]
