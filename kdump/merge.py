@@ -95,9 +95,7 @@ def merge(copies: Iterable[Partition]) -> Merged:
             duplicates += 1
         elif place.epoch > last.epoch:
             lost.append(_lost(last, "conflict", f"{place.segment.name} has leader epoch {place.epoch} there"))
-            placed[-1] = place
-            while len(placed) > 1 and placed[-2].last_offset >= place.base_offset:
-                lost.append(_lost(placed.pop(-2), "conflict", f"{place.segment.name} has a higher leader epoch there"))
+            placed[-1] = place  # the one before it ends below ``last``, which begins no later than this one
         else:
             lost.append(_lost(place, "conflict", f"{last.segment.name} has offsets up to {last.last_offset} there"))
     gaps = [

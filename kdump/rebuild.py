@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import DamageError
 from kdump.formats import offset_index, time_index, txn_index
 from kdump.formats.offset_index import OffsetPosition
-from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP, TimestampOffset
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kdump.pieces import RecordBatch
     from kdump.transactions import EndedTransaction
 
-DEFAULT_INTERVAL: Final = 4096
-"""``index.interval.bytes``: how many bytes of log may pass without an entry."""
 MAX_POSITION: Final = 0x7FFFFFFF
 
 

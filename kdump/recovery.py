@@ -11,21 +11,18 @@ the entries of the new index must rise, so that offsets that go back between two
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import segment
 from kdump.errors import DamageError
 from kdump.formats import batch, control, log, message, producer_snapshot, txn_index
 from kdump.formats.offset_index import OffsetIndex
-from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.overflow import OffsetOverflowError, RefusedError, at, origin, split
 from kdump.pieces import Damage, RecordBatch
 
 if TYPE_CHECKING:
     from kdump.inputs import Partition, Segment
-
-DEFAULT_INTERVAL: Final = 4096
-"""``index.interval.bytes``, in bytes: where offsets are not in order it decides what a broker does."""
 
 
 class Cut(NamedTuple):

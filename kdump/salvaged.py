@@ -17,7 +17,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats import batch as magic_2
 from kdump.formats import leader_epoch, log, partition_metadata
 from kdump.formats.leader_epoch import EpochEntry
-from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.inputs import raise_it
 from kdump.merge import UNREADABLE
 from kdump.rebuild import IndexBuilder
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
     """``segment`` is the greatest size of a segment in bytes, ``interval`` that between two index entries."""
 
     segment: int = 1 << 30
-    interval: int = 4096
+    interval: int = DEFAULT_INTERVAL
 
 
 class Written(NamedTuple):

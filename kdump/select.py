@@ -37,7 +37,6 @@ RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
 RECORD_COST: Final = 300
 """Bytes that a record takes in memory beyond its own size, about."""
 _CHECKPOINTS: Final = 8
-_CODEC_BITS: Final = 0x07
 _NEVER: Final = 1 << 63
 
 
@@ -297,7 +296,7 @@ class Reader:
             if (
                 not isinstance(piece, RecordBatch)
                 or piece.crc_valid
-                or piece.attributes & _CODEC_BITS >= len(codecs.NAMES)
+                or piece.attributes & magic_2.CODEC_MASK >= len(codecs.NAMES)
             ):
                 return
             if piece.position > damage.position and not _is_plausible(piece, behind):

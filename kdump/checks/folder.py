@@ -169,10 +169,7 @@ def _order(path: str, entries: tuple[EpochEntry, ...]) -> Iterator[Finding]:
 
 def _content(partition: Partition, name: str) -> bytes | None:
     entry = next((entry for entry in partition.others if entry.name == name), None)
-    if entry is None:
-        return None
-    with partition.files.open(entry.path) as source:
-        return source.read(0, source.size)
+    return None if entry is None else _bytes(partition, entry)
 
 
 def _remark(path: str, kind: str, text: str) -> Finding:

@@ -30,7 +30,6 @@ SUFFIX: Final = ".checkpoint"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 """What a node formatted its log dir with; it has no end offset."""
 NAME: Final = re.compile(r"(?P<offset>\d{20})-(?P<epoch>\d{10})\.checkpoint", re.ASCII)
-HEADER, FOOTER = 3, 4
 ADVICE: Final = (
     "With the node stopped, take this snapshot from another controller, or move it away: "
     "the node then begins with an older one, and needs the log from there on."
@@ -90,23 +89,29 @@ _NAMES: Final = "a name such as 00000000000000000077-0000000001.checkpoint"
 
 def _frame(file: str, size: int, first: RecordBatch | None, last: Piece | None) -> Iterator[Finding]:
     """Yield what is wrong with the two ends of a snapshot."""
-    if first is None or first.position or _type(first, 0) != HEADER:
+    if first is None or first.position or _type(first) != control.SNAPSHOT_HEADER:
         text = "it does not begin with a snapshot header" if size else "it is empty"
         yield _wrong(file, "snapshot header", text, 0, "a control record SNAPSHOT_HEADER")
     if isinstance(last, Padding):
         text = f"{last.size} bytes of zeros follow the last batch: no node leaves them there"
         yield _wrong(file, "snapshot footer", text, last.position, "the end of the file")
-    elif size and (not isinstance(last, RecordBatch) or _type(last, -1) != FOOTER):
+    elif size and (not isinstance(last, RecordBatch) or _type(last, last=True) != control.SNAPSHOT_FOOTER):
         text = "it does not end with a snapshot footer: the rest is missing, or cannot be read"
         position = last.position if last is not None else 0
         yield _wrong(file, "snapshot footer", text, position, "a control record SNAPSHOT_FOOTER")
 
 
-def _type(batch: RecordBatch, number: int) -> int | None:
-    """Return the type of a control record in a batch, None where there is none."""
+def _type(batch: RecordBatch, *, last: bool = False) -> int | None:
+    """Return the type of the first or last record of a control batch, None where one of its records is not sound."""
+    if not batch.is_control:
+        return None
+    wanted = None
     try:
-        return control.read_key(list(batch.records())[number].key).type if batch.is_control else None
-    except (DamageError, IndexError):
+        for record in batch.records():  # all of them, and never all at once: a batch may hold millions
+            if last or wanted is None:
+                wanted = record
+        return None if wanted is None else control.read_key(wanted.key).type
+    except DamageError:
         return None
 
 

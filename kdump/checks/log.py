@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import segment
 from kdump.checks.indexes import LOG_ADVICE
+from kdump.checks.offset_index import NOWHERE
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.formats import batch as magic_2
@@ -36,7 +37,6 @@ ZEROS: Final = "a preallocated file that was not trimmed"
 FEW_ZEROS: Final = "a preallocated file, or the first bytes of a batch that was cut off"
 UNUSUAL: Final = 0xFFF8
 """The attribute bits of magic 2 but for the codec."""
-NOWHERE: Final = 1 << 63
 MOST_GAPS: Final = 1000
 
 

@@ -14,9 +14,9 @@ from kdump.errors import UnreadableError
 from kdump.files import LOCAL
 from kdump.findings import Finding, Level, many
 from kdump.formats import leader_epoch, meta_properties, partition_metadata
+from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import SEGMENT_NAME
 from kdump.pieces import RecordBatch
-from kdump.rebuild import DEFAULT_INTERVAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,9 +12,9 @@ from kdump.commands import session
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.commands.verify_index import for_people
 from kdump.findings import Level
+from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import Finder, Wanted
 from kdump.printers.findings import JsonReport, Summary
-from kdump.rebuild import DEFAULT_INTERVAL
 from kdump.stdout import open_output
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from kdump.commands import session
 from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
 from kdump.files import LOCAL
+from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import Finder, Wanted
 from kdump.pieces import RecordBatch, Trailing
-from kdump.rebuild import DEFAULT_INTERVAL, IndexBuilder, Indexes
+from kdump.rebuild import IndexBuilder, Indexes
 from kdump.segment import check, walk, zero_tail
 from kdump.transactions import Replay
 

@@ -12,6 +12,7 @@ from kdump.commands import session
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UnreadableError
 from kdump.findings import many
+from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import Finder, Wanted
 from kdump.merge import UNREADABLE, merge
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics (globs too).")
 @click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")
 @click.option("--segment-bytes", type=click.IntRange(1 << 10), default=1 << 30, show_default=True, metavar="BYTES")
-@click.option("--index-interval-bytes", type=click.IntRange(0), default=4096, show_default=True, metavar="BYTES")
+@click.option(
+    "--index-interval-bytes", type=click.IntRange(0), default=DEFAULT_INTERVAL, show_default=True, metavar="BYTES"
+)
 @MAX_BATCH_BYTES
 @CACHE
 @click.option("-q", "--quiet", is_flag=True, help="Say only what was lost.")

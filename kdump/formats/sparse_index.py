@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=tuple[int, int])
 
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+DEFAULT_INTERVAL = 4096
+"""``index.interval.bytes``: how many bytes of log may pass without an entry."""
 WARM = 8192
 """Bytes at the end of an index that lookups mostly touch."""
 AT_ONCE = 4096

@@ -35,9 +35,7 @@ def only_sources() -> None:
 
 
 _FOUND: Final = _compiled()
-COMPILED: Final = (
-    len(_FOUND) == len(MODULES) and os.environ.get("KDUMP_KERNEL") != "python"
-)  # to tell whose fault it is
+COMPILED: Final = len(_FOUND) == len(MODULES) and os.environ.get("KDUMP_KERNEL") != "python"
 if not COMPILED:
     only_sources()
 

@@ -88,17 +88,18 @@ class Follower:
 
     def _step(self, spark: SparkSession, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
         """Take what is new; return the state after it, and whether that was all there was."""
-        for again in range(TRIES):
+        tries = TRIES
+        while True:
             advance = streaming.advance(self._options, state.offsets, _limits(self._options))
             if advance.offsets == state.offsets:
                 return state, True
             try:
                 return self._take(spark, checkpoint, state, advance), advance.is_complete
             except KdumpError as error:
-                if again == TRIES - 1 or isinstance(error, job.MalformedError) or not _has_changed(advance):
+                tries -= 1
+                if not tries or isinstance(error, job.MalformedError) or not _has_changed(advance):
                     raise
                 self._listener.note(f"{error}; files have changed meanwhile, once more")
-        raise AssertionError
 
     def _take(self, spark: SparkSession, checkpoint: Checkpoint, state: State, advance: streaming.Advance) -> State:
         started = datetime.now(UTC)

@@ -8,8 +8,9 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -111,16 +112,11 @@ def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
 
 
 def _surveyed(options: words.Options) -> words.Options:
-    from dataclasses import replace
-
     return replace(options, surveyed=True)
 
 
 def numbered(planned: list[Planned]) -> list[Planned]:
     """Return the plan with a number for each split."""
-    from dataclasses import replace
-    from itertools import count
-
     number = count()
     return [
         segment._replace(splits=tuple(replace(split, number=next(number)) for split in segment.splits))
