@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # the module typing takes some milliseconds, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from kdump.api import Log, LogBatch, LogRecord, open  # noqa: A004  as in gzip.open: called as kdump.open
 
 __all__ = ["Log", "LogBatch", "LogRecord", "open"]

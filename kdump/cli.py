@@ -237,8 +237,8 @@ def main() -> int:
     from kdump.stdout import OutputError, give_up, open_standard_streams
     from kdump.text import harmless
 
-    open_standard_streams()
     try:
+        open_standard_streams()
         result = root.main(standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -274,7 +274,3 @@ def main() -> int:
         click.echo(f"kdump: {harmless(str(error))}", err=True)
         return 1
     return result if isinstance(result, int) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -97,3 +99,36 @@ def test_inputs_are_only_read(segment):
         after.st_size,
         [segment],
     )
+
+
+def script() -> list[str]:
+    """What pip writes for the command ``kdump`` that pyproject.toml names."""
+    module, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["kdump"].split(":")
+    return ["-c", f"import re\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"]
+
+
+ENTRIES = {"kdump": script(), "python -m kdump": ["-m", "kdump"]}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("module", ["kdump.cli", "click", "kdump.stdout", "kdump.commands.check", "kdump.checks.whole"])
+def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, name, module):
+    """A finder presses Ctrl-C when a module is asked for."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    command = [sys.executable, *ENTRIES[name], "check", "nothing"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")  # click ends the line of ^C
+
+
+def test_nothing_slow_is_imported_before_ctrl_c_is_heeded():
+    code = "import sys; before = set(sys.modules); import kdump; print(*sorted({*sys.modules} - before))"
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.split() == [b"__future__", b"kdump"]
