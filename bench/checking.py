@@ -18,6 +18,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 
 from bench.indexes import STEM, make
 from kdump.checks import whole
+from kdump.checks.log_dir import LogDirs
 from kdump.inputs import Finder, Wanted
 
 
@@ -27,7 +28,7 @@ def seconds(folder: Path, *, records: bool) -> float:
     for _ in range(3):
         (found,) = Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)])
         began = time.process_time()
-        checked = whole.check(found, whole.Options(records=records), {})
+        checked = whole.check(found, whole.Options(records=records), LogDirs())
         took = time.process_time() - began
         if any(not finding.is_remark for finding in checked.findings):
             sys.exit(f"the file is not healthy: {checked.findings}")

@@ -7,8 +7,10 @@ from collections import Counter
 
 import pytest
 
+from kdump.checks import log_dir
 from kdump.formats import checkpoints, leader_epoch, producer_snapshot
 from kdump.formats.checkpoints import PartitionOffset
+from kdump.inputs import Finder, Partition, Wanted
 from tests import forge
 from tests.support import GOLDEN, ROOT, kdump
 from tools import prove_check
@@ -377,3 +379,59 @@ def test_every_damage_of_the_golden_files_is_named_or_shown_to_be_harmless():
     assert [case.name for case in made if case.verdict is Verdict.SILENT] == []
     assert verdicts[Verdict.NAMED] + verdicts[Verdict.REMARKED] > 150
     assert verdicts[Verdict.CONTENT] < 20
+
+
+def two_log_dirs(tmp_path, *directories, broker="1", name="orders-0"):
+    places = []
+    for number, directory in enumerate(directories):
+        place = tmp_path / f"disk{number}"
+        folder(place, (0, one(0)), parents=True).rename(place / (name if number else "orders-0"))
+        owner = broker if number else "1"
+        lines = [
+            "version=1",
+            f"node.id={owner}",
+            "cluster.id=abc",
+            *([f"directory.id={directory}"] if directory else []),
+        ]
+        (place / "meta.properties").write_text("\n".join(lines) + "\n")
+        places.append(place)
+    return places
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path, jobs):
+    one_dir, other = two_log_dirs(tmp_path, "AAAA", "BBBB")
+    done = kdump("check", "--json", "--jobs", jobs, one_dir, other)
+    (found,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "finding"]
+    assert (found["check"], found["file"], done.returncode) == ("twice", str(other / "orders-0"), 4)
+    assert f"orders-0 is in {one_dir} too" in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("directories", "rest", "remarks"),
+    [
+        (("AAAA", "AAAA"), {}, 0),  # two copies of one
+        ((None, None), {}, 1),  # before 3.7 nothing tells
+        (("AAAA", "BBBB"), {"broker": "2"}, 0),  # replicas
+        (("AAAA", "BBBB"), {"name": f"orders-0.{'0' * 32}-future"}, 0),  # on its way from one disk to the other
+    ],
+)
+def test_copies_and_replicas_are_no_partition_that_is_there_twice(tmp_path, directories, rest, remarks):
+    done = kdump("check", "--json", *two_log_dirs(tmp_path, *directories, **rest))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["check"] for line in lines if line["kind"] == "finding"] == []
+    assert [line["kind"] for line in lines if line.get("check") == "twice"] == ["remark"] * remarks
+    assert done.returncode == 0
+
+
+def test_a_checkpoint_is_read_once_for_all_partitions_of_a_log_dir(tmp_path, monkeypatch):
+    for number in range(3):
+        folder(tmp_path, (0, one(0))).rename(tmp_path / f"orders-{number + 1}")
+    entries = [PartitionOffset("orders", number + 1, 1) for number in range(3)]
+    (tmp_path / checkpoints.RECOVERY_POINTS).write_bytes(checkpoints.encode(entries))
+    asked = []
+    monkeypatch.setattr(Partition, "beside", lambda _, name: asked.append(name))
+    dirs = log_dir.LogDirs()
+    for part in Finder(Wanted(siblings=True)).find([str(tmp_path)]):
+        dirs.of(part)
+    assert sorted(asked) == sorted(log_dir.READERS)

@@ -38,6 +38,7 @@ from types import ModuleType
 
 from kdump import codecs, dialects, kernel
 from kdump.checks import whole as check
+from kdump.checks.log_dir import LogDirs
 from kdump.dialects import payload as dialects_payload
 from kdump.errors import DamageError, KdumpError, UnreadableError, UsageError
 from kdump.formats import FORMATS, producer_snapshot
@@ -177,7 +178,7 @@ def partition(data: bytes) -> None:
     (folder / "00000000000000000000.log").write_bytes(data[at:])
     wanted = Wanted(leftovers=True, siblings=True, max_batch_bytes=LIMIT)
     for found in Finder(wanted).find([str(folder)]):
-        check.check(found, check.Options(), {})
+        check.check(found, check.Options(), LogDirs())
         merge([found])
         bare = replace(found, segments=tuple(replace(each, siblings={}) for each in found.segments))
         for taken in (Filter(first_offset=20, last_offset=40), Filter(since=1_700_000_000_000)):

@@ -16,6 +16,7 @@ from kdump.inputs import LEFTOVER_FOLDER, SEGMENT_NAME, SIBLING_NAME, raise_it
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kdump.checks.log_dir import LogDirs
     from kdump.files import Entry
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.inputs import Partition
@@ -57,13 +58,11 @@ def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
         return None
 
 
-def check(
-    partition: Partition, found: dict[str, list[Finding]], fail: Callable[[UnreadableError], None] = raise_it
-) -> Iterator[Finding]:
+def check(partition: Partition, dirs: LogDirs, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
     """Yield what is wrong or odd among the files beside the segments, and with the folder itself.
 
-    ``found`` holds the findings of the log dir's files by path, told of or not. ``fail`` is told of files that cannot
-    be read, which are passed over; by default that raises.
+    ``dirs`` judges what is a log dir's own. ``fail`` is told of files that cannot be read, which are passed over; by
+    default that raises.
     """
     name = posixpath.basename(partition.folder.rstrip("/"))
     if LEFTOVER_FOLDER.fullmatch(name):
@@ -74,12 +73,12 @@ def check(
             yield _remark(each.name, "leftover", UNFINISHED[state])
     for entry in partition.others:
         try:
-            yield from _beside(partition, entry, found)
+            yield from _beside(partition, entry, dirs)
         except UnreadableError as error:
             fail(error)
 
 
-def _beside(partition: Partition, entry: Entry, found: dict[str, list[Finding]]) -> Iterator[Finding]:
+def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Finding]:
     path = partition.files.shown(entry.path)
     state = "." + entry.name.rpartition(".")[2]
     if state in UNFINISHED:
@@ -91,9 +90,7 @@ def _beside(partition: Partition, entry: Entry, found: dict[str, list[Finding]])
         if entry.name == leader_epoch.NAME:
             yield from _order(path, epochs(partition) or ())
     elif entry.name in log_dir.READERS:
-        if path not in found:
-            found[path] = log_dir.judge(entry.name, path, _bytes(partition, entry))[1]
-            yield from found[path]
+        dirs.judge(entry.name, path, _bytes(partition, entry))
     elif not _is_known(entry.name):
         yield _remark(path, "unknown file", "no broker writes a file of this name here")
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import posixpath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import kraft_snapshot
 from kdump.errors import DamageError, UnreadableError
+from kdump.files import LOCAL
 from kdump.findings import Finding, Level
 from kdump.formats import checkpoints, clean_shutdown, meta_properties
 from kdump.formats.checkpoints import PartitionOffset
+from kdump.formats.meta_properties import MetaProperties
 from kdump.inputs import FOLDER_NAME, LEFTOVER_FOLDER, raise_it
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from kdump.files import Files
-    from kdump.formats.meta_properties import MetaProperties
     from kdump.inputs import Partition
     from kdump.wire import Bytes
 
+MARK: Final = clean_shutdown.NAME
+"""What counts of it is that it is there, whatever it holds."""
 CACHE: Final = "remote-log-index-cache"
 """What a broker keeps of the indexes of tiered segments (KIP-405): it makes it anew."""
 
@@ -61,58 +65,95 @@ class LogDir(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     cleaned: bool | None = None
+    properties: MetaProperties | None = None
 
 
-def of(
-    partition: Partition, found: dict[str, list[Finding]], fail: Callable[[UnreadableError], None] = raise_it
-) -> LogDir:
-    """Return what the log dir says; put what is wrong with its files into ``found``, once per file.
+class Content(NamedTuple):
+    """What a file of a log dir holds; nothing where it is not ``sound``. Offsets are by topic and partition."""
 
-    ``fail`` is told of files that cannot be read, which are passed over; by default that raises.
-    """
-    readable: set[str] = set()
-    offsets: dict[str, int] = {}
-    for name in READERS:
+    offsets: Mapping[tuple[str | None, int | None], int] = MappingProxyType({})
+    properties: MetaProperties | None = None
+    sound: bool = True
+
+
+class LogDirs:
+    """The log dirs that partitions lie in. A file is read once, and what is wrong with it told once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, Content | UnreadableError | None] = {}
+        self._folders: set[str] = set()
+        self._news: list[Finding] = []
+
+    def news(self) -> list[Finding]:
+        """Return what was found since this was last asked."""
+        told, self._news = self._news, []
+        return told
+
+    def of(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
+        """Return what the log dir says of a partition.
+
+        ``fail`` is told of files that cannot be read, which are passed over; by default that raises.
+        """
+        folder = partition.folder if partition.topic is None else above(partition)
+        if folder not in self._folders:
+            self._folders.add(folder)
+            self._news += check(partition.files, folder or ("." if partition.files is LOCAL else ""), fail)
+        here = partition.topic, partition.partition
+        found = {name: self._file(partition, name, fail) for name in READERS}
+        readable = {name for name, content in found.items() if content and (content.sound or name == MARK)}
+        if not readable:
+            return LogDir()
+        offsets = {
+            name: content.offsets[here] for name, content in found.items() if content and here in content.offsets
+        }
+        properties = found[meta_properties.NAME]
+        return LogDir(
+            known=True,
+            clean=MARK in readable,
+            recovery_point=offsets.get(checkpoints.RECOVERY_POINTS),
+            high_watermark=offsets.get(checkpoints.HIGH_WATERMARKS),
+            log_start=offsets.get(checkpoints.LOG_STARTS),
+            cleaned=checkpoints.CLEANED in offsets if checkpoints.CLEANED in readable else None,
+            properties=properties.properties if properties else None,
+        )
+
+    def _file(self, partition: Partition, name: str, fail: Callable[[UnreadableError], None]) -> Content | None:
+        """Return what a file of the log dir holds that a partition lies in, None where there is none."""
         path = partition.files.shown(posixpath.join(above(partition), name))
+        if path not in self._files:
+            try:
+                data = partition.beside(name)
+            except UnreadableError as error:
+                self._files[path] = UnreadableError(path, error.reason, error.hint)
+            else:
+                self._files[path] = None if data is None else self._judge(name, path, data)
+        content = self._files[path]
+        if isinstance(content, UnreadableError):  # each partition is told: it lacks what stands there
+            fail(content)
+            return None
+        return content
+
+    def judge(self, name: str, path: str, data: Bytes) -> None:
+        """Look at a file of a log dir that was named itself."""
+        if path not in self._files:
+            self._files[path] = self._judge(name, path, data)
+
+    def _judge(self, name: str, path: str, data: Bytes) -> Content:
         try:
-            data = partition.beside(name)
-        except UnreadableError as error:
-            fail(UnreadableError(path, error.reason, error.hint))
-            continue
-        if data is None:
-            continue
-        content, wrong = judge(name, path, data)
-        found.setdefault(path, wrong)
-        if wrong and name != clean_shutdown.NAME:
-            continue
-        readable.add(name)
-        for entry in content if isinstance(content, tuple) else ():
-            if isinstance(entry, PartitionOffset) and entry[:2] == (partition.topic, partition.partition):
-                offsets[name] = entry.offset
-    if not readable:
-        return LogDir()
-    return LogDir(
-        True,
-        clean_shutdown.NAME in readable,
-        offsets.get(checkpoints.RECOVERY_POINTS),
-        offsets.get(checkpoints.HIGH_WATERMARKS),
-        offsets.get(checkpoints.LOG_STARTS),
-        checkpoints.CLEANED in offsets if checkpoints.CLEANED in readable else None,
-    )
+            content = READERS[name](data)
+        except DamageError as damage:
+            self._news.append(broken(path, damage, ADVICE[name]))
+            return Content(sound=False)
+        if isinstance(content, MetaProperties):
+            return Content(properties=content)
+        entries = content if isinstance(content, tuple) else ()
+        return Content({entry[:2]: entry.offset for entry in entries if isinstance(entry, PartitionOffset)})
 
 
 def above(partition: Partition) -> str:
     """Return the path of the log dir that holds a partition's folder, as near as can be to what the user wrote."""
     folder, name = posixpath.split(partition.folder.rstrip("/"))
     return posixpath.dirname(partition.path_beside("x")) if name in {"", ".", ".."} else folder
-
-
-def judge(name: str, path: str, data: Bytes) -> tuple[object, list[Finding]]:
-    """Return what a file of a log dir holds, and what is wrong with it."""
-    try:
-        return READERS[name](data), []
-    except DamageError as damage:
-        return None, [broken(path, damage, ADVICE[name])]
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:

@@ -11,17 +11,17 @@ from kdump import recovery, segment
 from kdump.checks import folder, kraft_snapshot, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError
-from kdump.files import LOCAL
 from kdump.findings import Finding, Level, many
 from kdump.formats import leader_epoch, meta_properties, partition_metadata
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
-from kdump.inputs import SEGMENT_NAME
+from kdump.inputs import LEFTOVER_FOLDER, SEGMENT_NAME
 from kdump.pieces import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from kdump.checks.log_dir import LogDir
+    from kdump.checks.kraft_snapshot import Snapshot
+    from kdump.checks.log_dir import LogDir, LogDirs
     from kdump.inputs import Partition, Segment
     from kdump.pieces import Piece
     from kdump.recovery import Cut, Outcome
@@ -52,29 +52,92 @@ class Checked(NamedTuple):
     failed: tuple[UnreadableError, ...] = ()
 
 
-def check(
-    part: Partition,
-    options: Options,
-    seen: dict[str, list[Finding]],
-    read: Callable[[int], None] = lambda _: None,
-) -> Checked:
-    """Check a partition. ``seen`` holds the findings of log dir files by path. Files that cannot be read are named."""
-    known = set(seen)
+def check(part: Partition, options: Options, dirs: LogDirs, read: Callable[[int], None] = lambda _: None) -> Checked:
+    """Check a partition. ``dirs`` has told of the log dirs of those before it. Files that cannot be read are named."""
     failed: list[UnreadableError] = []
-    place = log_dir.of(part, seen, failed.append)
-    around = part.folder if part.topic is None else log_dir.above(part)
-    if around not in seen:
-        above = around or ("." if part.files is LOCAL else "")
-        seen[around] = list(log_dir.check(part.files, above, failed.append))
-    findings = [finding for path, told in seen.items() if path not in known for finding in told]
-    findings += folder.check(part, seen, failed.append)
-    snapshots = []
-    for path in _snapshots(part):
+    place = dirs.of(part, failed.append)
+    findings = list(folder.check(part, dirs, failed.append))
+    findings = dirs.news() + findings
+    snapshots = list(_snapshots(part, options, failed.append))
+    findings += (finding for snapshot in snapshots for finding in snapshot.findings)
+    log = _log(part, options, place, read, failed)
+    findings += log.findings
+    if log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
         try:
-            snapshots.append(kraft_snapshot.check(part.files, path, records=options.records, limit=part.limit))
+            findings += _start(part, place, options, log.check, damaged=log.damaged)
         except UnreadableError as error:
             failed.append(error)
-    findings += (finding for snapshot in snapshots for finding in snapshot.findings)
+    if snapshots and part.topic == kraft_snapshot.TOPIC:
+        start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
+        end = log.check.next_offset if log.live else None
+        findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
+    closed = {error.path for error in failed}
+    read_of = [segment for segment in log.live if segment.path not in closed]
+    return Checked(
+        segments=len(read_of) + len(snapshots),
+        batches=log.check.batches + sum(snapshot.batches for snapshot in snapshots),
+        size=sum(segment.size for segment in read_of) + sum(snapshot.size for snapshot in snapshots),
+        findings=tuple(findings),
+        folder=part.files.shown(part.folder),
+        failed=tuple(failed),
+    )
+
+
+def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
+    """Yield which partitions two log dirs of one broker hold: it does not start then (LogManager.loadLog).
+
+    Before 3.7 nothing tells whether two log dirs are a broker's two, or two copies of one: then it is a remark.
+    """
+    met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
+    for part in parts:
+        properties = dirs.of(part, lambda _: None).properties
+        if part.topic is None or properties is None or properties.broker_id is None or _is_leftover(part):
+            continue
+        key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
+        other, directory = met.setdefault(key, (part, properties.directory_id))
+        if other is part or (directory is not None and directory == properties.directory_id):
+            continue
+        certain = directory is not None and properties.directory_id is not None
+        both = f"{part.name} is in {other.files.shown(log_dir.above(other))} too, of the same broker"
+        yield Finding(
+            level=Level.DERIVED if certain else Level.REMARK,
+            file=part.files.shown(part.folder),
+            kind="twice",
+            text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
+            advice="Keep a copy of both; then move away the one of the log dir that failed." if certain else "",
+        )
+
+
+def _is_leftover(part: Partition) -> bool:
+    return LEFTOVER_FOLDER.fullmatch(posixpath.basename(part.folder.rstrip("/"))) is not None
+
+
+def _snapshots(part: Partition, options: Options, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:
+    """Yield the snapshots of the metadata log, checked."""
+    paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
+    for path in paths:
+        if path.endswith(kraft_snapshot.SUFFIX):
+            try:
+                yield kraft_snapshot.check(part.files, path, records=options.records, limit=part.limit)
+            except UnreadableError as error:
+                fail(error)
+
+
+class _Log(NamedTuple):
+    """The log as it was gone through: its segments, what was found in them and in their indexes."""
+
+    check: LogCheck
+    live: list[Segment]
+    findings: list[Finding]
+    damaged: bool
+
+
+def _log(
+    part: Partition, options: Options, place: LogDir, read: Callable[[int], None], failed: list[UnreadableError]
+) -> _Log:
+    """Check the log and its indexes in one pass."""
+    logs = [segment for segment in part.segments if not segment.path.endswith(kraft_snapshot.SUFFIX)]
+    live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
     log = LogCheck(
         records=options.records,
         topic=part.topic,
@@ -82,43 +145,19 @@ def check(
         epochs_file=part.files.shown(posixpath.join(part.folder, leader_epoch.NAME)),
         cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
     )
-    logs = [segment for segment in part.segments if not segment.path.endswith(kraft_snapshot.SUFFIX)]
-    live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
-    after: list[Finding] = []
-    of_log: list[Finding] = []
-    tap = _Tap(log, live, of_log)
-    closed: set[object] = set()
+    findings: list[Finding] = []
+    of_indexes: list[Finding] = []
 
     def fail(error: UnreadableError) -> None:
         failed.append(error)
         if any(error.path == each.path for each in live):
-            closed.add(error.path)
             log.forget()
 
-    for checked in partition.check(replace(part, segments=tuple(live)), read, tap, fail):
-        after += (finding for finding in checked.findings if finding.file != checked.name)
-    of_log += log.finish()
-    findings += of_log + after
-    if live and not any(posixpath.basename(str(error.path)) not in IRRELEVANT for error in failed):
-        try:
-            findings += _start(part, place, options, log, damaged=any(f.level is Level.LOG for f in of_log))
-        except UnreadableError as error:
-            failed.append(error)
-    if snapshots and part.topic == kraft_snapshot.TOPIC:
-        start = max(place.log_start or 0, live[0].base_offset or 0) if live else 0
-        end = log.next_offset if live else None
-        findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
-    live = [segment for segment in live if segment.path not in closed]
-    size = sum(segment.size for segment in live) + sum(snapshot.size for snapshot in snapshots)
-    batches = log.batches + sum(snapshot.batches for snapshot in snapshots)
-    count, where = len(live) + len(snapshots), part.files.shown(part.folder)
-    return Checked(count, batches, size, tuple(findings), where, tuple(failed))
-
-
-def _snapshots(part: Partition) -> list[str]:
-    """Return the paths of the snapshots of the metadata log."""
-    paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
-    return [path for path in paths if path.endswith(kraft_snapshot.SUFFIX)]
+    for checked in partition.check(replace(part, segments=tuple(live)), read, _Tap(log, live, findings), fail):
+        of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
+    findings += log.finish()
+    damaged = any(finding.level is Level.LOG for finding in findings)
+    return _Log(log, live, findings + of_indexes, damaged)
 
 
 class _Tap:

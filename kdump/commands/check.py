@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.checks import whole
+from kdump.checks.log_dir import LogDirs
 from kdump.commands import session
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
-from kdump.commands.verify_index import for_people
-from kdump.findings import Level
+from kdump.commands.telling import telling
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import Finder, Wanted
-from kdump.printers.findings import JsonReport, Summary
-from kdump.stdout import open_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from kdump.checks.whole import Checked
     from kdump.findings import Finding
     from kdump.inputs import Partition
-    from kdump.printers.findings import Report
 
 
 @click.command("check")
@@ -77,23 +74,29 @@ def command(
     if sys.stderr.isatty():
         run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))
     options = whole.Options(records=not headers_only, interval=index_interval_bytes)
-    with open_output() as out:
-        report: Report = JsonReport(out) if as_json else for_people(quiet=quiet, remarks=remarks)
-        summary = Summary()
-        for checked in _checked(partitions, options, jobs, run):
-            _tell(checked, run, report, summary)
-        if run.progress is not None:
-            run.progress.clear()
-        report.end(summary, run.status)
+    with telling(run, as_json=as_json, remarks=remarks) as told:
+        dirs = LogDirs()
+        for checked in _checked(partitions, options, dirs, jobs, run):
+            for error in checked.failed:
+                run.fail(error)
+            told.tell(
+                checked.findings,
+                segments=checked.segments,
+                batches=checked.batches,
+                size=checked.size,
+                folder=checked.folder,
+            )
+        told.tell(list(whole.across(partitions, dirs)))
     return run.status
 
 
-def _checked(partitions: list[Partition], options: whole.Options, jobs: int, run: session.Session) -> Iterator[Checked]:
+def _checked(
+    partitions: list[Partition], options: whole.Options, dirs: LogDirs, jobs: int, run: session.Session
+) -> Iterator[Checked]:
     """Yield what is found in each partition, in order."""
     if jobs == 1 or len(partitions) < 2:
-        seen: dict[str, list[Finding]] = {}
         for part in partitions:
-            yield whole.check(part, options, seen, run.progress or (lambda _: None))
+            yield whole.check(part, options, dirs, run.progress or (lambda _: None))
         return
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -113,27 +116,9 @@ _work: Callable[[int], Checked]
 
 def _begin(partitions: list[Partition], options: whole.Options) -> None:
     global _work  # noqa: PLW0603  a process of the pool is told once what it works on
-    _work = lambda number: whole.check(partitions[number], options, {})  # noqa: E731
+    dirs = LogDirs()
+    _work = lambda number: whole.check(partitions[number], options, dirs)  # noqa: E731
 
 
 def _one(number: int) -> Checked:
     return _work(number)
-
-
-def _tell(checked: Checked, run: session.Session, report: Report, summary: Summary) -> None:
-    for error in checked.failed:
-        run.fail(error)
-    summary.segments += checked.segments
-    summary.batches += checked.batches
-    summary.size += checked.size
-    summary.add(checked.findings, checked.folder)
-    files: dict[str, list[Finding]] = {}
-    for finding in checked.findings:
-        files.setdefault(finding.file, []).append(finding)
-    if run.progress is not None and files:
-        run.progress.clear()
-    for name, findings in files.items():
-        report.file(name, findings)
-    levels = {finding.level for finding in checked.findings}
-    run.met |= {session.DAMAGED} if Level.LOG in levels else set()
-    run.met |= {session.DERIVED} if Level.DERIVED in levels else set()

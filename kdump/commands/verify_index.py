@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
 from kdump.checks import partition
 from kdump.commands import session
 from kdump.commands.limits import MAX_BATCH_BYTES
-from kdump.findings import Level
+from kdump.commands.telling import telling
 from kdump.inputs import Finder, Wanted
-from kdump.printers.findings import JsonReport, PlainReport, Summary
-from kdump.stdout import open_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.checks.partition import Checked
-    from kdump.findings import Finding
     from kdump.inputs import Partition
-    from kdump.printers.findings import Report
 
 
 @click.command("verify-index")
@@ -53,43 +48,8 @@ def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, max_batch_b
     if sys.stderr.isatty():
         partitions = list(partitions)
         run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))
-    with open_output() as out:
-        report = JsonReport(out) if as_json else for_people(quiet=quiet, remarks=remarks)
-        summary = Summary()
+    with telling(run, as_json=as_json, remarks=remarks) as told:
         for part in partitions:
-            _check(part, run, report, summary)
-        if run.progress is not None:
-            run.progress.clear()
-        report.end(summary, run.status)
+            for checked in partition.check(part, run.progress or (lambda _: None), fail=run.fail):
+                told.tell(checked.findings, segments=1, batches=checked.batches, size=checked.size)
     return run.status
-
-
-def _check(part: Partition, run: session.Session, report: Report, summary: Summary) -> None:
-    for checked in partition.check(part, run.progress or (lambda _: None), fail=run.fail):
-        summary.segments += 1
-        summary.batches += checked.batches
-        summary.size += checked.size
-        summary.add(checked.findings)
-        if run.progress is not None and checked.findings:
-            run.progress.clear()
-        for name, findings in _by_file(checked).items():
-            report.file(name, findings)
-        levels = {finding.level for finding in checked.findings}
-        run.met |= {session.DAMAGED} if Level.LOG in levels else set()
-        run.met |= {session.DERIVED} if Level.DERIVED in levels else set()
-
-
-def _by_file(checked: Checked) -> dict[str, list[Finding]]:
-    files: dict[str, list[Finding]] = {}
-    for finding in checked.findings:
-        files.setdefault(finding.file, []).append(finding)
-    return files
-
-
-def for_people(*, quiet: bool, remarks: bool) -> Report:
-    """Return the report for a terminal, or for a pipe."""
-    if sys.stdout.isatty():
-        from kdump.printers.findings_table import TableReport
-
-        return TableReport(sys.stdout, quiet=quiet, remarks=remarks)
-    return PlainReport(cast("IO[str]", sys.stdout), quiet=quiet, remarks=remarks)
