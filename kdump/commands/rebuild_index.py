@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.inputs import Partition, Segment
 
 
-@click.command("rebuild-index")
+@click.command("rebuild-index", short_help="Write fresh indexes of a segment.")
 @click.argument("segment", metavar="SEGMENT")
 @click.option("--out", required=True, metavar="DIR", help="The folder for the new files; it is made where missing.")
 @click.option(
