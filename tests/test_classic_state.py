@@ -1,6 +1,7 @@
 """The files beside a log as each recorded release of DumpLogSegments prints them."""
 
 import io
+import os
 import re
 import struct
 
@@ -13,7 +14,7 @@ from kdump.printers import classic_state
 from kdump.printers.classic import Classic, Options
 from kdump.printers.classic_names import java_split, snapshot_id
 from tests import forge
-from tests.support import GOLDEN, kdump
+from tests.support import GOLDEN, ROOT, kdump
 from tools import goldens
 
 FLAGS = {
@@ -176,3 +177,18 @@ def test_headers_alone_tell_of_an_offset_index_what_whole_batches_tell(tmp_path,
         with monkeypatch.context() as patch:
             patch.setattr(classic_state.Heads, "last_offset", lambda *_: None)
             assert quick == told(), log
+
+
+@pytest.mark.parametrize("release", ["0.11", "1.1.1", "4.3"])
+def test_an_index_is_held_against_messages_whose_key_lies(tmp_path, release):
+    """Offset and timestamp alone are asked for: what else such a message says is not looked at."""
+    lying = bytearray(forge.message(1, b"k", b"v", timestamp=77))
+    lying[18:22] = struct.pack(">i", 718)
+    (tmp_path / "0.log").write_bytes(forge.entry(5, bytes(lying)) + forge.wrapper(1, 7, [(0, lying), (1, lying)]))
+    (tmp_path / "0.index").write_bytes(struct.pack(">ii", 5, 0))
+    (tmp_path / "0.timeindex").write_bytes(struct.pack(">qi", 77, 5))
+    done = kdump(
+        "--compat", release, "--files", "0.index,0.timeindex", cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert done.stdout == (b"Dumping 0.index\noffset: 5 position: 0\nDumping 0.timeindex\ntimestamp: 77 offset: 5\n")
+    assert (done.returncode, done.stderr) == (0, b"")
