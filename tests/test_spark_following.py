@@ -17,7 +17,9 @@ import pyarrow.parquet as parquet
 
 from kdump.errors import KdumpError, UsageError
 from kdump.spark_export import following, job
+from kdump.spark_export.checkpoint import State
 from kdump.spark_export.output import Output
+from kdump.spark_source import streaming
 from tests import forge
 from tests.conftest import java_is_missing
 from tests.support import ROOT
@@ -297,3 +299,13 @@ def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path)
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8, 9, 10, 11]
     assert [one["rowsWritten"] for one in manifest(out)["runs"]] == [6, 3]
     assert manifest(out)["totals"]["size"] == sum(path.stat().st_size for path in log.folder.glob("*.log"))
+
+
+def test_a_step_in_which_nothing_fits_is_not_the_end(tmp_path, monkeypatch):
+    log = Log(tmp_path / "in" / "t-0")
+    log.append()
+    follower = following.Follower(export(tmp_path / "in", tmp_path / "out"), job.Listener(print, print))
+    for is_complete in (True, False):
+        advance = streaming.Advance({}, [], {}, is_complete)
+        monkeypatch.setattr(streaming, "advance", lambda *_, advance=advance: advance)
+        assert follower._step(None, None, State(0, {})) == (State(0, {}), is_complete)

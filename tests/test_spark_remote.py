@@ -12,7 +12,7 @@ from kdump.errors import UnreadableError, UsageError
 from kdump.files import LOCAL
 from kdump.inputs import Finder
 from kdump.spark_source import options as words
-from kdump.spark_source import planning, reading, remote
+from kdump.spark_source import planning, reading, remote, streaming
 from tests.support import GOLDEN
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
@@ -67,6 +67,25 @@ def test_segments_of_a_bucket_are_surveyed_at_the_same_time(monkeypatch):
     segments = list(partition.segments)
     assert 1 < len(segments) <= planning.READERS
     assert planning.survey_here(segments, 1 << 20, False) == [real(segment, 1 << 20) for segment in segments]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_vanishes_from_a_bucket_is_looked_for_there(bucket, monkeypatch):
+    options = words.Options(paths=(bucket.format("broker/txn-0"),))
+    shown = "s3://logs/broker/txn-0/00000000000000000000.log"
+    assert remote.is_there(shown, options.paths)
+    assert not remote.is_there(shown + ".gone", options.paths)
+    monkeypatch.setattr(streaming.time, "sleep", lambda _: None)
+    for missing, tries in (("", 1), (".gone", streaming.TRIES)):
+        looks = []
+
+        def look(looks=looks, missing=missing):
+            looks.append(1)
+            raise UnreadableError(shown + missing, "it cannot be read")
+
+        with pytest.raises(UnreadableError):
+            streaming._until_still(look, options)
+        assert len(looks) == tries
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

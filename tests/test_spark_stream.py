@@ -1,6 +1,7 @@
 """A growing log dir as a stream: each record in exactly one trigger, whatever happens to the files in between."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -160,6 +161,62 @@ def test_damage_is_passed_and_goes_to_its_own_output_once(tmp_path):
     assert lost.trigger(output="damaged") == []
 
 
+@pytest.mark.parametrize("limits", [Limits(files=1), Limits(bytes=1), Limits(records=1), NONE])
+@pytest.mark.parametrize("tail", [b"", b"\xff" * 50])
+def test_a_rolled_segment_without_a_sound_batch_is_passed_and_told_once(tmp_path, limits, tail):
+    log = Log(tmp_path / "t-0")
+    log.append()
+    with log.file.open("ab") as file:
+        file.write(tail)
+    log.roll()
+    for _ in range(2):
+        broken = bytearray(log.batch())
+        broken[-1] ^= 1
+        log.file.write_bytes(broken)
+        log.roll()
+    log.append()
+    for output, wanted in (
+        ("records", [0, 1, 2, 9, 10, 11]),
+        ("damaged", [*([len(tail)] * bool(tail)), *[len(broken)] * 2]),
+    ):
+        stream, taken, triggers = Stream(tmp_path), [], 0
+        before = None
+        while stream.at != before:
+            before = stream.at
+            found = stream.trigger(limits, output)
+            taken += [row["length"] for row in found] if output == "damaged" else found
+            triggers += 1
+            assert triggers < 9, "it goes on"
+        assert taken == wanted
+    log.append()
+    assert stream.trigger() == [12, 13, 14]
+
+
+def test_a_log_that_begins_with_a_segment_without_a_sound_batch(tmp_path):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
+    log.file.write_bytes(log.batch(count=1, crc=1))
+    log.roll()
+    assert stream.trigger() == []
+    assert stream.trigger(output="damaged") == []
+    log.append()
+    assert stream.trigger() == [1, 2, 3]
+
+
+def test_another_log_in_the_place_of_a_segment_without_a_sound_batch_is_read(tmp_path):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
+    log.append()
+    log.roll()
+    lost = log.file
+    lost.write_bytes(log.batch(crc=1))
+    log.roll()
+    assert stream.trigger() == [0, 1, 2]
+    log.file.unlink()
+    log.file, log.next = lost, 3
+    lost.write_bytes(b"")
+    log.append(2)
+    assert stream.trigger() == list(range(3, 9))
+
+
 def test_retention_before_the_next_trigger_is_told(tmp_path):
     log = Log(tmp_path / "t-0")
     strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
@@ -258,7 +315,8 @@ def test_limits_do_not_go_back_where_compaction_wrote_a_segment_anew(tmp_path):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
     log.append(4)
     assert stream.trigger() == list(range(12))
-    log.file.write_bytes(b"".join(forge.batch([forge.record(b"k", b"")], base_offset=n) for n in (2, 5, 8, 11)))
+    left = [forge.batch([forge.record(b"k", b"", offset=2)], base_offset=n, last_offset_delta=2) for n in (0, 3, 6, 9)]
+    log.file.write_bytes(b"".join(left))
     log.append(2)
     assert stream.trigger(Limits(records=1)) == [12, 13, 14]
     assert stream.trigger(Limits(records=1)) == [15, 16, 17]
@@ -433,6 +491,86 @@ def test_a_segment_that_vanishes_while_a_trigger_is_planned_is_looked_for_anew(t
 
     monkeypatch.setattr(streaming.planning, "find", find)
     assert stream.trigger() == [3, 4, 5]
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_a_file_that_is_not_the_one_that_was_planned_is_not_read(tmp_path, isolation):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, isolation=isolation)
+    log.append(4)
+    whole = log.file.read_bytes()
+    end = streaming.latest(stream.options, {}, NONE)
+    (split,) = streaming.between(stream.options, {}, end, stream.lost)
+
+    def offsets():
+        return [row["offset"] for batch in reading.read(split, stream.options) for row in batch.to_pylist()]
+
+    assert offsets() == list(range(12))
+    log.file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UnreadableError, match=f"the file ends at byte {len(whole) // 2}; it was at least {len(whole)}"):
+        offsets()
+    log.next = 0
+    log.file.write_bytes(b"")
+    log.append(3, count=9, leader_epoch=1)
+    assert log.file.stat().st_size > len(whole)
+    with pytest.raises(UnreadableError, match="other bytes stand at byte 0 than"):
+        offsets()
+
+
+def test_a_file_that_is_cut_back_while_it_is_read(tmp_path, monkeypatch):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
+    log.append(4)
+    end = streaming.latest(stream.options, {}, NONE)
+    (split,) = streaming.between(stream.options, {}, end, stream.lost)
+    real = reading._contents
+
+    def contents(*given):
+        yield from real(*given)
+        os.truncate(log.file, 100)
+
+    monkeypatch.setattr(reading, "_contents", contents)
+    with pytest.raises(UnreadableError, match="the file ends at byte 100"):
+        list(reading.read(split, stream.options))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_another_log_in_place_of_a_planned_one_is_told_when_a_trigger_is_run_again(tmp_path, named):
+    """A driver is killed; before it starts again, the topic is deleted and created anew."""
+    log = Log(tmp_path / "t-0")
+    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
+    if named:
+        (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
+    log.append(3)
+    first = streaming.latest(strict.options, {}, Limits(records=4))
+    log.append()
+    end = streaming.latest(strict.options, first, NONE)
+    shutil.rmtree(log.folder)
+    log = Log(tmp_path / "t-0")
+    if named:
+        (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID[::-1]}")
+    log.append(6, base_timestamp=9)
+    with pytest.raises(DataLossError, match="planned to be read"):
+        strict.replay(first, end)
+    assert lenient.replay(first, end) == []
+    assert len(lenient.told) == 1
+    lenient.at = end
+    assert lenient.trigger() == list(range(18)), "what the next trigger finds is the other log"
+
+
+def test_a_log_that_is_cut_back_before_a_planned_trigger_is_run_again(tmp_path):
+    log = Log(tmp_path / "t-0")
+    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
+    log.append(4)
+    start = streaming.latest(strict.options, {}, Limits(records=3))
+    end = streaming.latest(strict.options, start, NONE)
+    assert strict.replay(start, end) == list(range(3, 12))
+    os.truncate(log.file, log.file.stat().st_size // 2)
+    log.next = 6
+    log.append(5, leader_epoch=1)
+    with pytest.raises(DataLossError, match="cut back to offset 6 after its records up to offset 12 had been planned"):
+        strict.replay(start, end)
+    assert lenient.replay(start, end) == [3, 4, 5]
+    lenient.at = end
+    assert lenient.trigger() == list(range(6, 21))
 
 
 def test_a_large_segment_is_read_by_several_tasks(tmp_path):

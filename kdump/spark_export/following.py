@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import KdumpError
+from kdump.errors import KdumpError, UnreadableError
 from kdump.spark_export import account, job, session
 from kdump.spark_export.checkpoint import Checkpoint, State
 from kdump.spark_export.output import Output
 from kdump.spark_source import options as words
-from kdump.spark_source import planning, register, streaming
+from kdump.spark_source import planning, reading, register, streaming
 from kdump.spark_source.marks import Mark
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Follower:
         while True:
             advance = streaming.advance(self._options, state.offsets, _limits(self._options))
             if advance.offsets == state.offsets:
-                return state, True
+                return state, advance.is_complete
             try:
                 return self._take(spark, checkpoint, state, advance), advance.is_complete
             except KdumpError as error:
@@ -145,11 +145,17 @@ def _limits(options: words.Options) -> streaming.Limits:
 
 
 def _has_changed(advance: streaming.Advance) -> bool:
-    """Tell whether a file that was planned is not what it was: deleted, or written anew by compaction."""
+    """Tell whether a file that was planned is not what it was: deleted, cut back, or written anew by compaction."""
     for taken in advance.taken:
-        entry = taken.segment.files.look(taken.segment.path)
-        if entry is None or entry.size < taken.segment.size:
+        segment = taken.segment
+        if segment.files.look(segment.path) is None:
             return True
+        with segment.open() as source:
+            for split in _planned(taken).splits:
+                try:
+                    reading.check_live(split, source)
+                except UnreadableError:
+                    return True
     return False
 
 
@@ -175,7 +181,8 @@ def _planned(taken: streaming.Taken) -> planning.Planned:
             outcomes=taken.outcomes,
             stretch=stretch,
             live=(stretch.first_offset or 0, (stretch.last_offset or 0) + 1),
+            head=head,
         )
-        for stretch in taken.stretches
+        for stretch, head in zip(taken.stretches, taken.heads, strict=True)
     ]
     return planning.planned(partition, segment, splits, taken.size)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import segment as log
 from kdump.errors import DamageError, KdumpError
+from kdump.formats import batch as magic_2
 from kdump.formats import partition_metadata
 from kdump.pieces import RecordBatch
 from kdump.spark_source.survey import is_sound
@@ -31,9 +32,9 @@ class Mark(NamedTuple):
 
     ``offset`` is the next Kafka offset, None before the first batch; ``file`` and ``position`` (bytes) where it will
     stand; ``batch``, ``crc`` and ``epoch`` the position, checksum and leader epoch (-1 for none) of the last batch that
-    was taken; ``topicId`` the topic's id as Kafka writes it, empty where there is none. ``since`` is the Kafka offset
-    at which the trigger began that ends here, None where names tell none; ``trigger`` that trigger's number. ``gone``
-    says that the folder was not there.
+    was taken, where ``batch`` is -1 when none of that file was sound; ``topicId`` the topic's id as Kafka writes it,
+    empty where there is none. ``since`` is the Kafka offset at which the trigger began that ends here, None where names
+    tell none; ``trigger`` that trigger's number. ``gone`` says that the folder was not there.
     """
 
     offset: int | None = None
@@ -58,7 +59,14 @@ class Mark(NamedTuple):
             epoch=_epoch(batch),
         )
 
+    def past(self, segment: Segment, position: int) -> Mark:
+        """Return the mark behind damage that was taken, up to ``position`` (bytes)."""
+        batch = self.batch if segment.name == self.file else NO_BATCH
+        return self._replace(file=segment.name, position=position, batch=batch)
 
+
+NO_BATCH: Final = -1
+"""The position of the last batch in a file that holds no sound one."""
 START: Final = Mark()
 
 
@@ -78,10 +86,13 @@ def topic_id(partition: Partition) -> str:
 def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
     """Yield the segments that may hold offsets from ``mark`` on, with the position (bytes) to begin at."""
     segments = partition.segments
+    at = next((number for number, segment in enumerate(segments) if holds(segment, mark)), None)
     for number, segment in enumerate(segments):
+        if at is not None and number < at:  # its end may be damage, which no offset tells from what is still to come
+            continue
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
         is_behind = mark.offset is not None and following is not None and following <= mark.offset
-        if holds(segment, mark):
+        if number == at:
             if not is_behind or mark.position < segment.size:  # of one that has rolled since, the rest is damage
                 yield segment, mark.position
         elif not is_behind:
@@ -106,6 +117,9 @@ def holds(segment: Segment, mark: Mark) -> bool:
     if mark.offset is None:
         return True
     with segment.open() as source:
+        if mark.batch == NO_BATCH:
+            first = next(log.walk(source), None)
+            return not (isinstance(first, RecordBatch) and is_sound(first))
         last = next(log.walk(source, mark.batch, mark.position), None)
     return (
         isinstance(last, RecordBatch)
@@ -135,7 +149,7 @@ def cut_back(partition: Partition, mark: Mark) -> int | None:
     end = _end(partition)
     if end is not None and end < mark.offset:
         return end
-    return _astride(older, mark.offset)
+    return _other_batch(partition, older, mark)
 
 
 def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
@@ -166,15 +180,23 @@ def _end(partition: Partition) -> int | None:
     return None
 
 
-def _astride(older: list[Segment], offset: int) -> int | None:
-    """Return where the batch begins that holds both the last offset taken and the next one: it is another one.
+def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
+    """Return where the log became another one, told by the batch that now holds the last offset taken.
 
-    Wrappers of magic 0 and 1 are made anew by compaction, and tell nothing.
+    If it holds the next offset too, it is not the one that was taken. If it ends there, lacks no record and has no
+    delete horizon (KIP-534), compaction has not touched it: another checksum then means that all of the log is another
+    one, since leader epochs tell no cut. Wrappers of magic 0 and 1 are made anew by compaction, and tell nothing.
     """
+    offset = mark.offset or 0
     for batch in _batches(older[-1]) if older else ():
-        if batch.last_offset >= offset:
-            is_one = batch.partition_leader_epoch is not None and batch.base_offset < offset
-            return batch.base_offset if is_one else None
+        if batch.last_offset >= offset - 1:
+            if not isinstance(batch, magic_2.Batch) or batch.base_offset >= offset:
+                return None
+            if batch.last_offset >= offset:
+                return batch.base_offset
+            is_whole = batch.count == batch.last_offset - batch.base_offset + 1 and batch.delete_horizon_ms is None
+            is_other = mark.file and is_whole and batch.crc != mark.crc
+            return partition.segments[0].base_offset if is_other else None
     return None
 
 

@@ -44,6 +44,8 @@ OPEN_COST: Final = 1 << 16
 """What opening a file costs, in bytes that could be read instead."""
 TASK_COST: Final = 4 << 20
 """What starting a task costs, likewise."""
+HEAD: Final = 64
+"""Bytes that tell a batch from another one: its header, with the checksum of the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +56,9 @@ class Split:
     of its transactions, None where nobody asked; ``stable`` is the offset from which on nothing is read, and
     ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
     tell, where they were looked at. ``number`` counts the splits of a plan that goes through a file. ``live`` are the
-    offsets (end exclusive) that are expected of a file which may be deleted before it is read. ``unreadable`` says why
-    what stands at the path could not even be listed; then the split holds no bytes.
+    offsets (end exclusive) that are expected of a file which may be deleted before it is read, and ``head`` the bytes
+    it then begins with, which tell another file in its place. ``unreadable`` says why what stands at the path could not
+    even be listed; then the split holds no bytes.
     """
 
     files: Files
@@ -72,6 +75,7 @@ class Split:
     stretch: Stretch | None = None
     number: int = 0
     live: tuple[int, int] | None = None
+    head: bytes = b""
     unreadable: str = ""
 
     @property
@@ -402,6 +406,11 @@ def _spaced(positions: Iterable[int], split_bytes: int, size: int) -> list[int]:
             cuts.append(position)
             last = position
     return cuts
+
+
+def head(source: log.Source, start: int, end: int) -> bytes:
+    """Return the first bytes of what lies between two positions (bytes)."""
+    return bytes(source.read(start, min(HEAD, end - start)))
 
 
 def sound(source: log.Source, position: int) -> bool:

@@ -64,18 +64,37 @@ def contents(split: Split, source: log.Source, options: Options, rows: Rows | No
             raise UnreadableError(split.name, split.unreadable)
         if isinstance(source, _Closed):
             raise source.error
+        if split.live is not None:
+            check_live(split, source)
         for content in _contents(split, source, options, rows):
             yield content
             at = content.batch.end if isinstance(content, Batch) else _end(content)
-        if at < split.end and split.live is None:
-            was = f"it was at least {split.end} bytes long when it was found"
-            raise UnreadableError(split.name, f"the file ends at byte {at}; {was}")
+        if split.live is not None:
+            entry = split.files.look(split.path)
+            at = at if entry is None else min(at, entry.size)
+        if at < split.end:
+            raise _cut_back(split, at)
     except UnreadableError as error:
         if options.mode == words.FAILFAST or split.live is not None:
             raise
         if options.output == words.RECORDS:
             sys.stderr.write(f"kdump: {error}; going on with the other files\n")
         yield Lost(split.file, Damage(at, split.end - at, UNREADABLE, error.reason, at))
+
+
+def check_live(split: Split, source: log.Source) -> None:
+    """Raise UnreadableError unless an open file is the one that was planned, as far as its size and its head tell."""
+    if source.size < split.end:
+        raise _cut_back(split, source.size)
+    if source.read(split.start, len(split.head)) != split.head:
+        raise UnreadableError(
+            split.name, f"other bytes stand at byte {split.start} than when it was found: it has been written anew"
+        )
+
+
+def _cut_back(split: Split, at: int) -> UnreadableError:
+    was = f"it was at least {split.end} bytes long when it was found"
+    return UnreadableError(split.name, f"the file ends at byte {at}; {was}")
 
 
 def _end(content: Lost | Padding) -> int:

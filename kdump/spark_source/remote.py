@@ -46,6 +46,17 @@ def place(path: str) -> tuple[Files, str]:
     return RemoteFiles.of(path)
 
 
+def is_there(shown: str, paths: Iterable[str]) -> bool:
+    """Tell whether something stands at a path as messages name it.
+
+    It is asked of the places that ``paths`` name: a name that is shown has lost what Arrow needs to know of its place.
+    """
+    for files, _ in places(paths):
+        if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
+            return True
+    return False
+
+
 class RemoteFiles:
     """One ``pyarrow.fs`` file system. ``prefix`` goes in front of its paths where people read them."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump import segment as log
@@ -20,7 +19,7 @@ from kdump.pieces import RecordBatch
 from kdump.spark_source import planning
 from kdump.spark_source.marks import START, Mark, ahead, cut_back, holds, topic_id
 from kdump.spark_source.planning import Split
-from kdump.spark_source.remote import places
+from kdump.spark_source.remote import is_there
 from kdump.spark_source.survey import Stretch, survey
 
 if TYPE_CHECKING:
@@ -46,11 +45,15 @@ class Limits(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a trigger takes of a segment: the stretches, each for one task, with what their bytes are."""
+    """What a trigger takes of a segment: the stretches, each for one task, with what their bytes are.
+
+    ``heads`` are the first bytes of each stretch.
+    """
 
     partition: Partition
     segment: Segment
     stretches: list[Stretch]
+    heads: list[bytes]
     until: Mark
     outcomes: Outcomes | None
 
@@ -80,16 +83,16 @@ def advance(options: Options, start: Offsets, limits: Limits, target: Offsets | 
     Only whole batches with a right checksum count as the end: what is half written at the end of the last segment waits
     for the next trigger. The folder that has waited longest comes first. Raises UnreadableError.
     """
-    return _until_still(lambda: _advance(options, start, limits, target))
+    return _until_still(lambda: _advance(options, start, limits, target), options)
 
 
-def _until_still(look: Callable[[], Looked]) -> Looked:
+def _until_still(look: Callable[[], Looked], options: Options) -> Looked:
     """Look at a log dir, and again where a file vanishes meanwhile: retention deletes what has just been listed."""
     for _ in range(TRIES - 1):
         try:
             return look()
         except UnreadableError as error:
-            if Path(str(error.path)).exists():
+            if is_there(str(error.path), options.paths):
                 raise
             time.sleep(0.05)
     return look()
@@ -125,7 +128,7 @@ def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets |
             since = _first(partition) if begin.offset is None else begin.offset
             end[key] = at._replace(topicId=here or at.topicId, since=since, trigger=trigger)._asdict()
     for key, mark in marks.items():
-        if key not in found and not mark.gone and not _is_there(key):
+        if key not in found and not mark.gone and not _is_there(key, options):
             end[key] = mark._replace(trigger=trigger, gone=True)._asdict()
     return Advance(end, taken, found, not meter.is_full)
 
@@ -152,9 +155,9 @@ def _first(partition: Partition) -> int | None:
     return partition.segments[0].base_offset if partition.segments else None
 
 
-def _is_there(key: str) -> bool:
+def _is_there(key: str, options: Options) -> bool:
     """Tell whether a folder exists, of which nothing is asked any more."""
-    return any(files.look(path) is not None for files, paths in places((key,)) for path in paths)
+    return is_there(key, (*options.paths, key))
 
 
 def _outcomes(partition: Partition, options: Options) -> tuple[Outcomes, int]:
@@ -197,22 +200,22 @@ class _Meter:
         """Count a file of which something was taken."""
         self._files += part.size > 0
 
-    def fits(self, batch: RecordBatch, size: int) -> bool:
-        """Tell whether a batch still fits, with what is taken along with it; the first one of a trigger always does."""
-        if self._stable is not None and batch.last_offset >= self._stable:
-            return False
-        limits = self._limits
-        fits = not self._bytes or (
-            (limits.bytes is None or self._bytes + size <= limits.bytes)
-            and (limits.records is None or self._records + (batch.count or 1) <= limits.records)
-        )
-        self.is_full = self.is_full or not fits
-        return fits
+    def is_stable(self, batch: RecordBatch) -> bool:
+        """Tell whether a batch may be taken at all."""
+        return self._stable is None or batch.last_offset < self._stable
 
-    def take(self, size: int, records: int) -> None:
-        """Count what is taken."""
+    def takes(self, size: int, records: int) -> bool:
+        """Count what is taken, if it still fits; else end. The first thing of a trigger always fits."""
+        limits = self._limits
+        if self._bytes and (
+            (limits.bytes is not None and self._bytes + size > limits.bytes)
+            or (limits.records is not None and self._records + records > limits.records)
+        ):
+            self.is_stopped = self.is_full = True
+            return False
         self._bytes += size
         self._records += records
+        return True
 
 
 def _key(partition: Partition) -> str:
@@ -234,11 +237,11 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
             if not isinstance(piece, RecordBatch):
                 waiting.append(piece)
                 continue
-            size = piece.size + sum(one.size for one in waiting)
-            if not meter.fits(piece, size):
+            if not meter.is_stable(piece):
                 meter.stop()
                 break
-            meter.take(size, piece.count or 1)
+            if not meter.takes(piece.size + sum(one.size for one in waiting), piece.count or 1):
+                break
             if piece.position - stretches[-1].start >= split_bytes:
                 stretches.append(Stretch(stretches[-1].end, stretches[-1].end))
             for one in (*waiting, piece):
@@ -246,11 +249,14 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
             waiting.clear()
             until = until.behind(segment, piece)
         else:
-            if waiting and segment is not partition.segments[-1]:  # nothing will follow in a segment that has rolled
+            size = sum(one.size for one in waiting)
+            # nothing will follow in a segment that has rolled
+            if waiting and segment is not partition.segments[-1] and meter.takes(size, 0):
                 for one in waiting:
                     stretches[-1].add(one)
-                until = until._replace(file=segment.name, position=stretches[-1].end)
-    return Taken(partition, segment, stretches, until, None)
+                until = until.past(segment, stretches[-1].end)
+        heads = [planning.head(source, stretch.start, stretch.end) for stretch in stretches]
+    return Taken(partition, segment, stretches, heads, until, None)
 
 
 def between(options: Options, start: Offsets, end: Offsets, lost: Callable[[str], None]) -> list[Split]:
@@ -259,7 +265,7 @@ def between(options: Options, start: Offsets, end: Offsets, lost: Callable[[str]
     ``lost`` is told of records that ``start`` waits for and that are gone; where it returns, what is left is read.
     Each split reads by Kafka's offsets: a segment that was compacted in between gives what is left of it.
     """
-    splits, told = _until_still(lambda: _planned(options, start, end))
+    splits, told = _until_still(lambda: _planned(options, start, end), options)
     for text in told:
         lost(text)
     return splits
@@ -276,8 +282,33 @@ def _planned(options: Options, start: Offsets, end: Offsets) -> tuple[list[Split
         partition = folders.get(key)
         told += losses(key, partition, since, until)
         if partition is not None and partition.segments and not until.gone:
-            splits += _between(partition, since, until, options)
+            left = _left(partition, until)
+            if left != until:
+                told.append(_changed(key, until, left))
+            splits += _between(partition, since, left, options) if left != START else []
     return splits, told
+
+
+def _left(partition: Partition, until: Mark) -> Mark:
+    """Return up to where the log still holds what was planned up to ``until``; START where it is another one.
+
+    A driver that was killed runs its last trigger again, however long after it had planned it.
+    """
+    here = topic_id(partition)
+    if until.topicId and here and here != until.topicId:
+        return START
+    cut = cut_back(partition, until)
+    return until if cut is None else until._replace(offset=cut, file="")
+
+
+def _changed(key: str, until: Mark, left: Mark) -> str:
+    planned = f"after its records up to offset {until.offset} had been planned to be read, but maybe before they were"
+    if left == START:
+        return f"{key}: its topic was deleted and created again {planned}; they are gone"
+    return (
+        f"{key}: the log was cut back to offset {left.offset} {planned}; those from there on are no longer in the log, "
+        "and other records follow under the same offsets"
+    )
 
 
 def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> Iterator[str]:
@@ -307,14 +338,12 @@ def _between(partition: Partition, since: Mark, until: Mark, options: Options) -
     begin = since if until.topicId == since.topicId and until.since == since.offset else START
     if begin is START and since.offset is not None:
         begin = START._replace(offset=until.since)
+    last = next((segment for segment in partition.segments if holds(segment, until)), None)
     for segment, position in ahead(partition, begin):
-        stop = segment.size
-        if holds(segment, until):
-            stop = until.position
-        elif segment.base_offset is not None and segment.base_offset >= (until.offset or 0):
+        stop = segment.size if segment is not last else until.position
+        if last is None and segment.base_offset is not None and segment.base_offset >= (until.offset or 0):
             return
-        bounds = [at for at in planning.cuts(segment, options.split_bytes) if position < at < stop]
-        for one, other in pairwise([position, *bounds, stop] if position < stop else []):
+        for one, other, head in _parts(segment, position, stop, options.split_bytes):
             yield Split(
                 files=segment.files,
                 path=segment.path,
@@ -325,9 +354,19 @@ def _between(partition: Partition, since: Mark, until: Mark, options: Options) -
                 outcomes=fates,
                 offsets=((begin.offset or 0, until.offset or 0),),
                 live=_live(partition, segment, begin, until),
+                head=head,
             )
-        if segment.name == until.file:
+        if segment is last:
             return
+
+
+def _parts(segment: Segment, start: int, stop: int, split_bytes: int) -> list[tuple[int, int, bytes]]:
+    """Return where the splits of a part of a segment begin and end, and their first bytes."""
+    if start >= stop:
+        return []
+    bounds = [at for at in planning.cuts(segment, split_bytes) if start < at < stop]
+    with segment.open() as source:
+        return [(one, other, planning.head(source, one, other)) for one, other in pairwise([start, *bounds, stop])]
 
 
 def _live(partition: Partition, segment: Segment, begin: Mark, until: Mark) -> tuple[int, int]:
