@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from tests import forge
-from tests.support import ROOT, dump, kdump
+from tests.support import GOLDEN, ROOT, dump, kdump
 
 BATCH = forge.batch([forge.record(b"k", b"v", headers=[(b"h", None)])], base_timestamp=5)
 
@@ -78,6 +78,13 @@ def test_decoder_classes(segment):
     done = kdump("--files", segment, "--value-decoder-class", "no.such.Decoder")
     assert done.returncode == 1
     assert b"no.such.Decoder" in done.stderr
+
+
+@pytest.mark.parametrize("which", ["key", "value"])
+def test_a_decoder_switch_leaves_decoder_classes_alone(which):
+    segment = GOLDEN / "brokers" / "4.2.2" / "__consumer_offsets-1" / "00000000000000000000.log"
+    switch = ["--files", segment, "--offsets-decoder"]
+    assert kdump(*switch, f"--{which}-decoder-class", "no.such.Decoder").stdout == kdump(*switch).stdout
 
 
 def test_a_closed_pipe_is_quiet(tmp_path):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kdump.dialects.releases import Change
 
 
-@click.command()
+@click.command(short_help="List the outputs that --compat chooses from.")
 @click.argument("release", required=False)
 def command(release: str | None) -> None:
     """List the outputs that --compat chooses from: the first release of each, and what changed there.

@@ -52,8 +52,10 @@ class Decoders(NamedTuple):
 def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
     """Return the decoders of the classes that the options name; ``say`` prints what the release says of old names.
 
-    Raises KdumpError when the release has no such class.
+    Raises KdumpError when the release has no such class. Beside a decoder switch no release looks at the classes.
     """
+    if options.decoder_switch:
+        return Decoders(java_text, java_text)
     value = _find(dialect, options.value_decoder_class, say)
     key = _find(dialect, options.key_decoder_class, say)
     return Decoders(key, value)
