@@ -206,8 +206,8 @@ class Reader:
         if self.filter.committed:
             outcomes = self.outcomes_of(partition)
             self._stable = outcomes.last_stable_offset
-            if outcomes.early_end is not None:
-                self.note(f"{partition.name}: {outcomes.early_end}")
+            for text in outcomes.held_back:
+                self.note(f"{partition.name}: {text}")
         return self.file(partition)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
@@ -354,7 +354,7 @@ class Reader:
         if not self.filter.may_hold(batch):
             return
         outcome = self._outcome(batch)
-        if self.filter.committed and (outcome == "aborted" or self._is_unstable(batch)):
+        if self.filter.committed and (outcome in ("aborted", None) or self._is_unstable(batch)):
             return
         if self.counting and not self.filter.looks_into_records and self._is_sound(batch):
             yield Found(file, batch, batch.base_offset, (), outcome)

@@ -2,11 +2,14 @@
 
 import pytest
 
+from kdump import outcomes as outcomes_module
+from kdump.errors import UnreadableError
 from kdump.formats import txn_index
 from kdump.inputs import Finder
-from kdump.outcomes import Follower, follow
+from kdump.outcomes import Follower, follow, together
 from kdump.pieces import RecordBatch
 from kdump.segment import read
+from kdump.spark_source.survey import attempt
 from tests import forge
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
@@ -133,3 +136,132 @@ def test_a_broken_index_is_said(folder):
 def test_a_marker_that_compaction_emptied(folder):
     empty = forge.batch([], base_offset=1, producer_id=7, attributes=TRANSACTIONAL | CONTROL, last_offset_delta=0)
     assert outcomes(folder, {0: [data(0, 7), empty]})[0] == ["open", None]
+
+
+def plain(offset, **rest):
+    return forge.batch([forge.record(b"k", b"v" * 100)], base_offset=offset, **rest)
+
+
+DAMAGED_MARKER = {"crc": 1}
+
+
+def test_what_may_have_ended_in_damage_is_not_known(folder):
+    """Either marker may be the one that is lost: nothing tells which transaction the sound one ends."""
+    lost = marker(2, 8, commit=True, **DAMAGED_MARKER)
+    log = [data(0, 7), data(1, 8), lost, data(3, 7), data(4, 9), marker(5, 7, commit=False), marker(6, 8, commit=True)]
+    found, told, notes = outcomes(folder, {0: [*log, data(7, 7), marker(8, 7, commit=True)]})
+    assert found == [None, None, "aborted", "open", "aborted", "committed", "committed", "committed"]
+    assert (told.last_stable_offset, notes) == (4, [])
+    assert told.held_back[1].startswith("transactions at offsets 0 to 1, 1 to 1 may have ended in what cannot be read")
+
+
+def test_an_index_tells_what_was_aborted_before_and_behind_damage(folder):
+    lost = [data(0, 7), data(1, 8), marker(2, 8, commit=True, **DAMAGED_MARKER), data(3, 7)]
+    found, told, _ = outcomes(folder, {0: [*lost, marker(4, 7, commit=False)]}, entries=[entry(7, 0, 4)])
+    assert found == ["aborted", None, "aborted", "aborted"]
+    assert (
+        outcomes(folder, {0: lost[:3], 3: [lost[3], marker(4, 7, commit=False)]}, entries=[entry(7, 0, 4)])[0] == found
+    )
+    assert [(one.producer_id, one.first_offset) for one in told.doubts] == [(7, 0), (8, 1)]
+
+
+def test_damage_that_is_a_large_batch_holds_no_marker(folder):
+    log = [data(0, 7), plain(1, crc=1), plain(2, crc=1), marker(3, 7, commit=False)]
+    assert outcomes(folder, {0: log})[0] == ["aborted", "aborted"]
+    garbage = [data(0, 7), b"\xff" * 300, marker(3, 7, commit=False)]
+    assert outcomes(folder, {0: garbage})[0] == [None, "aborted"]
+
+
+def test_damage_at_the_end_of_the_log_holds_no_end_and_in_a_segment_that_has_rolled_may(folder):
+    cut = marker(1, 7, commit=True)[:-1]
+    assert outcomes(folder, {0: [data(0, 7), cut]})[0] == ["open"]
+    assert outcomes(folder, {0: [data(0, 7), cut], 2: [data(2, 7), marker(3, 7, commit=True)]})[0] == [
+        None,
+        "committed",
+        "committed",
+    ]
+    assert outcomes(folder, {0: [data(0, 7)], 1: [b"\xff" * 90], 2: [data(2, 8), marker(3, 8, commit=True)]})[0] == [
+        None,
+        "committed",
+        "committed",
+    ]
+
+
+def test_a_marker_of_which_nothing_sound_is_said(folder):
+    record = forge.record(b"\0\0", b"")
+    odd = forge.batch([record], base_offset=1, producer_id=7, attributes=TRANSACTIONAL | CONTROL)
+    assert outcomes(folder, {0: [data(0, 7), odd, data(2, 7), marker(3, 7, commit=True)]})[0] == [
+        None,
+        None,
+        "committed",
+        "committed",
+    ]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_segment_that_cannot_be_read_leaves_unknown_what_may_have_ended_in_it(folder, monkeypatch, indexed):
+    segments = {
+        0: [data(0, 7), data(1, 8), data(2, 9), marker(3, 9, commit=True)],
+        4: [marker(4, 7, commit=False), data(5, 6), marker(6, 8, commit=True)],
+        7: [data(7, 7), marker(8, 7, commit=True), data(9, 8), data(10, 6)],
+    }
+    for base, batches in segments.items():
+        (folder / f"{base:020}.log").write_bytes(b"".join(batches))
+    if indexed:
+        (folder / f"{4:020}.txnindex").write_bytes(txn_index.encode([entry(7, 0, 4)]))
+    (partition,) = Finder().find([str(folder)])
+    every = [piece for where in partition.segments for piece in pieces(where)]
+    lost, failed = partition.segments[1], []
+    real = type(lost).open
+
+    def opens(segment):
+        if segment is lost:
+            raise UnreadableError(segment.name, "Input/output error")
+        return real(segment)
+
+    monkeypatch.setattr(type(lost), "open", opens)
+    told = follow(partition, lambda _: None, failed.append)
+    assert len(failed) == 1
+    assert [told.of(piece) for piece in every] == [
+        "aborted" if indexed else None,
+        None,
+        "committed",
+        "committed",
+        "aborted",
+        None,
+        "committed",
+        "committed",
+        "committed",
+        "open",
+        "open",
+    ]
+    surveyed = together((attempt(where, 1 << 20).told for where in partition.segments), whole=partition.whole)
+    assert surveyed == told
+    assert [surveyed.among(7, 10).of(piece) for piece in every[7:]] == [told.of(piece) for piece in every[7:]]
+
+
+def pieces(where):
+    with where.open() as source:
+        return [piece for piece in read(source) if isinstance(piece, RecordBatch)]
+
+
+def test_a_last_segment_that_cannot_be_read_may_have_ended_what_is_open(folder, monkeypatch):
+    for base, batches in {0: [data(0, 7)], 1: [marker(1, 7, commit=False)]}.items():
+        (folder / f"{base:020}.log").write_bytes(b"".join(batches))
+    (partition,) = Finder().find([str(folder)])
+    (batch,) = pieces(partition.segments[0])
+    monkeypatch.setattr(outcomes_module, "_scan", scan_of(partition.segments[0]))
+    told = follow(partition, lambda _: None, lambda _: None)
+    assert (told.of(batch), told.last_stable_offset) == (None, None)
+    assert "offsets 0 to 0, 1 to the end may have ended" in (told.unknown or "")
+
+
+def scan_of(only):
+    real = outcomes_module._scan
+
+    def scan(where):
+        if where is not only:
+            raise UnreadableError(where.name, "Input/output error")
+        return real(where)
+
+    return scan

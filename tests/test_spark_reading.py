@@ -13,7 +13,10 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip instal
 from kdump import segment as log  # noqa: E402  after the skip
 from kdump.errors import DamageError, UnreadableError  # noqa: E402
 from kdump.formats import txn_index  # noqa: E402
+from kdump.found import Found  # noqa: E402
+from kdump.inputs import Finder  # noqa: E402
 from kdump.pieces import RecordBatch  # noqa: E402
+from kdump.select import Filter, Reader  # noqa: E402
 from kdump.spark_source import options as words  # noqa: E402
 from kdump.spark_source import planning, reading, schema  # noqa: E402
 from tests import forge  # noqa: E402
@@ -404,7 +407,8 @@ def test_an_index_stands_in_for_a_marker_that_cannot_be_read(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 4 + 60] ^= 1  # in the second batch, the marker
     path.write_bytes(data)
-    assert [row["transactionState"] for row in read(tmp_path)] == ["open", "open", "none"]
+    assert [row["transactionState"] for row in read(tmp_path)] == [None, "open", "none"]
+    assert read(tmp_path, isolation="read_committed") == []
     entry = txn_index.AbortedTxn(0, 1, 0, 1, 2)
     path.with_suffix(".txnindex").write_bytes(txn_index.encode([entry]))
     assert [row["transactionState"] for row in read(tmp_path)] == ["aborted", "open", "none"]
@@ -414,8 +418,32 @@ def test_an_index_stands_in_for_a_marker_that_cannot_be_read(tmp_path):
     planning.plan(options, notes.append)
     assert [note.partition(": ")[2] for note in notes] == [
         "the log has no abort marker of producer 2 at offset 3; it is not used",
-        "2 transactions have not ended; read_committed ends at the last stable offset, 0",
+        "1 transactions have not ended; read_committed ends at the last stable offset, 2",
+        "transactions at offsets 0 to 0 may have ended in what cannot be read; read_committed leaves their records "
+        "there out",
     ]
+
+
+def test_what_may_have_ended_in_a_segment_that_cannot_be_read_is_not_given_as_committed(tmp_path, monkeypatch):
+    transactions(tmp_path / "t-0", ("data", 1), ("data", 2), ("abort", 1), ("data", 1), ("commit", 1), roll=(2, 3))
+    real = planning.LOCAL.open
+    name = f"{2:020}.log"
+
+    def opens(self, path):
+        if path.endswith(name):
+            raise UnreadableError(path, "Input/output error")
+        return real(path)
+
+    monkeypatch.setattr(type(planning.LOCAL), "open", opens)
+    rows = read(tmp_path)
+    assert [(row["offset"], row["transactionState"]) for row in rows] == [(0, None), (1, None), (3, "committed")]
+    assert [row["offset"] for row in read(tmp_path, isolation="read_committed")] == [3]
+    (partition,) = Finder().find([str(tmp_path)])
+    found = Reader(filter=Filter(committed=True), fail=lambda _: None).read(partition)
+    assert [record.offset for item in found if isinstance(item, Found) for record in item.records] == [3]
+    index = tmp_path / "t-0" / f"{2:020}.txnindex"
+    index.write_bytes(txn_index.encode([txn_index.AbortedTxn(0, 1, 0, 2, 3)]))
+    assert [row["transactionState"] for row in read(tmp_path)] == ["aborted", None, "committed"]
 
 
 def test_what_ends_in_a_segment_that_was_not_named_is_not_known(tmp_path):

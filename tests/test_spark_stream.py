@@ -46,6 +46,16 @@ class Log:
             with self.file.open("ab") as file:
                 file.write(self.batch(**given))
 
+    def end(self, producer, kind, **given):
+        """Append the marker of an aborted (0) or committed (1) transaction."""
+        marker = [forge.record(b"\0\0\0" + bytes([kind]), b"\0\0\0\0\0\0")]
+        made = forge.batch(
+            marker, base_offset=self.next, attributes=0x30, producer_id=producer, producer_epoch=0, **given
+        )
+        with self.file.open("ab") as file:
+            file.write(made)
+        self.next += 1
+
 
 class Stream:
     """What Spark does with a stream reader, without Spark: offsets go through JSON, as through its checkpoint."""
@@ -257,22 +267,14 @@ def test_compaction_that_writes_a_segment_anew_loses_and_doubles_nothing(tmp_pat
 def test_read_committed_waits_for_the_end_of_transactions(tmp_path):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, isolation="read_committed")
 
-    def end(producer, kind):
-        with log.file.open("ab") as file:
-            marker = [forge.record(b"\0\0\0" + bytes([kind]), b"\0\0\0\0\0\0")]
-            file.write(
-                forge.batch(marker, base_offset=log.next, attributes=0x30, producer_id=producer, producer_epoch=0)
-            )
-        log.next += 1
-
     log.append()
     log.append(attributes=0x10, producer_id=1, producer_epoch=0)
     log.append()
     assert stream.trigger() == [0, 1, 2]
     log.append(attributes=0x10, producer_id=2, producer_epoch=0)
-    end(1, 1)
+    log.end(1, 1)
     assert stream.trigger() == [3, 4, 5, 6, 7, 8]
-    end(2, 0)
+    log.end(2, 0)
     log.append()
     assert stream.trigger() == [14, 15, 16]
 
@@ -598,6 +600,41 @@ def test_available_now_ends_where_it_began_to_look(tmp_path):
         log.append()
         Log(tmp_path / f"new{len(seen)}-0").append()
     assert seen == [3, 6, 9]
+
+
+def test_a_file_that_vanishes_while_it_is_read_is_told_where_the_query_runs(tmp_path, capsys):
+    log = Log(tmp_path / "t-0")
+    log.append(attributes=0x10, producer_id=1, producer_epoch=0)
+    old = log.file
+    log.roll()
+    log.append(attributes=0x10, producer_id=1, producer_epoch=0)
+    log.end(1, 0)
+    log.append()
+    options = words.Options(paths=(str(tmp_path),), fail_on_data_loss=False, isolation="read_committed")
+    reader = KdumpStreamReader(options)
+    end = reader.latestOffset({}, None)
+    splits = [split for partition in reader.partitions({}, end) for split in partition.value]
+    old.unlink()
+    rows = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
+    assert [row["offset"] for row in rows] == [7, 8, 9], "what was aborted is known, though it began in the lost file"
+    capsys.readouterr()
+    reader.commit(end)
+    told = f"kdump: {old} was deleted while it was to be read: of offsets from 0 up to 3 some may be missing\n"
+    assert capsys.readouterr().err == told
+    reader.stop()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_transaction_whose_end_is_damaged_is_not_given_as_committed_and_told(tmp_path, capsys):
+    log = Log(tmp_path / "t-0")
+    log.append(attributes=0x10, producer_id=1, producer_epoch=0)
+    log.end(1, 0, crc=1)
+    log.append(attributes=0x10, producer_id=1, producer_epoch=0)
+    log.end(1, 1)
+    stream = Stream(tmp_path, isolation="read_committed")
+    assert stream.trigger() == [4, 5, 6]
+    KdumpStreamReader(stream.options).partitions({}, stream.at)
+    assert f"kdump: {log.folder}: transactions at offsets 0 to 2 may have ended in what" in capsys.readouterr().err
 
 
 def test_read_committed_takes_nothing_of_what_came_after_its_look_at_transactions(tmp_path, monkeypatch):

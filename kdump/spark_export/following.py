@@ -115,9 +115,10 @@ class Follower:
             file |= {"start": segment.splits[0].start, "end": segment.splits[-1].end}
         step["lost"] = lost
         self._run = step if self._run is None else account.plus(self._run, step)
+        since = state.offsets
         state = checkpoint.commit(state, advance.offsets, self._run, is_first=not self._steps)
         self._steps += 1
-        for text in lost:
+        for text in (*lost, *_unknown(advance, since)):
             self._listener.note(text)
         done = job.summary(step, time.monotonic() - self._began)
         self._listener.note(f"{done.rows} records added: {done.files} files, {done.damaged_ranges} damaged ranges")
@@ -166,6 +167,15 @@ def _losses(advance: streaming.Advance, start: streaming.Offsets) -> list[str]:
         if since != until:
             found += streaming.losses(key, advance.partitions.get(key), since, until)
     return found
+
+
+def _unknown(advance: streaming.Advance, start: streaming.Offsets) -> list[str]:
+    first = {taken.partition.files.shown(taken.partition.folder): taken for taken in reversed(advance.taken)}
+    return [
+        text
+        for key, taken in first.items()
+        for text in streaming.unknown(key, taken.outcomes, Mark(**start.get(key, {})).offset)
+    ]
 
 
 def _planned(taken: streaming.Taken) -> planning.Planned:

@@ -228,8 +228,9 @@ class Work:
         options = self.options
         bounds = (options.starting_offset, options.ending_offset, options.starting_timestamp, options.ending_timestamp)
         outcomes = split.outcomes
-        fates = options.committed and outcomes is not None and (outcomes.aborted or split.stable is not None)
-        filtered = any(bound is not None for bound in bounds) or split.offsets is not None or bool(fates)
+        drops = outcomes is not None and (outcomes.aborted or outcomes.doubts or split.stable is not None)
+        filtered = any(bound is not None for bound in bounds) or split.offsets is not None
+        filtered = filtered or bool(options.committed and drops)
         return account.told(split, control=options.include_control, filtered=filtered)
 
     def _look_again(self, splits: list[Split]) -> dict[int, account.Part]:

@@ -318,9 +318,10 @@ class _Planner:
         for text in (text for told in surveys for text in told.told.wrong):
             self._note(f"{text}; it is not used")
         fates = together((told.told for told in surveys), whole=partition.whole)
-        if not self._options.committed or fates.early_end is None:
+        if not self._options.committed:
             return fates, None
-        self._note(f"{partition.name}: {fates.early_end}")
+        for text in fates.held_back:
+            self._note(f"{partition.name}: {text}")
         return fates, fates.last_stable_offset
 
 

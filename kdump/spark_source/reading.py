@@ -21,7 +21,7 @@ from kdump.spark_source.columns import Rows
 from kdump.spark_source.marks import DataLossError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
 
     import pyarrow as pa
@@ -194,7 +194,7 @@ def _open(split: Split, options: Options) -> OpenSource | None:
 
     It renames a segment first, and deletes it a minute later (file.delete.delay.ms).
     """
-    for path in (split.path, f"{split.path}.deleted"):
+    for path in _names(split):
         try:
             return split.files.open(path)
         except UnreadableError as error:
@@ -208,6 +208,20 @@ def _open(split: Split, options: Options) -> OpenSource | None:
         raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
     sys.stderr.write(f"kdump: {text}; going on with what is left\n")
     return None
+
+
+def _names(split: Split) -> tuple[str, str]:
+    return split.path, f"{split.path}.deleted"
+
+
+def vanished(splits: Iterable[Split]) -> Iterator[str]:
+    """Yield what to tell of files that are no longer there, though they were when they were planned to be read."""
+    offsets: dict[str, tuple[int, int]] = {}
+    for split in splits:
+        if split.live is not None and not any(split.files.look(path) for path in _names(split)):
+            offsets[split.name] = split.live
+    for name, (first, end) in offsets.items():
+        yield f"{name} was deleted while it was to be read: of offsets from {first} up to {end} some may be missing"
 
 
 class _Closed:

@@ -109,6 +109,7 @@ class _StreamReader:
         self._options = options
         self._is_bounded = False
         self._target: streaming.Offsets | None = None
+        self._planned: list[Split] = []
         self._limits = streaming.Limits(
             options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_records_per_trigger
         )
@@ -128,8 +129,21 @@ class _StreamReader:
         return streaming.latest(self._options, start or {}, limits, self._target)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        splits = streaming.between(self._options, start, end, self._lost)
+        splits = self._planned = streaming.between(self._options, start, end, self._lost, _say)
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
+
+    def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
+        """Say which files were deleted while they were read: a task could only tell its executor."""
+        self._tell_vanished()
+
+    def stop(self) -> None:
+        self._tell_vanished()
+
+    def _tell_vanished(self) -> None:
+        splits, self._planned = self._planned, []
+        if not self._options.fail_on_data_loss:
+            for text in reading.vanished(splits):
+                _say(text)
 
     def _lost(self, text: str) -> None:
         if self._options.fail_on_data_loss:

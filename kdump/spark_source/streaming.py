@@ -259,21 +259,37 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
     return Taken(partition, segment, stretches, heads, until, None)
 
 
-def between(options: Options, start: Offsets, end: Offsets, lost: Callable[[str], None]) -> list[Split]:
+def between(
+    options: Options,
+    start: Offsets,
+    end: Offsets,
+    lost: Callable[[str], None],
+    note: Callable[[str], None] = lambda _: None,
+) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
     ``lost`` is told of records that ``start`` waits for and that are gone; where it returns, what is left is read.
+    ``note`` is told what a read_committed consumer cannot be given, since nothing tells what became of it.
     Each split reads by Kafka's offsets: a segment that was compacted in between gives what is left of it.
     """
-    splits, told = _until_still(lambda: _planned(options, start, end), options)
+    splits, told, unknown = _until_still(lambda: _planned(options, start, end), options)
     for text in told:
         lost(text)
+    for text in unknown:
+        note(text)
     return splits
 
 
-def _planned(options: Options, start: Offsets, end: Offsets) -> tuple[list[Split], list[str]]:
+def unknown(key: str, outcomes: Outcomes | None, since: int | None) -> list[str]:
+    """Return what to tell of transactions that reach to the offset ``since`` or further, and cannot be told."""
+    text = None if outcomes is None else outcomes.among(since or 0, 1 << 63).unknown
+    return [] if text is None else [f"{key}: {text}"]
+
+
+def _planned(options: Options, start: Offsets, end: Offsets) -> tuple[list[Split], list[str], list[str]]:
     splits: list[Split] = []
     told: list[str] = []
+    notes: list[str] = []
     folders = {_key(partition): partition for partition in partitions(options)}
     for key, fields in end.items():
         since, until = Mark(**start.get(key, {})), Mark(**fields)
@@ -285,8 +301,10 @@ def _planned(options: Options, start: Offsets, end: Offsets) -> tuple[list[Split
             left = _left(partition, until)
             if left != until:
                 told.append(_changed(key, until, left))
-            splits += _between(partition, since, left, options) if left != START else []
-    return splits, told
+            found = list(_between(partition, since, left, options)) if left != START else []
+            notes += unknown(key, found[0].outcomes, since.offset) if found else []
+            splits += found
+    return splits, told, notes
 
 
 def _left(partition: Partition, until: Mark) -> Mark:

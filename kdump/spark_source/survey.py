@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump import segment as log
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.batch import MAGIC
-from kdump.outcomes import Follower, Told
+from kdump.outcomes import MARKER_BYTES, Follower
 from kdump.pieces import Damage, Padding, RecordBatch
 from kdump.spark_source.replicas import Run, extend
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.inputs import Segment
+    from kdump.outcomes import Told
     from kdump.pieces import Piece
 
 
@@ -113,18 +114,22 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
     with segment.open() as source:
         if not checked:
             try:
-                return _survey(_headers(source), Follower(segment), split_bytes, with_runs=False)
+                return _survey(_headers(source), source, Follower(segment), split_bytes, with_runs=False)
             except _AstrayError:
                 pass
-        return _survey(log.read(source, on_error="resync"), Follower(segment), split_bytes, with_runs=checked)
+        pieces = log.read(source, on_error="resync")
+        return _survey(pieces, source, Follower(segment), split_bytes, with_runs=checked)
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Survey a segment; one that cannot be read is one stretch of which nothing is told: whoever reads it says so."""
+    """Survey a segment; one that cannot be read is one stretch of which nothing is told: whoever reads it says so.
+
+    What became of transactions is then told by its ``.txnindex`` alone.
+    """
     try:
         return survey(segment, split_bytes, checked=checked)
     except UnreadableError:
-        return Survey([Stretch(0, segment.size, told=False)], Told(), [])
+        return Survey([Stretch(0, segment.size, told=False)], Follower(segment).unread(), [])
 
 
 def _headers(source: log.Source) -> Iterator[Piece]:
@@ -133,7 +138,8 @@ def _headers(source: log.Source) -> Iterator[Piece]:
         if isinstance(piece, RecordBatch):
             if not 0 <= piece.magic <= MAGIC:
                 raise _AstrayError
-            if (piece.is_transactional or piece.is_control) and not is_sound(piece):
+            may_be_marker = piece.is_transactional or piece.is_control or piece.size <= MARKER_BYTES
+            if may_be_marker and not is_sound(piece):
                 raise _AstrayError  # what a damaged marker says would change the fate of other batches
             yield piece
         elif log.zero_tail(source, piece.position, source.size) == piece.position:
@@ -142,7 +148,9 @@ def _headers(source: log.Source) -> Iterator[Piece]:
             raise _AstrayError
 
 
-def _survey(pieces: Iterator[Piece], follower: Follower, split_bytes: int, *, with_runs: bool) -> Survey:
+def _survey(
+    pieces: Iterator[Piece], source: log.Source, follower: Follower, split_bytes: int, *, with_runs: bool
+) -> Survey:
     stretches = [Stretch(0, 0)]
     runs: list[Run] = []
     for piece in pieces:
@@ -152,6 +160,8 @@ def _survey(pieces: Iterator[Piece], follower: Follower, split_bytes: int, *, wi
             follower.add(piece)
             if with_runs:
                 extend(runs, piece)
+        else:
+            follower.lose(source, piece)
         stretches[-1].add(piece)
     return Survey(stretches, follower.told(), runs)
 
