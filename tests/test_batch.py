@@ -1,7 +1,7 @@
 import pytest
 
 from kdump import codecs
-from kdump.errors import DamageError
+from kdump.errors import DamageError, LimitError
 from kdump.formats import batch
 from kdump.pieces import CREATE_TIME, LOG_APPEND_TIME, Header
 from tests import forge
@@ -154,3 +154,17 @@ def test_cut_at_every_byte():
         with pytest.raises(DamageError):
             list(opened(data[:cut]).records())
     assert len(list(batch.Batch(memoryview(data + b"garbage"), 0, len(data)).records())) == 2
+
+
+@pytest.mark.parametrize("codec", [codecs.GZIP, codecs.SNAPPY, codecs.LZ4, codecs.ZSTD], ids=codecs.NAMES.__getitem__)
+def test_a_batch_that_unpacks_to_much_is_left_to_its_reader(codec):
+    record = forge.record(b"k", bytes(batch.AHEAD))
+    data = forge.batch([record], attributes=codec, payload=codecs.compress(codec, record))
+    large = batch.Batch(memoryview(data), 0, len(data))
+    with pytest.raises(LimitError):
+        large.unpack()
+    assert large.unpacked_size == 0
+    assert len(large.payload()[0]) == len(record)
+    assert large.unpack(1 << 25) == len(record)
+    with pytest.raises(LimitError):
+        batch.Batch(memoryview(data), 0, len(data), 1 << 20).unpack(1 << 25)

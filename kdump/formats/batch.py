@@ -58,6 +58,8 @@ class BatchHeader(NamedTuple):
 
 HEADER: Final = Layout(BatchHeader)
 CRC_COVERS_FROM: Final = HEADER.offsets["attributes"]
+AHEAD: Final = 16 << 20
+"""Bytes to which a batch may unpack before somebody reads it: more is left to the one who does."""
 
 CHUNK: Final = 1000
 """Records that are read in one go."""
@@ -181,13 +183,13 @@ class Batch(RecordBatch):
             return self._unpacked, 0
         return codecs.decompress(self.codec, self._data[HEADER.size : self.size], limit=limit), 0
 
-    def unpack(self) -> int:
+    def unpack(self, room: int = AHEAD) -> int:
         """Keep the unpacked records of a compressed batch for :meth:`payload`; return their size in bytes.
 
-        Raises DamageError as that does.
+        Raises DamageError as that does, and LimitError where they take more than ``room`` bytes.
         """
         if self.header.attributes & CODEC_MASK and self.header.records_count:
-            self._unpacked = bytes(self.payload()[0])
+            self._unpacked = bytes(self.payload(min(room, self.limit))[0])
         return self.unpacked_size
 
     @property
