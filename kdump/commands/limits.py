@@ -1,4 +1,7 @@
-"""What reading may take: memory for a batch, and the page cache. One option each for all commands, and ``--files``."""
+"""What reading may take: memory for a batch, and the page cache.
+
+One option each for ``--files`` and all commands that read segments but ``spark-export``, whose reading is Spark's.
+"""
 
 from __future__ import annotations
 

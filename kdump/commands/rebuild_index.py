@@ -9,7 +9,7 @@ import click
 
 from kdump import outputs
 from kdump.commands import session
-from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
 from kdump.files import LOCAL
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
 @MAX_BATCH_BYTES
+@CACHE
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error.")
 def command(
     segment: str, *, out: str, interval: int, entry_offset: str, force: bool, max_batch_bytes: int, quiet: bool

@@ -9,7 +9,7 @@ import click
 
 from kdump import outputs, segment
 from kdump.commands import session, words
-from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
 from kdump.findings import many
 from kdump.inputs import SEGMENT_NAME, Finder, Wanted
@@ -23,6 +23,7 @@ from kdump.pieces import Damage, RecordBatch
 )
 @click.option("--out", required=True, metavar="FILE", help="The segment to write; it must not be there yet.")
 @MAX_BATCH_BYTES
+@CACHE
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
 def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bool) -> int:
     """Write a segment of the batches that hold offsets A to B. The input is opened read-only.

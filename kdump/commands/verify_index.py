@@ -9,7 +9,7 @@ import click
 
 from kdump.checks import partition
 from kdump.commands import session
-from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.commands.telling import telling
 from kdump.inputs import Finder, Wanted
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="JSON lines: kdump/findings.schema.json describes them.")
 @click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too.")
 @MAX_BATCH_BYTES
+@CACHE
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
 def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, max_batch_bytes: int, quiet: bool) -> int:
     """Check the indexes of segments against their log. Files are opened read-only.
