@@ -1,175 +1,225 @@
-"""Batches unpacked by threads ahead of whoever reads them, in the same order and with the same outcome.
+"""A segment read by threads ahead of whoever reads its pieces, in the same order and with the same outcome.
 
-Codecs work without Python's global lock, so that one processor unpacks while another prints. What a thread cannot
-unpack stays as it was: whoever asks for it meets the same damage as without threads.
+Reading a file, unpacking a batch and the kernel's printing go without Python's global lock, so that one processor reads
+while another prints. Threads take turns at the walk; what a thread has taken it makes ready: checksums are reckoned,
+batches unpacked. What it cannot unpack stays as it was: whoever asks for it meets the same damage as without threads.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import deque
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError, KdumpError
 from kdump.formats.batch import CODEC_MASK, Batch
+from kdump.runs import Run, run
+from kdump.segment import Window, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterator
 
     from kdump.pieces import Piece
+    from kdump.segment import Source
 
 WORTH_IT: Final = 1 << 17
-"""Bytes of compressed batches from which on threads are started: below, they cost more than they bring."""
-CHUNK: Final = 1 << 17
-"""Bytes of the file that are handed to a thread at a time."""
-PIECES: Final = 64
-"""Pieces that are handed over at a time, at most: the smallest batches are the slowest."""
-CHUNKS: Final = 4
-"""Chunks that are under way."""
+"""Bytes of a file before and behind the place where threads are started: with less, they cost more than they bring."""
+STRETCH: Final = 1 << 20
+"""Bytes of a stretch, at most, and of what a thread takes at a time."""
+UNPACKING: Final = 8
+"""Times that a byte which is to be unpacked counts as one that is not."""
+PIECES: Final = 1024
+"""Pieces of a stretch, at most: the smallest batches are the slowest."""
+STRETCHES: Final = 4
+"""Stretches that are under way."""
 HELD: Final = 16 << 20
 """Unpacked bytes that wait to be read and keep a thread from unpacking more."""
 THREADS: Final = 2
 
 
-class _Chunk:
-    """Pieces that follow each other. ``ready`` is locked until a thread is through with them."""
+class Stretches:
+    """The walk over a source, cut into lists of what it finds. Not for two threads at once.
 
-    def __init__(self, pieces: list[Piece]) -> None:
-        self.pieces = deque(pieces)
-        self.ready = threading.Lock()
-        self.ready.acquire()
+    With ``unpack`` somebody is going to look into the batches.
+    """
 
+    def __init__(self, source: Source, end: int, limit: int, *, unpack: bool) -> None:
+        self._source, self._end, self._limit = source, end, limit
+        self._window = Window(source, end)
+        self._pieces = self._walk(0)
+        self._unpack = unpack
+        self._failure: KdumpError | MemoryError | None = None
 
-class _Unpacker:
-    """Threads that unpack chunks; they end when they are told to, or with the process."""
+    def _walk(self, start: int) -> Iterator[Piece]:
+        return walk(self._source, start, self._end, self._window, limit=self._limit)
 
-    def __init__(self, threads: int) -> None:
-        self.held = 0
-        """Bytes that are unpacked and not yet read."""
-        self._lock = threading.Lock()
-        self.ended = False
-        self._todo: SimpleQueue[_Chunk | None] = SimpleQueue()
-        self._threads = 0
-        with suppress(RuntimeError):  # the system gives no more threads: those that it gave do, or none
-            for _ in range(threads):
-                thread = threading.Thread(target=self._run, name="unpacker", daemon=True)
-                with self._lock:
-                    thread.start()
-                    self._threads += 1
-
-    def hand(self, chunk: _Chunk) -> None:
-        with self._lock:
-            if self._threads:
-                self._todo.put(chunk)
-                return
-        chunk.ready.release()
-
-    def hold(self, size: int) -> None:
-        """Count ``size`` more bytes as unpacked and not yet read."""
-        with self._lock:
-            self.held += size
-
-    def end(self) -> None:
-        self.ended = True
-        for _ in range(self._threads):
-            self._todo.put(None)
-
-    def _run(self) -> None:
+    def take(self) -> list[Piece | Run]:
+        """Return the next pieces, none at the end. What ends the walk is raised behind what stands before it."""
+        if self._failure is not None:
+            raise self._failure
+        pieces: list[Piece | Run] = []
+        size = 0
         try:
-            self._work()
-        finally:
-            self._leave()
+            while size < STRETCH and len(pieces) < PIECES:
+                piece: Piece | Run | None = next(self._pieces, None)
+                if piece is None:
+                    break
+                if isinstance(piece, Batch):
+                    if self._unpack and piece.header.attributes & CODEC_MASK:
+                        size += piece.size * UNPACKING
+                    elif (found := run(piece, self._window)) is not None:
+                        piece = found
+                        self._pieces = self._walk(found.end)
+                size += piece.size
+                pieces.append(piece)
+        except (KdumpError, MemoryError) as error:
+            if not pieces:
+                raise
+            self._failure = error
+        return pieces
 
-    def _leave(self) -> None:
-        """With the last thread, let go of what nobody will unpack: its reader waits."""
-        with self._lock:
-            self._threads -= 1
-            while not self._threads and not self._todo.empty():
-                chunk = self._todo.get()
-                if chunk is not None:
-                    chunk.ready.release()
-
-    def _work(self) -> None:
-        while (chunk := self._todo.get()) is not None:
-            try:
-                for piece in tuple(chunk.pieces):
-                    if self.ended or self.held > HELD:
-                        break
-                    if isinstance(piece, Batch):
-                        self.hold(self._unpack(piece))
-            finally:
-                chunk.ready.release()
-
-    def _unpack(self, batch: Batch) -> int:
+    def prepare(self, piece: Piece | Run) -> int:
+        """Reckon what whoever reads the piece will ask for; return how many bytes are unpacked for it."""
+        if not isinstance(piece, Batch):
+            return 0
+        _ = piece.crc_valid
+        if not self._unpack:
+            return 0
         try:
-            return batch.unpack()
+            return piece.unpack()
         except (DamageError, MemoryError, ImportError):  # whoever reads the batch meets it too, in its place
             return 0
 
 
-def unpacked(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield ``pieces``; compressed batches among them may be unpacked already.
+class _Task:
+    """Pieces that a thread makes ready, or what was raised instead; neither at the end of the walk.
 
-    Pieces are taken ahead of time: what ends the stream is raised behind the last one before it.
+    ``ready`` is locked until the thread is through with it. ``held`` counts the bytes that are unpacked in it.
     """
-    stream = iter(pieces)
-    threads = min(THREADS, processors() - 1)
-    seen = 0
-    for piece in stream:
-        yield piece
-        if isinstance(piece, Batch) and piece.attributes & CODEC_MASK:
-            seen += piece.size
-            if seen > WORTH_IT and threads > 0:
-                break
-    else:
-        return
-    unpacker = _Unpacker(threads)
-    try:
-        yield from _in_order(stream, unpacker)
-    finally:
-        unpacker.end()
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece | Run] = []
+        self.failure: BaseException | None = None
+        self.held = 0
+        self.ready = threading.Lock()
+        self.ready.acquire()
 
 
-def _in_order(stream: Iterator[Piece], unpacker: _Unpacker) -> Iterator[Piece]:
-    waiting: deque[_Chunk] = deque()
-    failure: KdumpError | MemoryError | None = None
-    more = True
-    while more or waiting:
-        while more and len(waiting) < CHUNKS:
-            pieces: list[Piece] = []
+class _Crew:
+    """Threads that take stretches and make them ready; they end with the walk, when they are told to, or when they die.
+
+    ``tasks`` is what they have taken, in order; None behind it says that no thread takes more.
+    """
+
+    def __init__(self, stretches: Stretches, threads: int) -> None:
+        self.tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._stretches = stretches
+        self._turn = threading.Lock()
+        self._over = False
+        self._left = False
+        """Whether nobody waits for them any more."""
+        self._room = threading.Semaphore(STRETCHES)
+        self._lock = threading.Lock()
+        self._held = 0
+        self._threads = 1  # until all are started none of them is the last
+        with suppress(RuntimeError):  # the system gives no more threads: those that it gave do, or none
+            for _ in range(threads):
+                threading.Thread(target=self._run, name="reader", daemon=True).start()
+        self._leave()
+
+    def done(self, task: _Task) -> None:
+        """Make room for another stretch: whoever read this one is through with it."""
+        self._hold(-task.held)
+        self._room.release()
+
+    def end(self) -> None:
+        """Let the threads end. None of them reads the source any more when this returns."""
+        with self._turn:
+            self._over = self._left = True
+        self._room.release(THREADS)
+
+    def _hold(self, size: int) -> None:
+        with self._lock:
+            self._held += size
+
+    def _run(self) -> None:
+        with self._lock:
+            self._threads += 1
+        try:
+            while (task := self._take()) is not None:
+                try:
+                    self._prepare(task)
+                finally:
+                    task.ready.release()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """With the last thread, tell the reader that nobody takes more: it waits."""
+        with self._lock:
+            self._threads -= 1
+            if not self._threads:
+                self.tasks.put(None)
+
+    def _take(self) -> _Task | None:
+        self._room.acquire()
+        with self._turn:
+            if self._over:
+                return None
+            task = _Task()
             try:
-                more = _fill(pieces, stream)
-            except (KdumpError, MemoryError) as error:
-                failure, more = error, False
-            if pieces:
-                waiting.append(_Chunk(pieces))
-                unpacker.hand(waiting[-1])
-        if waiting:
-            chunk = waiting.popleft()
-            with chunk.ready:
+                task.pieces = self._stretches.take()
+            except BaseException as failure:  # it is raised again where the pieces would be read
+                task.failure = failure
+            self._over = not task.pieces
+            self.tasks.put(task)
+        if self._over:
+            self._room.release(THREADS)
+        return task
+
+    def _prepare(self, task: _Task) -> None:
+        for piece in task.pieces:
+            if self._left or self._held > HELD:
+                break
+            size = self._stretches.prepare(piece)
+            if size:
+                task.held += size
+                self._hold(size)
+
+
+def pieces(source: Source, end: int, limit: int, *, unpack: bool) -> Generator[Piece | Run, None, None]:
+    """Yield what the walk (:func:`kdump.segment.walk`) finds up to ``end``, by threads when that is far.
+
+    Sound batches that are like each other come as one run. With ``unpack``, compressed batches stand alone and may be
+    unpacked already. Pieces are taken ahead of time: what ends the walk is raised behind the last one before it. The
+    source must stay open until this is closed.
+    """
+    stretches = Stretches(source, end, limit, unpack=unpack)
+    threads = min(THREADS, processors() - 1)
+    done = 0
+    while threads <= 0 or not WORTH_IT <= done <= end - WORTH_IT:
+        taken = stretches.take()
+        if not taken:
+            return
+        yield from taken
+        done += sum([piece.size for piece in taken])
+    crew = _Crew(stretches, threads)
+    try:
+        while (task := crew.tasks.get()) is not None:
+            with task.ready:
                 pass
-            while chunk.pieces:
-                piece = chunk.pieces.popleft()
-                if isinstance(piece, Batch):
-                    unpacker.hold(-piece.unpacked_size)
-                yield piece
-    if failure is not None:
-        raise failure
-
-
-def _fill(pieces: list[Piece], stream: Iterator[Piece]) -> bool:
-    """Take a chunk off the stream; return whether there may be more."""
-    size = 0
-    while size < CHUNK and len(pieces) < PIECES:
-        piece = next(stream, None)
-        if piece is None:
-            return False
-        pieces.append(piece)
-        size += piece.size
-    return True
+            if task.failure is not None:
+                raise task.failure
+            if not task.pieces:
+                return
+            yield from task.pieces
+            crew.done(task)
+    finally:
+        crew.end()
+    while taken := stretches.take():  # there is no thread, or none is left
+        yield from taken
 
 
 def processors() -> int:

@@ -1,12 +1,15 @@
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
 from kdump import ahead, codecs
+from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.batch import Batch
-from kdump.pieces import Damage, Trailing
+from kdump.pieces import Trailing
+from kdump.runs import Run
 from kdump.segment import LocalFile, walk
 from tests import forge
 
@@ -15,9 +18,22 @@ COUNT = 400
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
-    """Threads from the second compressed batch on, whatever the machine has."""
+    """Threads from the first pieces on, a few at a time, whatever the machine has."""
     monkeypatch.setattr(ahead, "WORTH_IT", 0)
+    monkeypatch.setattr(ahead, "PIECES", 10)
     monkeypatch.setattr(ahead, "processors", lambda: 3)
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Make a segment."""
+
+    def make(*batches):
+        path = tmp_path / "0.log"
+        path.write_bytes(b"".join(batches))
+        return path
+
+    return make
 
 
 def packed(number, codec=codecs.ZSTD, payload=None):
@@ -29,91 +45,146 @@ def packed(number, codec=codecs.ZSTD, payload=None):
 def told(pieces):
     """What each piece holds, or how it is broken."""
     for piece in pieces:
-        try:
-            yield (piece.position, piece.size, list(piece.records()) if isinstance(piece, Batch) else type(piece))
-        except DamageError as damage:
-            yield (piece.position, piece.size, str(damage))
+        for each in map(piece.batch, range(piece.count)) if isinstance(piece, Run) else [piece]:
+            try:
+                yield (each.position, each.size, list(each.records()) if isinstance(each, Batch) else type(each))
+            except DamageError as damage:
+                yield (each.position, each.size, str(damage))
 
 
-def unpackers():
-    return [thread for thread in threading.enumerate() if thread.name == "unpacker"]
+def read(source, limit=DEFAULT_LIMIT, *, unpack=True):
+    return ahead.pieces(source, source.size, limit, unpack=unpack)
 
 
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name == "reader"]
+
+
+def wait_for_their_end():
+    for _ in range(500):
+        if not readers():
+            return
+        time.sleep(0.01)
+    pytest.fail("a thread has not ended")
+
+
+@pytest.mark.parametrize("unpack", [False, True])
 @pytest.mark.parametrize("codec", range(5), ids=codecs.NAMES.__getitem__)
-def test_the_same_pieces_in_the_same_order(tmp_path, codec):
-    path = tmp_path / "0.log"
+def test_the_same_pieces_in_the_same_order(log, codec, unpack):
     batches = [packed(number, codec if number % 7 else codecs.NONE) for number in range(COUNT)]
     batches[50] = packed(50, codec, payload=b"no such stream")
     batches[60] = packed(60, codecs.GZIP, payload=b"")
     batches[COUNT - 1] = batches[COUNT - 1][:-1]
-    path.write_bytes(b"".join(batches))
-    with LocalFile(path) as source:
+    with LocalFile(log(*batches)) as source:
         plain = list(told(walk(source)))
-        assert list(told(ahead.unpacked(walk(source)))) == plain
+        assert list(told(read(source, unpack=unpack))) == plain
     assert plain[-1][2] is Trailing
     assert "zstd" in plain[50][2] or codec != codecs.ZSTD
 
 
-def test_what_ends_the_stream_is_raised_behind_what_stands_before_it():
-    def pieces():
-        data = packed(0)
-        for number in range(COUNT):
-            yield Batch(memoryview(data), number * len(data), len(data))
-        raise UnreadableError("0.log", "byte 7: Input/output error")
+@pytest.mark.parametrize("unpack", [False, True])
+def test_batches_to_be_unpacked_stand_alone(log, unpack):
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        assert {type(piece) for piece in read(source, unpack=unpack)} == {Batch if unpack else Run}
 
-    stream = ahead.unpacked(pieces())
-    for _ in range(COUNT):
-        assert isinstance(next(stream), Batch)
-    with pytest.raises(UnreadableError):
+
+def test_what_ends_the_stream_is_raised_behind_what_stands_before_it(log):
+    class Broken(LocalFile):
+        def read(self, position, size):
+            if position:
+                raise UnreadableError(self.name, f"byte {position}: Input/output error")
+            return super().read(position, size)
+
+    with Broken(log(*map(packed, range(4 * COUNT)))) as source:
+        stream = read(source)
+        seen = []
+        with pytest.raises(UnreadableError):
+            seen.extend(iter(lambda: next(stream), None))
+    assert (1 << 16) - 1000 < seen[-1].end <= 1 << 16 < source.size
+
+
+def test_a_bug_in_a_thread_is_no_quiet_end(log, monkeypatch):
+    def fail(_):
+        raise SystemError("a bug")
+
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        stream = read(source)
         next(stream)
+        monkeypatch.setattr(ahead.Stretches, "take", fail)
+        with pytest.raises(SystemError):
+            list(stream)
 
 
-def test_threads_end_with_the_stream():
-    data = packed(0)
-    stream = ahead.unpacked(Batch(memoryview(data), 0, len(data)) for _ in range(COUNT))
-    for _ in range(10):
-        next(stream)
-    assert len(unpackers()) == 2
-    stream.close()
-    for _ in range(500):
-        if not unpackers():
-            break
+def test_threads_end_with_the_stream(log):
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        stream = read(source)
+        for _ in range(50):
+            next(stream)
+        assert len(readers()) == 2
+        stream.close()
+        wait_for_their_end()
+
+
+def test_no_thread_reads_a_file_that_its_reader_has_closed(log, monkeypatch):
+    path = log(*(packed(number, codecs.NONE) for number in range(20 * COUNT)))
+    reads = []
+    plain = LocalFile.read
+
+    def slow(source, position, size):
+        reads.append(position)
         time.sleep(0.01)
-    assert unpackers() == []
+        return plain(source, position, size)
+
+    monkeypatch.setattr(LocalFile, "read", slow)
+    with LocalFile(path) as source, closing(read(source)) as stream:
+        for _ in range(6):
+            next(stream)
+    seen = len(reads)
+    wait_for_their_end()
+    assert len(reads) == seen
 
 
-def test_one_processor_has_no_threads(monkeypatch):
+def test_one_processor_has_no_threads(log, monkeypatch):
     monkeypatch.setattr(ahead, "processors", lambda: 1)
-    data = packed(0)
-    for _ in ahead.unpacked(Batch(memoryview(data), 0, len(data)) for _ in range(COUNT)):
-        assert unpackers() == []
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        for _ in read(source):
+            assert readers() == []
 
 
-def test_what_waits_unpacked_is_bounded(monkeypatch):
+def test_a_small_file_has_no_threads(log, monkeypatch):
+    monkeypatch.setattr(ahead, "WORTH_IT", 1 << 17)
+    path = log(*map(packed, range(COUNT)))
+    assert path.stat().st_size < 1 << 17
+    with LocalFile(path) as source:
+        for _ in read(source):
+            assert readers() == []
+
+
+def test_what_waits_unpacked_is_bounded(log, monkeypatch):
     monkeypatch.setattr(ahead, "HELD", 1 << 20)
-    payload = codecs.compress(codecs.ZSTD, bytes(1 << 20))
-    data = packed(0, payload=payload)
-    batches = [Batch(memoryview(data), 0, len(data)) for _ in range(COUNT)]
-    for number, _ in enumerate(ahead.unpacked(iter(batches))):
-        assert sum(batch.unpacked_size for batch in batches[number + 1 :]) <= 4 << 20
-    assert number == COUNT - 1
+    made = []
+    plain = Batch.unpack
+    monkeypatch.setattr(Batch, "unpack", lambda batch: (made.append(batch), plain(batch))[1])
+    data = packed(0, payload=codecs.compress(codecs.ZSTD, bytes(1 << 20)))
+    with LocalFile(log(*[data] * COUNT)) as source:
+        for piece in read(source):
+            waiting = [batch for batch in tuple(made) if batch.position > piece.position]
+            assert sum(batch.unpacked_size for batch in waiting) <= 4 << 20
+    assert piece.end == source.size
+    assert made
 
 
-def test_a_bomb_is_left_to_the_reader():
+def test_a_bomb_is_left_to_the_reader(log):
     data = packed(0, payload=codecs.compress(codecs.ZSTD, bytes(8 << 20)))
-    for batch in ahead.unpacked(Batch(memoryview(data), 0, len(data), 1 << 20) for _ in range(COUNT)):
-        assert batch.unpacked_size == 0
+    with LocalFile(log(*[data] * COUNT)) as source:
+        for batch in read(source, 1 << 20):
+            assert batch.unpacked_size == 0
     with pytest.raises(DamageError, match="more than the limit"):
         batch.payload()
 
 
-def test_damage_passes_through():
-    damage = Damage(0, 5, "crc", "the checksum is wrong", 0)
-    assert list(ahead.unpacked(iter([damage]))) == [damage]
-
-
 @pytest.mark.parametrize("given", [0, 1])
-def test_a_system_that_gives_no_more_threads(monkeypatch, given):
+def test_a_system_that_gives_no_more_threads(log, monkeypatch, given):
     started = []
     start = threading.Thread.start
 
@@ -123,23 +194,20 @@ def test_a_system_that_gives_no_more_threads(monkeypatch, given):
         started.append(thread)
         start(thread)
 
-    data = packed(0)
     monkeypatch.setattr(threading.Thread, "start", sparing)
-    pieces = list(ahead.unpacked(Batch(memoryview(data), 0, len(data)) for _ in range(COUNT)))
-    assert len(pieces) == COUNT
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        assert len(list(read(source))) == COUNT
     assert len(started) == given
 
 
-def test_threads_that_die_leave_nobody_waiting(monkeypatch):
+def test_threads_that_die_leave_nobody_waiting(log, monkeypatch):
     def fail(_):
         raise SystemError("a codec's own")
 
     died = []
     monkeypatch.setattr(threading, "excepthook", died.append)
     monkeypatch.setattr(Batch, "unpack", fail)
-    data = packed(0)
-    pieces = list(ahead.unpacked(Batch(memoryview(data), 0, len(data)) for _ in range(COUNT)))
-    assert len(pieces) == COUNT
-    for thread in unpackers():
-        thread.join(10)
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        assert len(list(read(source))) == COUNT
+    wait_for_their_end()
     assert [each.exc_type for each in died] == [SystemError] * 2

@@ -14,7 +14,7 @@ LAYERS = {
     0: ["errors"],
     1: ["wire", "crc", "codecs", "pieces", "text", "lines", "cache", "findings", "hash_order"],
     2: ["formats", "kernel"],
-    3: ["files", "ahead", "archives", "inputs", "segment", "salvage", "outputs", "stdout"],
+    3: ["files", "ahead", "archives", "inputs", "runs", "segment", "salvage", "outputs", "stdout"],
     4: [
         "checks",
         "transactions",

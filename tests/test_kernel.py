@@ -72,6 +72,7 @@ def general(path, release="4.3", **options):
     """The same without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classic_lines.FastLines, "batch", lambda *_, **__: 0)
+        patch.setattr(classic_lines.FastLines, "run", lambda _self, _run, first, **_: (first, 0))
         patch.setattr(records, "Records", NoKernel)
         return dumped(path, release, **options)
 
@@ -232,6 +233,40 @@ def test_large_batches_read_the_same(size, codec, broken, tmp_path, monkeypatch)
     path = tmp_path / NAME
     path.write_bytes(forge.batch([codecs.compress(codec, b"".join(made))], count=count, attributes=codec))
     assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8", "2.0"])
+@pytest.mark.parametrize("limit", [1, 700, 1 << 20])
+@pytest.mark.usefixtures("build")
+def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkeypatch):
+    """Batches that follow each other are printed in one go, in pieces of any size, up to the record that is broken."""
+    monkeypatch.setattr(classic_lines, "CHUNK", limit)
+    path = tmp_path / NAME
+    made = [forge.record(b"k%d" % number, b"v" * 60, offset=number) for number in range(5)]
+    sound = [forge.batch(made, base_offset=5 * number) for number in range(6)]
+    for broken in (
+        None,
+        forge.batch([b"\x02\x00", *made], base_offset=10),
+        forge.batch([*made[:3], b"\x02\x00", *made[3:]], base_offset=10),
+        forge.batch([*made, b"\x02\x00"], base_offset=10),
+        forge.batch(made, count=6, base_offset=10),
+        forge.batch(made, count=-1, base_offset=10),
+        forge.batch([], base_offset=10),
+        forge.batch([forge.record(b"\xff", b"\xfe" * 900, offset=7)], base_offset=10),
+    ):
+        path.write_bytes(b"".join([*sound[:2], broken or sound[2], *sound[3:]]))
+        for options in ({}, {"deep_iteration": True}, {"print_data_log": True}):
+            assert dumped(path, release, **options) == general(path, release, **options)
+    assert dumped(path, release, print_data_log=True)[0].count(b" payload: ") > 25
+
+
+@pytest.mark.usefixtures("build")
+def test_numbers_of_every_length_read_the_same(tmp_path):
+    path = tmp_path / NAME
+    numbers = [sign * (10**power + more) for power in range(19) for more in (-1, 0, 1) for sign in (1, -1)]
+    made = [forge.record(b"k", b"v")]
+    path.write_bytes(b"".join(forge.batch(made, producer_id=each) for each in (*numbers, (1 << 63) - 1, -(1 << 63))))
+    assert dumped(path) == general(path)
 
 
 @pytest.mark.usefixtures("build")

@@ -301,11 +301,13 @@ def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object
     out = io.BytesIO()
     options = Options(print_data_log=True, deep_iteration=True, max_batch_bytes=LIMIT)
     run = Classic(dialects.find(release), options, out)
-    kept = classic_lines.Lines, classic_lines.Shape, classic_lines.FastLines.batch
+    fast = classic_lines.FastLines
+    kept = classic_lines.Lines, classic_lines.Shape, fast.batch, fast.run
     error = ""
     try:
         if build is None:
-            classic_lines.FastLines.batch = lambda *_args, **_options: 0
+            fast.batch = lambda *_args, **_options: 0
+            fast.run = lambda _self, _run, first, **_options: (first, 0)
         else:
             classic_lines.Lines, classic_lines.Shape = build.Lines, build.Shape
         with contextlib.redirect_stderr(io.StringIO()):
@@ -313,7 +315,7 @@ def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object
     except (DamageError, UnreadableError) as reason:
         error = str(reason)
     finally:
-        classic_lines.Lines, classic_lines.Shape, classic_lines.FastLines.batch = kept
+        classic_lines.Lines, classic_lines.Shape, fast.batch, fast.run = kept
     return out.getvalue(), error, run.gaps
 
 

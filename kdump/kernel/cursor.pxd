@@ -24,6 +24,8 @@ cdef class Cursor:
     cdef Py_ssize_t content_size
 
     @cython.final
+    cdef bint turn(self, Py_ssize_t at, Py_ssize_t end) noexcept nogil
+    @cython.final
     cdef bint read(self) except -1 nogil
     @cython.final
     cdef long long longer(self, long long value, Py_ssize_t at, int last) except -1 nogil

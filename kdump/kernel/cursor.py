@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
-STAMP: Final = "9711e45f"
+STAMP: Final = "61c3471f"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
 NUMBERS: Final = 32
 """How many numbers ``values`` has room for."""
+
+
+def _slot(name: str) -> int:
+    """Return the slot of a number of the batch's header."""
+    return len(RECORD_NUMBERS) + BatchHeader._fields.index(name)
+
 
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))
 _TIMESTAMP = cython.declare(cython.int, RECORD_NUMBERS.index("timestamp"))
@@ -33,6 +39,13 @@ _KEY_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("key_size"))
 _VALUE_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("value_size"))
 _SEQUENCE = cython.declare(cython.int, RECORD_NUMBERS.index("sequence"))
 _OF_BATCH = cython.declare(cython.int, len(RECORD_NUMBERS))
+_BASE_OFFSET = cython.declare(cython.int, _slot("base_offset"))
+_BASE_TIMESTAMP = cython.declare(cython.int, _slot("base_timestamp"))
+_BASE_SEQUENCE = cython.declare(cython.int, _slot("base_sequence"))
+_MAX_TIMESTAMP = cython.declare(cython.int, _slot("max_timestamp"))
+_BATCH_ATTRIBUTES = cython.declare(cython.int, _slot("attributes"))
+_COUNT = cython.declare(cython.int, _slot("records_count"))
+_APPENDED = cython.declare(cython.longlong, TIMESTAMP_TYPE_FLAG)
 _FAR = cython.declare(cython.longlong, 1 << 62)  # numbers below this add up within 64 bits
 _MOST = cython.declare(cython.longlong, (1 << 63) - 1)
 
@@ -55,22 +68,9 @@ class Cursor:
 
         The numbers of ``header`` go to the slots behind the record's own, ``others`` behind them.
         """
-        base_offset, base_timestamp = header.base_offset, header.base_timestamp
-        self.left = 0
-        if not (header.records_count >= 0 and -_FAR < base_offset < _FAR and -_FAR < base_timestamp < _FAR):
-            return False
         if not cython.compiled:
             self.values = [0] * (2 * NUMBERS)  # texts go into the other half
         self.data = data if cython.compiled or isinstance(data, bytes) else bytes(data)
-        self.at = at
-        self.end = len(data)
-        self.left = header.records_count
-        self.base_offset = base_offset
-        self.base_timestamp = base_timestamp
-        self.base_sequence = header.base_sequence
-        self.appended = header.attributes & TIMESTAMP_TYPE_FLAG != 0
-        self.values[_TIMESTAMP] = header.max_timestamp  # under LogAppendTime it is that of all records
-        self.values[_SEQUENCE] = -1
         slot: cython.int = _OF_BATCH
         for number in header:
             self.values[slot] = number
@@ -78,6 +78,22 @@ class Cursor:
         for number in others:
             self.values[slot] = number
             slot += 1
+        return self.turn(at, len(data))
+
+    def turn(self, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+        """Turn to the records from ``at`` to ``end`` of the batch whose numbers are in place, as :meth:`begin` does."""
+        self.left = 0
+        self.base_offset = self.values[_BASE_OFFSET]
+        self.base_timestamp = self.values[_BASE_TIMESTAMP]
+        self.base_sequence = self.values[_BASE_SEQUENCE]
+        self.appended = self.values[_BATCH_ATTRIBUTES] & _APPENDED != 0
+        self.values[_TIMESTAMP] = self.values[_MAX_TIMESTAMP]  # under LogAppendTime it is that of all records
+        self.values[_SEQUENCE] = -1
+        self.at = at
+        self.end = end
+        if self.values[_COUNT] < 0 or not (-_FAR < self.base_offset < _FAR and -_FAR < self.base_timestamp < _FAR):
+            return False
+        self.left = self.values[_COUNT]
         return True
 
     def sound(self) -> bool:

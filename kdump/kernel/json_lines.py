@@ -29,7 +29,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "8f0e3d70"
+STAMP: Final = "a794641b"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""

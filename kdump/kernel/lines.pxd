@@ -17,13 +17,26 @@ cdef class Lines(Cursor):
     cdef Py_ssize_t need
     cdef const int[::1] ops
     cdef const unsigned char[::1] pool
+    cdef unsigned char[::1] bound_pool
+    cdef int[::1] bound_ops
+    cdef const unsigned char* literals
+    cdef const int* steps
+    cdef const unsigned char[::1] block
+    cdef const long long[::1] stacked
+    cdef public Py_ssize_t row
+    cdef Py_ssize_t rows
+    cdef Py_ssize_t width
+    cdef Py_ssize_t size
+    cdef public bint stuck
 
+    @cython.final
+    cdef bint next_batch(self) except -1 nogil
     @cython.final
     cdef void take(self, object shape)
     @cython.final
-    cdef bint bind(self, object shape) except -1
+    cdef void make_room(self, object shape)
     @cython.final
-    cdef void fill(self, unsigned char[::1] bound_pool, int[::1] bound_ops) noexcept
+    cdef void bind(self) noexcept nogil
     @cython.final
     cdef bint follow(self) except -1 nogil
     @cython.final

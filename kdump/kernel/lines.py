@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Part: TypeAlias = bytes | int
     Decoder: TypeAlias = Callable[[bytes], bytes]
 
-STAMP: Final = "bf554fbe"
+STAMP: Final = "e423cef0"
 
 _TEXTS: Final = ("header_keys", "key", "value")
 _KEY_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("key_size"))
@@ -115,6 +115,8 @@ class Lines(Cursor):
         self.gaps: list[tuple[int, int]] = []
         self.last_offset = -1
         self.armed = False
+        self.row = 0
+        self.rows = 0
         if cython.compiled:
             self.room = -1  # the buffer is made with the first line
             self.need = 0
@@ -139,7 +141,8 @@ class Lines(Cursor):
         if shape is not None:
             self.take(shape)
             if shape.of_batch:
-                self.bind(shape)
+                self.make_room(shape)
+                self.bind()
             fixed: cython.Py_ssize_t = self.need
             try:
                 with cython.nogil:
@@ -160,43 +163,149 @@ class Lines(Cursor):
         self.ops = shape.ops
         self.pool: Bytes = shape.pool
         self.need = len(shape.pool) + 12 * len(shape.ops) + 16  # a number or a date takes 32 bytes at most
+        self.literals = cython.address(self.pool[0])
+        self.steps = cython.address(self.ops[0])
 
-    def bind(self, shape: Shape) -> cython.bint:
-        """Make literals of the batch's numbers, which are the same in all lines to come."""
-        pool = bytearray(self.need)  # no number is longer than what is needed for it
-        ops = array("i", shape.ops)
-        self.fill(pool, ops)
-        self.pool = pool
-        self.ops = ops
-        return True
+    def make_room(self, shape: Shape) -> cython.void:
+        """Make room for a shape whose numbers of the batch are literals."""
+        self.bound_pool = bytearray(self.need)  # no number is longer than what is needed for it
+        self.bound_ops = array("i", shape.ops)
 
     @cython.boundscheck(False)
-    def fill(self, bound_pool: cython.uchar[::1], bound_ops: cython.int[::1]) -> cython.void:
-        """Write the parts of the lines into ``bound_pool`` and ``bound_ops``, the batch's numbers as texts."""
+    def bind(self) -> cython.void:
+        """Make literals of the batch's numbers, which are the same in all lines to come."""
         pool: cython.pointer[cython.const[cython.uchar]] = cython.address(self.pool[0])
         ops: cython.pointer[cython.const[cython.int]] = cython.address(self.ops[0])
-        out: cython.p_uchar = cython.address(bound_pool[0])
+        out: cython.p_uchar = cython.address(self.bound_pool[0])
         op: cython.pointer[cython.const[cython.int]]
         start: cython.Py_ssize_t = 0
         at: cython.Py_ssize_t = 0
         next_op: cython.int = ops[0]
         for line in range(next_op):
             op = ops + ops[line]
-            bound_ops[line] = next_op
+            self.bound_ops[line] = next_op
             while True:
                 memcpy(out + at, pool + op[0], op[1])
                 at += op[1]
                 if _OF_BATCH <= op[2] < _NUMBERS:
                     at = number(out + at, self.values[op[2]]) - out
                 else:
-                    bound_ops[next_op] = cython.cast(cython.int, start)
-                    bound_ops[next_op + 1] = cython.cast(cython.int, at - start)
-                    bound_ops[next_op + 2] = op[2]
+                    self.bound_ops[next_op] = cython.cast(cython.int, start)
+                    self.bound_ops[next_op + 1] = cython.cast(cython.int, at - start)
+                    self.bound_ops[next_op + 2] = op[2]
                     next_op += 3
                     start = at
                 if op[2] == _END:
                     break
                 op += 3
+        self.literals = cython.address(self.bound_pool[0])
+        self.steps = cython.address(self.bound_ops[0])
+
+    def stack(self, block: Bytes, table: array[int], rows: int, first: int) -> None:
+        """Turn to batches that stand uncompressed in ``block``, one for each row of ``table`` from ``first`` on.
+
+        A row: where its records start and end in ``block``, the numbers of its header, and those of the other slots.
+        """
+        if cython.compiled:
+            self.block = block
+            self.stacked = table
+        else:
+            self.values = [0] * (2 * NUMBERS)
+            self.stacked = table
+            self.data = bytes(block)
+        self.size = len(block)
+        self.left = 0
+        self.row = first
+        self.rows = rows
+        self.stuck = False
+        self.width = len(table) // rows
+        if self.width > 2 + NUMBERS - len(RECORD_NUMBERS):
+            raise ValueError("a row of the table has more numbers than there are slots")
+
+    def next_batch(self) -> cython.bint:
+        """Turn to the batch of the next row; return whether the kernel can."""
+        at: cython.Py_ssize_t = self.row * self.width
+        slot: cython.Py_ssize_t
+        for slot in range(self.width - 2):
+            self.values[_OF_BATCH + slot] = self.stacked[at + 2 + slot]
+        self.row += 1
+        return self.stacked[at + 1] <= self.size and self.turn(self.stacked[at], self.stacked[at + 1])
+
+    def run(self, head: Shape | None, shape: Shape | None, limit: int) -> Bytes:
+        """Return the lines of the next batches of the table, ``head`` for each, then ``shape`` for each of its records.
+
+        They are all, or enough to fill ``limit`` bytes; then the next call goes on. ``row`` counts the batches of which
+        something is printed, ``left`` the records that are still to come of the last of these. ``stuck`` says that the
+        kernel cannot print what comes next. What is returned is good until the next call.
+        """
+        if not cython.compiled:
+            return _run(self, head, shape, limit)
+        whole: cython.Py_ssize_t = 0
+        most: cython.Py_ssize_t = limit
+        start: cython.Py_ssize_t
+        first: cython.bint = False
+        has_head: cython.bint = head is not None
+        has_shape: cython.bint = shape is not None
+        bound: cython.bint = shape is not None and shape.of_batch
+        self.used = 0
+        self.stuck = False
+        self.data = self.block
+        if head is not None:
+            self.take(head)
+        head_literals: cython.pointer[cython.const[cython.uchar]] = self.literals
+        head_steps: cython.pointer[cython.const[cython.int]] = self.steps
+        head_need: cython.Py_ssize_t = self.need
+        if shape is not None:
+            self.take(shape)
+            if shape.of_batch:
+                self.make_room(shape)
+                if self.left > 0:
+                    self.bind()
+        literals: cython.pointer[cython.const[cython.uchar]] = self.literals
+        steps: cython.pointer[cython.const[cython.int]] = self.steps
+        need: cython.Py_ssize_t = self.need
+        try:
+            with cython.nogil:
+                while self.used < most:
+                    if self.left == 0:
+                        if self.row == self.rows:
+                            break
+                        if not self.next_batch():
+                            self.row -= 1
+                            self.stuck = True
+                            break
+                        if has_head:
+                            self.literals = head_literals
+                            self.steps = head_steps
+                            self.need = head_need
+                            self.line()
+                            self.literals = literals
+                            self.steps = steps
+                        if bound:
+                            self.bind()
+                        if not has_shape:
+                            self.left = 0
+                        if self.left == 0:
+                            whole = self.used
+                        first = True
+                    while self.left > 0 and (first or self.used < most):
+                        start = self.at
+                        if not self.read():
+                            self.stuck = True
+                            break
+                        self.need = need + self.at - start
+                        self.line()
+                        self.follow()
+                        whole = self.used
+                        first = False
+                    if self.stuck:
+                        break
+        except (IndexError, DamageError):
+            self.stuck = True
+        if self.stuck and self.left > 0 and first:  # its line does not stand without one of its records
+            self.row -= 1
+            self.left = 0
+        return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
 
     def follow(self) -> cython.bint:
         """Count the record, and note when its offset does not follow the last one."""
@@ -217,8 +326,8 @@ class Lines(Cursor):
         if self.used + self.need > self.room:
             self.grow(0)
         out: cython.p_uchar = cython.address(self.out[self.used])
-        pool: cython.pointer[cython.const[cython.uchar]] = cython.address(self.pool[0])
-        op: cython.pointer[cython.const[cython.int]] = cython.address(self.ops[0])
+        pool: cython.pointer[cython.const[cython.uchar]] = self.literals
+        op: cython.pointer[cython.const[cython.int]] = self.steps
         op += op[(self.values[_KEY_SIZE] < 0) + 2 * (self.values[_VALUE_SIZE] < 0)]
         done: cython.Py_ssize_t
         while True:
@@ -296,27 +405,76 @@ class Lines(Cursor):
 
 
 def number(out: cython.p_uchar, value: cython.longlong) -> cython.p_uchar:
-    """Write a decimal number; return the position behind it."""
+    """Write a decimal number; return the position behind it. Up to 22 bytes are touched."""
     rest: cython.ulonglong = value
     if value < 0:
         out[0] = 45
         out += 1
         rest = 0 - rest
-    if rest < 10:
-        out[0] = cython.cast(cython.uchar, 48 + rest)
+    if rest < 100000000:
+        return up_to_eight(out, cython.cast(cython.uint, rest))
+    upper: cython.ulonglong = rest // 100000000
+    if upper < 100000000:
+        out = up_to_eight(out, cython.cast(cython.uint, upper))
+    else:
+        out = up_to_eight(out, cython.cast(cython.uint, upper // 100000000))
+        four(out, cython.cast(cython.uint, upper % 100000000 // 10000))
+        four(out + 4, cython.cast(cython.uint, upper % 10000))
+        out += 8
+    lower: cython.uint = cython.cast(cython.uint, rest % 100000000)
+    four(out, lower // 10000)
+    four(out + 4, lower % 10000)
+    return out + 8
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def up_to_eight(out: cython.p_uchar, value: cython.uint) -> cython.p_uchar:
+    """Write a number of at most eight digits; return the position behind it."""
+    upper: cython.uint
+    if value < 10000:
+        return up_to_four(out, value)
+    upper = value // 10000
+    out = up_to_four(out, upper)
+    four(out, value - upper * 10000)
+    return out + 4
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def up_to_four(out: cython.p_uchar, value: cython.uint) -> cython.p_uchar:
+    """Write a number of at most four digits; return the position behind it."""
+    upper: cython.uint
+    if value < 10:
+        out[0] = cython.cast(cython.uchar, 48 + value)
         return out + 1
-    digits = cython.declare(cython.uchar[40])  # 20 of them are copied, whatever stands behind the last
-    at: cython.int = 20
-    while rest >= 100:
-        at -= 2
-        memcpy(cython.address(digits[at]), _PAIRS + 2 * (rest % 100), 2)
-        rest //= 100
-    at -= 2
-    memcpy(cython.address(digits[at]), _PAIRS + 2 * rest, 2)
-    if rest < 10:
-        at += 1
-    memcpy(out, cython.address(digits[at]), 20)
-    return out + (20 - at)
+    if value < 100:
+        memcpy(out, _PAIRS + 2 * value, 2)
+        return out + 2
+    upper = value // 100
+    if upper < 10:
+        out[0] = cython.cast(cython.uchar, 48 + upper)
+        out += 1
+    else:
+        memcpy(out, _PAIRS + 2 * upper, 2)
+        out += 2
+    memcpy(out, _PAIRS + 2 * (value - upper * 100), 2)
+    return out + 2
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def four(out: cython.p_uchar, value: cython.uint) -> cython.void:
+    """Write four digits."""
+    upper: cython.uint = value // 100
+    memcpy(out, _PAIRS + 2 * upper, 2)
+    memcpy(out + 2, _PAIRS + 2 * (value - upper * 100), 2)
 
 
 def copy(out: cython.p_uchar, text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.bint:
@@ -406,3 +564,31 @@ def _lines(kernel: Any, head: Shape | None, shape: Shape | None, limit: int) -> 
     except (IndexError, DamageError):
         pass
     return b"".join(lines)
+
+
+def _run(kernel: Any, head: Shape | None, shape: Shape | None, limit: int) -> bytes:
+    """In plain Python: batch by batch."""
+    made: list[bytes] = []
+    used = 0
+    kernel.stuck = False
+    while used < limit and not kernel.stuck:
+        begun = not kernel.left
+        if begun:
+            if kernel.row == kernel.rows:
+                break
+            if not kernel.next_batch():
+                kernel.row -= 1
+                kernel.stuck = True
+                break
+        before = kernel.left
+        if shape is None:
+            kernel.left = 0
+        lines = _lines(kernel, head if begun else None, shape, limit - used)
+        used += len(lines)
+        kernel.stuck = kernel.left > 0 and (kernel.left == before or used < limit)
+        if kernel.stuck and begun and kernel.left == before:  # its line does not stand without one of its records
+            kernel.row -= 1
+            kernel.left = 0
+        else:
+            made.append(lines)
+    return b"".join(made)

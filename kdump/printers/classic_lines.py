@@ -11,6 +11,7 @@ from kdump.errors import DamageError
 from kdump.formats.batch import HEADER
 from kdump.kernel.lines import Lines, Shape, slots
 from kdump.lines import WRITE
+from kdump.runs import OTHERS
 from kdump.text import java_text
 
 if TYPE_CHECKING:
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from kdump.kernel.lines import Part
     from kdump.lines import Line
     from kdump.printers.classic_log import LogPrinter
+    from kdump.runs import Run
 
 CHUNK: Final = 1 << 20
 """Bytes of output after which an uncompressed batch's lines go out."""
 WHOLE: Final = 1 << 18
 """Bytes of a decompressed batch up to which its lines are made in one go, so that nothing stands of a broken one."""
-SLOTS: Final = slots(("last_offset", "last_sequence", "position", "size"))
+SLOTS: Final = slots(OTHERS)
 OTHER_NAMES: Final = {"count": "records_count"}
 SAME_IN_A_KIND: Final = {"codec", "timestamp_type", "is_valid", "is_transactional", "is_control", "delete_horizon_ms"}
 """Fields that are the same in all batches of one kind: same attributes, same soundness, same delete horizon."""
@@ -50,8 +52,7 @@ class FastLines:
         A number says that the line of the batch and so many of its records are: with 0, nothing at all.
         """
         header = batch.header
-        by_hand = batch.is_control or self.printer.run.parser is not None
-        if batch.size < HEADER.size or (deep and by_hand):
+        if batch.size < HEADER.size or (deep and self.by_hand(batch)):
             return 0
         try:
             key = (header.attributes, batch.crc_valid, batch.delete_horizon_ms)
@@ -75,6 +76,37 @@ class FastLines:
             elif not kernel.sound():
                 return 0
         return self.records(shapes[0] if head else None, shapes[1], limit, header.records_count)
+
+    def run(self, run: Run, first: int, *, head: bool, deep: bool) -> tuple[int, int]:
+        """Print batches of a run, from its row ``first`` on, as far as the kernel goes.
+
+        Return the number of the row behind those that are printed whole, and how many records of its batch are, the
+        line of that batch with them: with 0, nothing at all.
+        """
+        batch = run.first
+        if deep and self.by_hand(batch):
+            return first, 0
+        try:
+            key = (batch.attributes, True, batch.delete_horizon_ms)
+            shapes = self.shapes.get(key) or self.compile(key, batch)
+        except DamageError:
+            return first, 0
+        printer, kernel = self.printer, self.kernel
+        kernel.stack(run.block, run.rows, run.count, first)
+        kernel.last_offset, kernel.armed = printer.last_offset, printer.armed
+        while not kernel.stuck and (kernel.left or kernel.row < run.count):
+            printer.out.write(kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
+            for last, current in kernel.gaps:
+                printer.gap(last, current)
+            kernel.gaps.clear()
+        printer.last_offset = kernel.last_offset
+        if not kernel.left:
+            return kernel.row, 0
+        return kernel.row - 1, run.batch(kernel.row - 1).count - kernel.left
+
+    def by_hand(self, batch: Batch) -> bool:
+        """Tell whether records of this batch are printed by something else."""
+        return batch.is_control or self.printer.run.parser is not None
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
         """Print the records of the batch that the kernel has turned to."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
-from kdump.ahead import unpacked
+from kdump.ahead import pieces
 from kdump.codecs import NONE
 from kdump.errors import DamageError
 from kdump.formats import log
@@ -16,7 +17,8 @@ from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
 from kdump.printers.classic_legacy import LegacyLines, RecordLines
 from kdump.printers.classic_lines import FastLines
 from kdump.printers.classic_names import INT_MAX, absolute
-from kdump.segment import LocalFile, walk
+from kdump.runs import Run
+from kdump.segment import LocalFile
 from kdump.text import java_utf8
 
 if TYPE_CHECKING:
@@ -35,11 +37,15 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
     """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
     options = run.options
     deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
-    with LocalFile(path) as source:
+    with (
+        LocalFile(path) as source,
+        closing(pieces(source, end_of(source.size, options), options.max_batch_bytes, unpack=deep)) as found,
+    ):
         printer = LogPrinter(run, path, decoders)
-        pieces = walk(source, end=end_of(source.size, options), limit=options.max_batch_bytes)
-        for piece in unpacked(pieces) if deep else pieces:
-            if isinstance(piece, RecordBatch):
+        for piece in found:
+            if isinstance(piece, Run):
+                printer.like(piece, deep=deep)
+            elif isinstance(piece, RecordBatch):
                 printer.batch(piece, deep=deep)
             elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
                 if run.dialect.sizes_overflow:
@@ -81,14 +87,30 @@ class LogPrinter:
         self.legacy = LegacyLines(self)
         self.lines = RecordLines(self)
 
+    def like(self, run: Run, *, deep: bool) -> None:
+        """Print batches that are like each other, and their records when ``deep``."""
+        head = not deep or self.run.dialect.batches_beside_records
+        row = 0
+        while row < run.count:
+            row, done = self.fast.run(run, row, head=head, deep=deep)
+            if row < run.count:
+                if done:
+                    self.rest(run.batch(row), done, head=head, deep=deep)
+                else:
+                    self.batch(run.batch(row), deep=deep)
+                row += 1
+
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
         """Print a batch, and its records when ``deep``."""
         head = not deep or self.run.dialect.batches_beside_records
         if not head and isinstance(batch, Message) and batch.magic < 0 and batch.codec == NONE:
             batch = batch.read_as(1)  # only the line of a batch, which is not printed here, minds the magic
         done = self.fast.batch(batch, head=head, deep=deep) if isinstance(batch, Batch) else 0
-        if done is None:
-            return
+        if done is not None:
+            self.rest(batch, done, head=head, deep=deep)
+
+    def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
+        """Print what is left of a batch when ``done`` of its records are printed, and its own line with them."""
         try:
             if head and not done:
                 self.header(batch)

@@ -1,0 +1,96 @@
+"""Runs: the same batches as the walk finds, as far as they are like the first and sound."""
+
+import pytest
+
+from kdump.formats.batch import DELETE_HORIZON_FLAG, HEADER, Batch
+from kdump.runs import LARGE, OTHERS, WIDTH, run
+from kdump.segment import Window, walk
+from tests import forge
+from tests.segments import Memory
+
+
+def batch(number, **rest):
+    records = [forge.record(b"k", b"v%d" % number, offset=delta) for delta in range(3)]
+    return forge.batch(records, **{"base_offset": number * 3, "base_sequence": number * 3, **rest})
+
+
+def first_run(data, at=0):
+    """The run that begins with the first batch behind ``at`` bytes, and the walk's own batches."""
+    source = Memory(data)
+    window = Window(source, len(data))
+    found = [piece for piece in walk(source, at) if isinstance(piece, Batch)]
+    first = next(walk(source, at, window=window))
+    return run(first, window), found
+
+
+def rows(found):
+    """What the run says of each batch."""
+    return [tuple(found.rows[row * WIDTH : (row + 1) * WIDTH]) for row in range(found.count)]
+
+
+@pytest.mark.parametrize("at", [0, 91])
+def test_a_row_tells_what_the_batch_does(at):
+    data = bytes(at) + b"".join(batch(number) for number in range(5))
+    found, batches = first_run(data, at)
+    assert (found.count, found.size, found.end) == (5, len(data) - at, len(data))
+    for number, (row, each) in enumerate(zip(rows(found), batches, strict=True)):
+        start = each.position - found.start
+        others = tuple(getattr(each, name) for name in OTHERS)
+        assert row == (start + HEADER.size, start + each.size, *each.header, *others)
+        again = found.batch(number)
+        assert (again.position, again.size, again.raw, again.limit) == (each.position, each.size, each.raw, each.limit)
+
+
+ODD = {
+    "other attributes": batch(2, attributes=0x10),
+    "a wrong checksum": batch(2)[:-1] + b"?",
+    "magic 1": forge.entry(6, forge.message(1, b"k", b"v")),
+    "magic 3": batch(2)[:16] + b"\3" + batch(2)[17:],
+    "a size of its header less one": batch(2)[:8]
+    + (HEADER.size - 13).to_bytes(4, "big")
+    + batch(2)[12 : HEADER.size - 1],
+    "a negative size": batch(2)[:8] + b"\xff" * 4 + batch(2)[12:],
+    "sequences that wrap around": batch(2, base_sequence=0x7FFFFFFE),
+    "a negative sequence": batch(2, base_sequence=-2),
+    "an offset near the end": batch(2, base_offset=1 << 62),
+    "a large batch": forge.batch([forge.record(b"k", bytes(LARGE))], base_offset=6, base_sequence=6),
+    "zeros": bytes(100),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_what_is_odd_ends_a_run(odd):
+    found, _ = first_run(batch(0) + batch(1) + odd + batch(3))
+    assert found.count == 2
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_one_batch_is_no_run(odd):
+    assert first_run(batch(0) + odd + batch(3))[0] is None
+
+
+def test_another_delete_horizon_ends_a_run():
+    same = [batch(number, attributes=DELETE_HORIZON_FLAG, base_timestamp=7) for number in range(2)]
+    other = batch(2, attributes=DELETE_HORIZON_FLAG, base_timestamp=8)
+    assert first_run(b"".join(same) + other)[0].count == 2
+    assert first_run(batch(0, base_timestamp=7) + batch(1, base_timestamp=8) + other)[0].count == 2
+
+
+def test_no_batch_above_the_limit_is_in_a_run():
+    data = batch(0) + batch(1) + batch(2) + batch(3, base_offset=9) + forge.batch([forge.record(b"k", bytes(200))])
+    source = Memory(data)
+    window = Window(source, len(data))
+    first = next(walk(source, window=window, limit=len(batch(0)) + 50))
+    assert run(first, window).count == 4
+
+
+def test_cut_at_every_byte():
+    data = b"".join(batch(number) for number in range(4))
+    size = len(batch(0))
+    for end in range(HEADER.size, len(data)):
+        source = Memory(data[:end])
+        window = Window(source, end)
+        first = next(walk(source, window=window), None)
+        if isinstance(first, Batch):
+            found = run(first, window)
+            assert (found.count if found else 1) == end // size
