@@ -84,10 +84,27 @@ class LocalFile:
         """How many bytes the file has become shorter since it was opened: brokers cut live files."""
         return max(0, self.size - os.fstat(self._fd).st_size)
 
+    @property
+    def descriptor(self) -> int | None:
+        """The open file for who reads it without :meth:`read`; None where the page cache is watched meanwhile."""
+        return None if self._guard is not None else self._fd
+
     def expect(self, position: int, size: int) -> None:
         """Tell the system that much of these bytes will be read, so that it fetches them at once."""
-        if self._guard is None and hasattr(os, "posix_fadvise"):  # else it would take them for the broker's
+        if self._guard is not None or not hasattr(os, "posix_fadvise"):  # it would take them for the broker's
+            return
+        last = min(position + size, self.size) - 1
+        if position > last or not (self._cached(position) and self._cached(last)):
             os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
+
+    def _cached(self, position: int) -> bool:
+        """Tell whether a byte is known to be in memory: to ask costs far less than to fetch what is there."""
+        if not hasattr(os, "RWF_NOWAIT"):
+            return False
+        try:
+            return bool(os.preadv(self._fd, [bytearray(1)], position, os.RWF_NOWAIT))
+        except OSError:  # it is not, or the file system cannot tell
+            return False
 
     def read(self, position: int, size: int) -> bytes:
         try:

@@ -23,6 +23,7 @@ import multiprocessing
 import multiprocessing.util
 import os
 import shutil
+import struct
 import sys
 import tarfile
 import tempfile
@@ -50,6 +51,7 @@ from kdump.found import Found, Lost
 from kdump.inputs import Finder, Wanted
 from kdump.kernel import arrow, lines
 from kdump.kernel.cursor import Cursor
+from kdump.kernel.indexes import Held
 from kdump.kernel.records import Records
 from kdump.merge import merge
 from kdump.pieces import RecordBatch
@@ -254,6 +256,24 @@ def in_kernel_alone(data: bytes) -> None:
         for release in ("4.3", "1.0"):
             _printed(path, release, lines)
         _objects(path, unread=kernel.COMPILED)
+        if kernel.COMPILED:
+            _hold(path, data)
+
+
+def _hold(path: Path, data: bytes) -> None:
+    """Hold entries of indexes against a segment: those of its batches, and its own bytes taken for entries."""
+    batches = [(piece.position, piece.last_offset) for piece in walk(Memory(data)) if isinstance(piece, Batch)]
+    near = [(position, last) for position, last in batches if 0 <= last < 1 << 31]
+    offsets = b"".join(struct.pack(">ii", last, position) for position, last in near)
+    times = b"".join(struct.pack(">qi", last, last) for _, last in near)
+    with path.open("rb") as log:
+        for base in (0, 1 << 62):
+            held = Held(log.fileno(), len(data), LIMIT, base)
+            for entries in (offsets, data):
+                held.by_offset(entries, 0, len(entries) // 8, bytearray(len(entries) // 8))
+            for entries in (times, data):
+                held.by_time(entries, offsets, 0, len(entries) // 12, bytearray(len(entries) // 12))
+            held.by_time(times, data, 0, len(near), bytearray(len(near)))
 
 
 def _columns() -> list[arrow.Columns]:

@@ -17,7 +17,7 @@ from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
 from kdump.lines import line
 from kdump.pieces import Damage, Record, RecordBatch
-from kdump.printers import classic_messages
+from kdump.printers import classic_indexes, classic_messages
 from kdump.printers.classic_log import codec_name
 from kdump.printers.classic_names import INT_MAX, absolute, offset_in_name, sibling
 from kdump.printers.classic_reports import Pair
@@ -62,16 +62,19 @@ def dump_offset_index(run: Classic, path: str) -> None:
             _sane(run, path, index)
             return
         window, heads = Window(log, log.size), Heads(run, log)
-        for slot, (relative, position) in enumerate(index.slots()):
+        doubtful = classic_indexes.by_offset(run, log, index)
+        for slot in classic_indexes.slots(doubtful, every=not options.verify_index_only):
+            relative, position = index.stored(slot)
             offset = base + relative
             ends = slot > 0 and offset == base
             if ends and state.stops_before_checks:
                 return
-            found = heads.last_offset(position)
-            if found is None:
-                found = _offset_at(run, log, position, window)
-            if found != offset:
-                _add(run.reports.mismatches, path, offset, found)
+            if doubtful[slot]:
+                found = heads.last_offset(position)
+                if found is None:
+                    found = _offset_at(run, log, position, window)
+                if found != offset:
+                    _add(run.reports.mismatches, path, offset, found)
             if ends:
                 return
             if not options.verify_index_only:
@@ -104,13 +107,18 @@ def dump_time_index(run: Classic, path: str) -> None:
                     )
             _sane(run, path, index)
             return
-        previous = NO_TIMESTAMP
         window = Window(log, log.size)
-        for slot in range(index.count):
+        doubtful = classic_indexes.by_time(run, log, index, offsets)
+        for slot in classic_indexes.slots(doubtful, every=not options.verify_index_only):
             entry = index[slot]
             ends = slot > 0 and entry.offset == base
             if ends and run.state.stops_before_checks:
                 return
+            if not doubtful[slot]:
+                if not options.verify_index_only:
+                    run.print(TIME_ENTRY.format(timestamp=entry.timestamp, offset=entry.offset))
+                continue
+            previous = index[slot - 1].timestamp if slot else NO_TIMESTAMP
             start = offsets.lookup(entry.offset, among=offsets.count, warm=run.state.warm_section).position
             if start < 0 or (start > log.size and run.state.refuses_beyond_log):
                 _refuse(log, start)
@@ -129,7 +137,6 @@ def dump_time_index(run: Classic, path: str) -> None:
                     return
             if not options.verify_index_only:
                 run.print(TIME_ENTRY.format(timestamp=entry.timestamp, offset=entry.offset))
-            previous = entry.timestamp
 
 
 def dump_txn_index(run: Classic, path: str) -> None:
@@ -220,11 +227,8 @@ class Heads:
     """The last offsets of batches of magic 2, from their headers alone, for a release that asks for no more."""
 
     def __init__(self, run: Classic, log: LocalFile) -> None:
-        most = run.options.max_message_size
-        usable = most > 0 and not run.state.names_first_offset and not run.dialect.message
         self._log = log
-        self._end = log.size if usable else 0
-        self._most = min(most if run.state.slice_holds_batch else log.size, run.options.max_batch_bytes + OVERHEAD.size)
+        self._end, self._most = classic_indexes.readable(run, log)
         self._expected = 0
 
     def last_offset(self, position: int) -> int | None:
