@@ -333,12 +333,14 @@ def _spool(blocks: Iterator[bytes], name: str) -> Held:
                         f"unpacks to more than half of what is free in {tempfile.gettempdir()}",
                         "set TMPDIR to a folder with more room",
                     )
-                file.write(block)
+                rest = memoryview(block)
+                while rest:  # a disk that is nearly full takes a part
+                    rest = rest[file.write(rest) :]
             return Held(file)
     except OSError as reason:
         raise UnreadableError(
             name,
-            f"cannot be unpacked to {tempfile.gettempdir()}: {reason.strerror or reason}",
+            f"cannot be unpacked to {tempfile.tempdir or 'a temporary file'}: {reason.strerror or reason}",
             "set TMPDIR to a folder with more room",
         ) from reason
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kdump import __version__
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import KdumpError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 COMMANDS: Final[dict[str, str]] = {
     "compat": "compat",
@@ -62,6 +66,18 @@ class Once(click.Option):
         return given[0] if given else None
 
 
+@contextmanager
+def _closed_pipe() -> Iterator[None]:
+    """End quietly where nobody reads any more what is printed."""
+    try:
+        yield
+    except BrokenPipeError:
+        from kdump.stdout import give_up
+
+        give_up()
+        raise click.exceptions.Exit(CLOSED_PIPE) from None
+
+
 class Root(click.Group):
     """The group of subcommands, each imported when it is called."""
 
@@ -72,15 +88,15 @@ class Root(click.Group):
             return click.Command.parse_args(self, ctx, args)
         return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. A closed pipe is met here, because click would end it with 1."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            from kdump.stdout import give_up
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Parse the command line, which may print the help. A closed pipe is met here: click would end it with 1."""
+        with _closed_pipe():
+            return super().make_context(*arguments, **options)
 
-            give_up()
-            return CLOSED_PIPE
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. A closed pipe is met here too."""
+        with _closed_pipe():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
         return list(COMMANDS)

@@ -52,6 +52,8 @@ def write(folder: str | os.PathLike[str], contents: Mapping[str, bytes], *, forc
 def _errors_of(folder: Path) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:  # of what is told meanwhile
+        raise
     except OSError as reason:
         raise UnreadableError(reason.filename or folder, f"cannot be written: {reason.strerror or reason}") from reason
 

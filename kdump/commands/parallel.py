@@ -14,7 +14,7 @@ from collections import deque
 from multiprocessing import get_context
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
 
-from kdump.errors import KdumpError
+from kdump.errors import KdumpError, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +27,8 @@ Part: TypeAlias = "tuple[Partition, tuple[Segment, ...]]"
 TASK: Final = 16 << 20
 """Bytes of segments that one process reads, if there are no larger ones."""
 _DONE: Final = 64
+"""Exit status of a process, and its result on top of that; of one without room for its output, with the errno."""
+_NO_ROOM: Final = 128
 
 
 class Task(NamedTuple):
@@ -62,7 +64,8 @@ def run(
 ) -> None:
     """Do ``work`` on each task in a process; hand output, result (0 to 63) and task to ``take``, in order.
 
-    Raises KdumpError when a process ends otherwise than by itself.
+    Raises UnreadableError where the temporary files find no room, KdumpError when a process ends otherwise than by
+    itself.
     """
     running: deque[tuple[BaseProcess, IO[bytes], Task]] = deque()
     context = get_context("fork")
@@ -70,7 +73,7 @@ def run(
         for task in todo:
             if len(running) >= jobs:
                 _collect(*running.popleft(), take)
-            file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when its turn has come
+            file = _temporary()
             process = context.Process(target=_work, args=(work, task, file))
             process.start()
             running.append((process, file, task))
@@ -83,10 +86,24 @@ def run(
             left[1].close()
 
 
+def _temporary() -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile()
+    except OSError as reason:
+        raise _no_room(tempfile.tempdir or "a temporary file", reason.strerror or str(reason)) from reason
+
+
+def _no_room(where: str, reason: str) -> UnreadableError:
+    return UnreadableError(where, f"cannot be written: {reason}", "set TMPDIR to a folder with more room")
+
+
 def _work(work: Callable[[list[Part], BinaryIO], int], task: Task, file: BinaryIO) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    result = work(task.parts, file)
-    file.flush()
+    try:
+        result = work(task.parts, file)
+        file.flush()
+    except OSError as reason:  # readers of files tell of theirs themselves: this is the output's
+        os._exit(_NO_ROOM + min(reason.errno or 0, 127))
     os._exit(_DONE + result)
 
 
@@ -94,6 +111,8 @@ def _collect(process: BaseProcess, file: IO[bytes], task: Task, take: Callable[[
     process.join()
     with file:
         code = process.exitcode
+        if code is not None and code >= _NO_ROOM:
+            raise _no_room(tempfile.gettempdir(), os.strerror(code - _NO_ROOM))
         if code is None or code < _DONE:
             first = task.parts[0][1][0].name
             raise KdumpError(f"the process that read {first} and what follows ended with {code}")
