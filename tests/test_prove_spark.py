@@ -1,7 +1,9 @@
 """The comparison of an export with JSON lines sees every kind of difference."""
 
 import json
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +56,29 @@ def test_bytes_that_nothing_accounts_for_are_told(tmp_path):
     assert list(prove_spark.unaccounted({"files": [entry]})) == []
     entry["bytes"] = {"batches": 4}
     assert list(prove_spark.unaccounted({"files": [entry]})) == [f"{path}: 4 bytes are accounted for, 10 are there"]
+
+
+def test_folders_without_a_segment_are_left_out(tmp_path, capsys):
+    empty, held = tmp_path / "empty-0", tmp_path / "held-0"
+    for folder in (empty, held):
+        folder.mkdir()
+        (folder / "partition.metadata").write_text("version: 0")
+    log = held / "00000000000000000000.log"
+    log.touch()
+    assert prove_spark.with_segments([str(empty), str(tmp_path), str(held), str(log)]) == [
+        *map(str, (tmp_path, held, log)),
+    ]
+    assert capsys.readouterr().out == f"{empty} holds no segment and is left out\n"
+
+
+def test_a_proof_that_compared_no_row_fails(tmp_path, monkeypatch, capsys):
+    def run(command, **_):
+        out = Path(command[command.index("--out") + 1])
+        out.mkdir()
+        totals = {"files": 0, "size": 0, "damagedRanges": 0}
+        (out / "_manifest.json").write_text(json.dumps({"runs": [{"files": [], "totals": totals}]}))
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(prove_spark.subprocess, "run", run)
+    assert prove_spark.prove([str(tmp_path)], "local[1]", [], 5) is False
+    assert "no row was compared" in capsys.readouterr().out

@@ -472,3 +472,14 @@ def test_the_survey_tells_the_rows_that_are_read():
             assert told.told
             assert rows == told.records - told.control_records, split.name
             assert told.batch_bytes + told.padding_bytes + told.trailing_bytes + told.damaged_bytes == split.size
+
+
+def test_a_batch_beyond_the_limit_is_damage(tmp_path):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    small, large = (forge.batch([forge.record(None, b"v" * size)], base_offset=size) for size in (10, 500))
+    (folder / f"{0:020}.log").write_bytes(small + large)
+    assert len(read(tmp_path)) == 2
+    assert [row["offset"] for row in read(tmp_path, maxBatchBytes=400)] == [10]
+    (lost,) = read(tmp_path, maxBatchBytes=400, output="damaged")
+    assert lost["position"] == len(small)

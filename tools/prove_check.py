@@ -1,6 +1,6 @@
 """List for each damaged folder of golden/, or of another corpus, whether `kdump check` names what is wrong with it.
 
-    python -m tools.prove_check [--damaged golden/damaged] [--brokers golden/brokers] [--all]
+    python -m tools.prove_check [--damaged golden/damaged] [--brokers golden/brokers] [--release 4.2.2] [--all]
 
 What is not named is held against the files that it was made from (LIST.tsv says which), and must be harmless in one of
 the ways of `Verdict`: that is found out from the bytes, not looked up. Prints a line for each folder that is not named
@@ -25,6 +25,7 @@ from kdump.formats.time_index import TimeIndex
 from kdump.pieces import RecordBatch
 
 GOLDEN = Path(__file__).parent.parent / "golden"
+RELEASE = "4.2.2"
 FROM = re.compile(
     r"\(from (?P<release>[^/]+)/(?P<folder>[^/]+?)(?:-(?P<stem>\d{20})-(?P<batches>\d+))?/(?P<file>[^/)]+)\)"
 )
@@ -79,15 +80,15 @@ def checked(folders: dict[str, Path]) -> dict[str, tuple[list[str], list[str]]]:
     return found
 
 
-def judge(folder: Path, done: str, brokers: Path) -> Verdict:
-    """Hold what was not named against its source."""
+def judge(folder: Path, done: str, brokers: Path, release: str) -> Verdict:
+    """Hold what was not named against its source; a record of Kafka's own topics against ``release``."""
     source = FROM.search(done)
     own = PARTITION.search(done)
     if source is None:
         return Verdict.SILENT
     (path,) = (each for each in folder.iterdir() if each.suffix in SUFFIXES and _is_damaged(each, done, source["file"]))
-    release, name = source["release"], own["partition"] if own else source["folder"]
-    original = brokers / ("4.2.2" if own else release) / name / path.name
+    name = own["partition"] if own else source["folder"]
+    original = brokers / (release if own else source["release"]) / name / path.name
     if path.suffix == ".index":
         return _scan([*_offsets(path)], [*_offsets(original)])
     if path.suffix == ".timeindex":
@@ -158,7 +159,7 @@ def _scan(ours: list[object], theirs: list[object]) -> Verdict:
     return Verdict.SCAN if ours == theirs[: len(ours)] else Verdict.SILENT
 
 
-def cases(damaged: Path, brokers: Path) -> list[Case]:
+def cases(damaged: Path, brokers: Path, release: str = RELEASE) -> list[Case]:
     """Check every damaged folder."""
     done = told(damaged)
     with tempfile.TemporaryDirectory() as temporary:
@@ -173,7 +174,9 @@ def cases(damaged: Path, brokers: Path) -> list[Case]:
     for name, text in done.items():
         findings, remarks = found[name]
         special = [kind for kind in remarks if kind in {"timestamp type", "unknown payload"}]
-        verdict = Verdict.NAMED if findings else Verdict.REMARKED if special else judge(damaged / name, text, brokers)
+        verdict = Verdict.NAMED if findings else Verdict.REMARKED
+        if not findings and not special:
+            verdict = judge(damaged / name, text, brokers, release)
         made.append(Case(name, text, tuple(findings), tuple(remarks), verdict))
     return made
 
@@ -182,9 +185,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--damaged", type=Path, default=GOLDEN / "damaged")
     parser.add_argument("--brokers", type=Path, default=GOLDEN / "brokers")
+    parser.add_argument(
+        "--release", default=RELEASE, help="whose own topics the damaged records of them were made from"
+    )
     parser.add_argument("--all", action="store_true", help="a line for each, named or not")
     options = parser.parse_args()
-    made = cases(options.damaged.resolve(), options.brokers.resolve())
+    made = cases(options.damaged.resolve(), options.brokers.resolve(), options.release)
     for case in made:
         if options.all or case.verdict is not Verdict.NAMED:
             kinds = ", ".join(dict.fromkeys(case.findings or case.remarks))

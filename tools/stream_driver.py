@@ -17,9 +17,9 @@ from kdump.spark_source import register
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
 SPARKS_OWN = ("Python worker failed to connect back", "java.io.OptionalDataException")
-"""Failures of Spark that say nothing of the source: a busy machine; two queries that serialize what they share at once.
-A query that meets one is started again from its checkpoint, as its user would."""
-"""Spark waits ten seconds for the Python process of a source, and no longer: on a busy machine it is asked again."""
+"""Failures of Spark that say nothing of the source: it waits ten seconds for a Python process and no longer, which a
+busy machine exceeds; two queries serialize what they share at once. A query that meets one is started again from its
+checkpoint, as its user would."""
 COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestampType", "key", "value", "headers")
 
 
@@ -45,7 +45,8 @@ def main(logs: str, place: Path, options: dict[str, str]) -> int:
                     query.processAllAvailable()
                     query.stop()
                 elif query.awaitTermination(0.2):
-                    raise RuntimeError("a stream has ended by itself")
+                    sys.stderr.write("stream failed: it has ended by itself\n")
+                    return 3
             except StreamingQueryException as reason:
                 if not any(failure in str(reason) for failure in SPARKS_OWN):
                     sys.stderr.write(f"stream failed: {reason}\n")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import session
+from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import UsageError
 from kdump.spark_export.output import FOLDERS, FORMATS
 from kdump.spark_source import options as words
@@ -22,9 +23,13 @@ LEFT_TO_US: Final = {
     "output",
     "mode",
     "failOnDataLoss",
+    "maxBatchBytes",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name),
 }
-"""Options of the source that are not flags: ``mode`` is Spark's word for two things, so ``--read-mode`` is that one."""
+"""Options of the source that are not flags here, or flags that all commands share.
+
+``mode`` is Spark's word for two things, so ``--read-mode`` is that one.
+"""
 EXAMPLES: Final = """\b
 Examples:
   kdump spark-export /var/lib/kafka/data --out /lake/kafka
@@ -100,7 +105,10 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--follow", is_flag=True, help="Write what comes, until Ctrl-C.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @_source_options
-def command(paths: tuple[str, ...], quiet: bool, incremental: bool, follow: bool, **given: Any) -> int:
+@MAX_BATCH_BYTES
+def command(
+    paths: tuple[str, ...], quiet: bool, incremental: bool, follow: bool, max_batch_bytes: int, **given: Any
+) -> int:
     """Write every record of segments, partition folders or log dirs to Parquet, with Spark.
 
     PATH is a file, a folder, a glob, or a URI that pyarrow opens (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
@@ -118,6 +126,7 @@ def command(paths: tuple[str, ...], quiet: bool, incremental: bool, follow: bool
         conf=_settings(given.pop("conf")),
         options={
             "mode": given.pop("read_mode"),
+            "maxBatchBytes": str(max_batch_bytes),
             **{name: "true" if value is True else value for name, value in given.items() if value},
         },
     )

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UsageError
 from kdump.spark_source import schema
 
@@ -56,6 +57,7 @@ class Options:
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
     leftovers: bool = False
+    max_batch_bytes: int = DEFAULT_LIMIT
     max_files_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     max_records_per_trigger: int | None = None
@@ -201,6 +203,12 @@ OPTIONS: Final = (
         "Of several replicas of a partition give each offset once: the highest leader epoch wins.",
     ),
     Option("leftovers", _switch, "true or false", "Read .deleted, .swap and .cleaned files and stray folders too."),
+    Option(
+        "maxBatchBytes",
+        _size,
+        "bytes, or a size such as 64m",
+        "The most that a batch may take, as it is and unpacked; more is damage.",
+    ),
     Option("maxFilesPerTrigger", _size, "a number", "Of a stream: open at most so many segments per trigger."),
     Option("maxBytesPerTrigger", _size, "bytes, or a size such as 64m", "Of a stream: take at most so many bytes."),
     Option("maxRecordsPerTrigger", _size, "a number", "Of a stream: take at most so many records."),

@@ -200,7 +200,12 @@ def find(
     options: Options, note: Callable[[str], None], fail: Callable[[UnreadableError], None] = raise_it
 ) -> Iterator[Partition]:
     """Yield the partitions that ``options`` names. ``fail`` is told what cannot be read; by default that raises."""
-    wanted = Wanted(topics=options.topic, partitions=options.partition, leftovers=options.leftovers)
+    wanted = Wanted(
+        topics=options.topic,
+        partitions=options.partition,
+        leftovers=options.leftovers,
+        max_batch_bytes=options.max_batch_bytes,
+    )
     finder = Finder(wanted, note=note, fail=fail)
     for files, paths in places(options.paths):
         yield from finder.find(paths, files)

@@ -196,12 +196,15 @@ def _open(split: Split, options: Options) -> OpenSource | None:
     """
     for path in _names(split):
         try:
-            return split.files.open(path)
+            source = split.files.open(path)
         except UnreadableError as error:
             if split.live is None and options.mode != words.FAILFAST:
                 return _Closed(split, error)
             if split.live is None or split.files.look(path) is not None:
                 raise
+        else:
+            source.limit = options.max_batch_bytes
+            return source
     folder = split.files.shown(posixpath.dirname(split.path))
     text = f"{folder}: offsets from {split.live[0]} up to {split.live[1]} are gone"  # type: ignore[index]  # else it was raised
     if options.fail_on_data_loss:
