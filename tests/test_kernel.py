@@ -37,6 +37,7 @@ def build(request, monkeypatch):
         monkeypatch.setattr(records, "Records", PLAIN.records.Records)
         monkeypatch.setattr(classic_lines, "Lines", PLAIN.lines.Lines)
         monkeypatch.setattr(classic_lines, "Shape", PLAIN.lines.Shape)
+        monkeypatch.setattr(classic_lines, "COMPILED", False)
 
 
 def test_kdump_runs_out_of_a_zip_archive(tmp_path):
@@ -281,6 +282,41 @@ def test_decoders_read_the_same(tmp_path):
     for name in ("Long", "Integer", "Default", "String"):
         options["value_decoder_class"] = f"{package}{name}Decoder"
         assert dumped(path, **options) == general(path, **options)
+
+
+SWITCHES = {
+    "__consumer_offsets": "offsets-decoder",
+    "__transaction_state": "transaction-log-decoder",
+    "__cluster_metadata": "cluster-metadata-decoder",
+    "__remote_log_metadata": "remote-log-metadata-decoder",
+    "__share_group_state": "share-group-state-decoder",
+}
+
+
+@pytest.mark.parametrize("release", ["4.3", "3.8", "1.0"])
+@pytest.mark.parametrize("topic", SWITCHES)
+@pytest.mark.usefixtures("build")
+def test_decoder_switches_read_the_same(topic, release):
+    options = {"print_data_log": True, "decoder_switch": SWITCHES[topic]}
+    for path in sorted(GOLDEN.glob(f"brokers/4*/{topic}-*/*.log")):
+        assert dumped(path, release, **options) == general(path, release, **options)
+        bare = {**options, "skip_record_metadata": True, "deep_iteration": True}
+        assert dumped(path, release, **bare) == general(path, release, **bare)
+
+
+@pytest.mark.parametrize("codec", [codecs.NONE, codecs.ZSTD])
+@pytest.mark.parametrize("bad", [(None, b"x"), (b"\0\x09", b""), (b"\0", b"")])
+@pytest.mark.usefixtures("build")
+def test_a_record_that_a_decoder_switch_refuses_ends_the_run_at_the_same_place(bad, codec, tmp_path):
+    good = (b"\0\2\0\1g", b"\0\0\0\0\0\0\0\1\xff\xff\xff\xff\0\0\0\0")
+    path = tmp_path / NAME
+    for at in range(4):
+        pairs = [bad if number == at else good for number in range(4)]
+        body = b"".join(forge.record(*pair, offset=3 * number) for number, pair in enumerate(pairs))
+        path.write_bytes(forge.batch([codecs.compress(codec, body)], count=4, attributes=codec))
+        for release in ("4.3", "3.3", "1.0"):
+            options = {"print_data_log": True, "decoder_switch": "offsets-decoder"}
+            assert dumped(path, release, **options) == general(path, release, **options)
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kdump.formats.batch import BatchHeader
     from kdump.wire import Bytes
 
-STAMP: Final = "a6c0f3d8"
+STAMP: Final = "b2ece1b3"
 
 COLUMNS: Final = ("offset", "timestamp", "sequence", "attributes", "key", "value", "headers")
 """What can be made of each record: fields of :class:`kdump.pieces.Record`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.kernel.cursor import NUMBERS, RECORD_NUMBERS
+from kdump.kernel.quoting import escapes
 from kdump.pieces import Header
 
 if TYPE_CHECKING:
@@ -25,11 +26,12 @@ else:
         is_utf8,
         number,
     )
+    from cython.cimports.kdump.kernel.quoting import escaped
     from cython.cimports.libc.string import memcpy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "a794641b"
+STAMP: Final = "c7542fe9"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""
@@ -48,7 +50,7 @@ _LEAP_CYCLE = cython.declare(cython.longlong, 146_097)  # days of 400 years
 _TO_MARCH = cython.declare(cython.longlong, 719_468)  # days from the 1st of March of the year 0 to 1970
 _NO_SECOND = cython.declare(cython.longlong, 1)  # no second begins there, in ms
 _AROUND = cython.declare(cython.int, 24)  # bytes around the texts of a header, a null in them
-_ESCAPE = cython.declare(cython.int, 8)  # bytes of an entry of the table of escapes
+_ESCAPE = cython.declare(cython.int, 8)  # bytes of an entry of the table of escapes, see escaped()
 _BLOCK = cython.declare(cython.Py_ssize_t, 1024)  # bytes of a text for which room is made at once
 _HIGH_BITS = cython.declare(cython.ulonglong, 0x8080808080808080)
 
@@ -67,16 +69,6 @@ class General(NamedTuple):
     """The first timestamp that has a year, in ms."""
     last: int
     """The first behind it that has none."""
-
-
-def escapes(quote: Callable[[str], str]) -> bytes:
-    """Return eight bytes for each byte of a text: what stands for it in a string of JSON, its size in the last one."""
-    table = b""
-    for byte in range(256):
-        text = quote(chr(byte))
-        shown = text[1 : len(text) - 1].encode() if byte < 128 else bytes([byte])
-        table += shown.ljust(7, b"\0") + bytes([len(shown)])
-    return table
 
 
 @cython.final
@@ -172,42 +164,14 @@ class JsonLines(Lines):
     @cython.boundscheck(False)
     def escaped(self, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.ulonglong:
         """Write ``size`` bytes of the record with escapes; return a word whose high bits tell whether all are ASCII."""
-        text: cython.pointer[cython.const[cython.uchar]] = cython.address(self.data[at])
-        stop: cython.pointer[cython.const[cython.uchar]] = text + size
-        out: cython.p_uchar = cython.address(self.out[self.used])
-        shown: cython.pointer[cython.const[cython.uchar]] = self.shown
-        entry: cython.pointer[cython.const[cython.uchar]]
-        word: cython.ulonglong = 0
         bits: cython.ulonglong = 0
-        behind: cython.pointer[cython.const[cython.uchar]]
-        while stop - text >= 8:
-            memcpy(cython.address(word), text, 8)
-            bits |= word
-            if _is_easy(word):
-                memcpy(out, cython.address(word), 8)
-                out += 8
-                text += 8
-            else:
-                behind = text + 8
-                while text < behind:
-                    entry = shown + _ESCAPE * text[0]
-                    memcpy(out, entry, 8)
-                    out += entry[7]
-                    text += 1
-        if size >= 8 and text < stop:
-            memcpy(cython.address(word), stop - 8, 8)
-            if _is_easy(word):  # so what precedes ``text`` in it stands in front of ``out`` as it is
-                bits |= word
-                memcpy(out + (stop - text) - 8, cython.address(word), 8)
-                out += stop - text
-                text = stop
-        while text < stop:
-            bits |= cython.cast(cython.ulonglong, text[0])
-            entry = shown + _ESCAPE * text[0]
-            memcpy(out, entry, 8)
-            out += entry[7]
-            text += 1
-        self.used = out - cython.address(self.out[0])
+        self.used = escaped(
+            cython.address(self.out[self.used]),
+            cython.address(self.data[at]),
+            size,
+            self.shown,
+            cython.address(bits),
+        ) - cython.address(self.out[0])
         return bits
 
     @cython.cfunc
@@ -356,27 +320,6 @@ def _two(out: cython.p_uchar, value: cython.longlong) -> cython.void:
     """Write two digits."""
     out[0] = cython.cast(cython.uchar, 48 + value // 10)
     out[1] = cython.cast(cython.uchar, 48 + value % 10)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _is_easy(word: cython.ulonglong) -> cython.bint:
-    """Tell whether none of eight bytes is a control character, a quote, a backslash or DEL.
-
-    Each byte is looked at without its high bit, so that no sum carries into the next: the high bits of the sums tell.
-    """
-    low: cython.ulonglong = word & cython.cast(cython.ulonglong, 0x7F7F7F7F7F7F7F7F)
-    quote: cython.ulonglong = low ^ cython.cast(cython.ulonglong, 0x2222222222222222)
-    backslash: cython.ulonglong = low ^ cython.cast(cython.ulonglong, 0x5C5C5C5C5C5C5C5C)
-    fine: cython.ulonglong = low + cython.cast(cython.ulonglong, 0x6060606060606060)
-    fine &= quote + cython.cast(cython.ulonglong, 0x7F7F7F7F7F7F7F7F)
-    fine &= backslash + cython.cast(cython.ulonglong, 0x7F7F7F7F7F7F7F7F)
-    fine &= ~(low + cython.cast(cython.ulonglong, 0x0101010101010101))
-    return ((fine | word) & cython.cast(cython.ulonglong, 0x8080808080808080)) == cython.cast(
-        cython.ulonglong, 0x8080808080808080
-    )
 
 
 @cython.cfunc

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     Part: TypeAlias = bytes | int
     Decoder: TypeAlias = Callable[[bytes], bytes]
 
-STAMP: Final = "e423cef0"
+STAMP: Final = "09ee5975"
 
-_TEXTS: Final = ("header_keys", "key", "value")
+_TEXTS: Final = ("header_keys", "key", "value", "decoded")  # the last for kdump.kernel.payloads
 _KEY_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("key_size"))
 _VALUE_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("value_size"))
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))

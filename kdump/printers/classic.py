@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.dialects import Dialect
     from kdump.dialects.payload import PayloadDialect
     from kdump.dialects.state import StateDialect
+    from kdump.kernel.payloads import Program
     from kdump.printers.payloads.texts import Parser
     from kdump.segment import LocalFile
 
@@ -82,6 +83,20 @@ class Classic:
         from kdump.dialects import payload
 
         return payload.NEWEST if self.release is None else payload.find(self.release)
+
+    @property
+    def fronts(self) -> tuple[str, str]:
+        """What stands in front of a decoded record, and of one that has a payload alone."""
+        return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
+
+    @cached_property
+    def program(self) -> Program:
+        """What the compiled kernel knows of the records that the decoder switch decodes."""
+        from kdump.printers.payloads.programs import PROGRAMS, Before
+
+        front, alone = self.fronts
+        before = Before(f"{front}key: ", " payload: ", f"{alone}payload: ")
+        return PROGRAMS[self.options.decoder_switch or ""](self.payloads, before)
 
     def print(self, text: str) -> None:
         """Print a line in UTF-8; what is none in a file's name stays as it is."""

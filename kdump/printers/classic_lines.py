@@ -1,6 +1,7 @@
 """The lines of a dialect as shapes for the kernel: the fast branch of :mod:`kdump.printers.classic_log`.
 
-What the kernel cannot print whole is left to the general path: damaged batches, control records, magic 0 and 1.
+What the kernel cannot print whole is left to the general path: damaged batches, control records, magic 0 and 1, and in
+plain Python the records that a decoder switch decodes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
 from kdump.formats.batch import HEADER
+from kdump.kernel import COMPILED
 from kdump.kernel.lines import Lines, Shape, slots
 from kdump.lines import WRITE
 from kdump.runs import OTHERS
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from kdump.formats.batch import Batch
     from kdump.kernel.lines import Part
     from kdump.lines import Line
+    from kdump.printers.classic import Classic
     from kdump.printers.classic_log import LogPrinter
+    from kdump.printers.payloads.texts import Parser
     from kdump.runs import Run
 
 CHUNK: Final = 1 << 20
@@ -41,8 +45,14 @@ class FastLines:
     def __init__(self, printer: LogPrinter) -> None:
         decoders = printer.decoders
         self.printer = printer
-        self.kernel = Lines(
-            None if decoders.key is java_text else decoders.key, None if decoders.value is java_text else decoders.value
+        self.decodes = printer.run.parser is not None
+        self.kernel = (
+            _payloads(printer.run, printer.run.parser)
+            if printer.run.parser is not None and COMPILED
+            else Lines(
+                None if decoders.key is java_text else decoders.key,
+                None if decoders.value is java_text else decoders.value,
+            )
         )
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
 
@@ -106,7 +116,7 @@ class FastLines:
 
     def by_hand(self, batch: Batch) -> bool:
         """Tell whether records of this batch are printed by something else."""
-        return batch.is_control or self.printer.run.parser is not None
+        return batch.is_control or (self.decodes and not COMPILED)
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
         """Print the records of the batch that the kernel has turned to."""
@@ -131,6 +141,7 @@ class FastLines:
         """Return the shapes of batch and record line, what is the same in all batches of this kind being literal."""
         printer = self.printer
         value = printer.fields(batch)
+        contents = [[(b"", "decoded")]] * 4 if self.decodes and printer.run.options.print_data_log else printer.contents
         own = [*self.parts(printer.batch_line, value, {}), b"\n"]
         meta = [] if printer.run.options.skip_record_metadata else self.parts(printer.record_line, value, OF_RECORDS)
         shapes = (
@@ -138,7 +149,7 @@ class FastLines:
             Shape(
                 [
                     [*meta, *(part for text, name in content for part in (text, SLOTS[name])), b"\n"]
-                    for content in printer.contents
+                    for content in contents
                 ]
             ),
         )
@@ -160,3 +171,13 @@ class FastLines:
             else:
                 made.append(SLOTS[OTHER_NAMES.get(part.name, part.name)])
         return made
+
+
+def _payloads(run: Classic, parser: Parser) -> Lines:
+    """Return what writes the records that a decoder switch decodes."""
+    from kdump.kernel.payloads import Payloads  # needed with such a switch alone
+
+    def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
+        return b"".join(parser(offset, key, value).parts(*run.fronts))
+
+    return Payloads(run.program, general)

@@ -194,9 +194,7 @@ class LogPrinter:
     def content(self, entry: Record | Message) -> Iterator[bytes]:
         """Yield the texts of key and value. They are printed together: a value that cannot be read hides its key."""
         if self.run.parser is not None:
-            bare = self.run.options.skip_record_metadata
-            alone = self.run.dialect.bare_payload if bare else " "
-            yield from parsed(self.run.parser, entry).parts("| " if bare else " ", alone)
+            yield from parsed(self.run.parser, entry).parts(*self.run.fronts)
             return
         for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:
             data = entry.key if name == "key" else entry.value

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CONSUMER: Final = "consumer"
 """The protocol type whose members' bytes are shown decoded."""
+GROUP: Final = "GroupMetadataValue"
 KEYS: Final = 1 << 12
 """Texts of keys that are kept: the same few keys come again and again."""
 MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
@@ -78,7 +79,7 @@ def _text(struct: Struct, reader: Reader, release: Release, *, label: str, numbe
         said = "null" if error.said is None else error.said
         said = f"Could not read record with version {number} from {part}'s buffer due to: {said}."
         raise PayloadError(said, error.what, error.position) from None
-    if struct.name == "GroupMetadataValue" and values["protocolType"] == CONSUMER:
+    if struct.name == GROUP and values["protocolType"] == CONSUMER:
         values = _with_protocol(values, release)
     return f'{{"{label}":"{number}","data":{java.json(struct, values)}}}'
 

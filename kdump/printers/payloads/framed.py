@@ -30,10 +30,14 @@ def metadata_parser(words: FrameWords, release: Release) -> Parser:
             struct, version, values = _read(types, words, release, value)
         except PayloadError as error:
             return Texts(None, f"Error at {offset}, skipping. {_said(error)}")
-        name = WORD.sub("_", struct.name).upper()
-        return Texts(None, f'{{"type":"{name}","version":{version},"data":{java.json(struct, values)}}}')
+        return Texts(None, f"{metadata_head(struct, version)}{java.json(struct, values)}}}")
 
     return parse
+
+
+def metadata_head(struct: Struct, version: int) -> str:
+    """Return what stands in front of the fields of a message, up to a closing brace behind them."""
+    return f'{{"type":"{WORD.sub("_", struct.name).upper()}","version":{version},"data":'
 
 
 def remote_log_parser(words: FrameWords, release: Release, *, txn_index: bool) -> Parser:

@@ -57,14 +57,15 @@ def uuid(value: bytes) -> str:
 def json(struct: Struct, values: Values) -> str:
     """Return the JSON of a message: fields in order of declaration, tagged ones unless they have their default."""
     parts = [
-        f'"{slot.name}":{_field(slot, values[slot.name])}'
+        f'"{slot.name}":{field(slot, values[slot.name])}'
         for slot in struct.slots
         if slot.tag is None or values[slot.name] != slot.default()
     ]
     return "{" + ",".join(parts) + "}"
 
 
-def _field(slot: Slot, value: Value) -> str:
+def field(slot: Slot, value: Value) -> str:
+    """Return the JSON of one field."""
     if value is None:
         return "null"
     if slot.array:

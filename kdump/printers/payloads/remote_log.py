@@ -35,8 +35,19 @@ TEXTS: Final = {
         "segmentSizeInBytes={segmentSizeInBytes}, customMetadata={customMetadata}, "
         "state={remoteLogSegmentState}{txnIndexEmpty}}}"
     ),
+    "RemoteLogSegmentIdEntry": "RemoteLogSegmentId{{topicIdPartition={topicIdPartition}, id={id}}}",
+    "TopicIdPartitionEntry": "{id}:{name}-{partition}",
+    "SegmentLeaderEpochEntry": "{leaderEpoch}={offset}",
 }
-"""Message -> its text."""
+"""Message or struct -> its text."""
+NO_CUSTOM: Final = "Optional.empty"
+CUSTOM: Final = ("Optional[CustomMetadata{", " bytes}]")
+"""Around the number of bytes."""
+TXN_INDEX: Final = ", txnIdxEmpty="
+STATES: Final = {"remoteLogSegmentState": SEGMENT_STATES, "remotePartitionDeleteState": PARTITION_STATES}
+"""Field -> the names of its numbers."""
+WITH_OFFSETS: Final = {"RemoteLogSegmentMetadataRecord"}
+"""Messages whose offsets are checked."""
 
 
 def text(name: str, values: Values, *, txn_index: bool) -> str:
@@ -68,12 +79,13 @@ def _refused(said: str | None, reason: str) -> PayloadError:
 
 def _segment_id(value: Value) -> str:
     values = cast("Values", value)
-    return f"RemoteLogSegmentId{{topicIdPartition={_partition(values['topicIdPartition'])}, id={_uuid(values['id'])}}}"
+    told = {"topicIdPartition": _partition(values["topicIdPartition"]), "id": _uuid(values["id"])}
+    return TEXTS["RemoteLogSegmentIdEntry"].format_map(told)
 
 
 def _partition(value: Value) -> str:
     values = cast("Values", value)
-    return _uuid(values["id"]) + ":{name}-{partition}".format_map(values)
+    return TEXTS["TopicIdPartitionEntry"].format_map({**values, "id": _uuid(values["id"])})
 
 
 def _uuid(value: Value) -> str:
@@ -81,15 +93,17 @@ def _uuid(value: Value) -> str:
 
 
 def _epochs(value: Value) -> str:
-    epochs = {epoch["leaderEpoch"]: epoch["offset"] for epoch in cast("list[dict[str, int]]", value)}
+    epochs = {epoch["leaderEpoch"]: epoch for epoch in cast("list[dict[str, int]]", value)}
     if not epochs:
         raise _refused("segmentLeaderEpochs can not be null or empty", "no leader epochs")
-    return "{" + ", ".join(f"{epoch}={offset}" for epoch, offset in sorted(epochs.items())) + "}"
+    text = TEXTS["SegmentLeaderEpochEntry"]
+    return "{" + ", ".join(text.format_map(epochs[number]) for number in sorted(epochs)) + "}"
 
 
 def _custom(value: Value) -> str:
     custom = cast("bytes | None", value)
-    return "Optional.empty" if custom is None else f"Optional[CustomMetadata{{{len(custom)} bytes}}]"
+    before, behind = CUSTOM
+    return NO_CUSTOM if custom is None else f"{before}{len(custom)}{behind}"
 
 
 def _segment_state(value: Value) -> str:
@@ -120,6 +134,6 @@ FIELDS: Final[dict[str, Callable[[Value], str]]] = {
     "customMetadata": _custom,
     "remoteLogSegmentState": _segment_state,
     "remotePartitionDeleteState": _partition_state,
-    "txnIndexEmpty": lambda value: f", txnIdxEmpty={'true' if value else 'false'}",
+    "txnIndexEmpty": lambda value: TXN_INDEX + ("true" if value else "false"),
 }
 """Field -> its text, where it is not the plain number."""

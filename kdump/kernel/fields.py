@@ -1,0 +1,265 @@
+# cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
+"""Where the fields of a struct lie in a message, by the finding steps of a program. For the compiled build alone.
+
+A struct is gone through before anything of it is written (:mod:`kdump.kernel.payloads`): every length and count is held
+against the bytes that are left, and what is not perfectly well-formed is left to the general path
+(:mod:`kdump.formats.payloads.interpreter`, which also tells the layout). What C needs stands in ``fields.pxd``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from kdump.kernel import _shadow as cython
+
+if not cython.compiled:
+    from kdump.kernel.lines import Lines
+else:
+    from cython.cimports.kdump.kernel.lines import Lines  # type: ignore[no-redef]  # the same in C
+if TYPE_CHECKING:
+    from array import array
+
+STAMP: Final = "b3757877"
+
+PLACES: Final = 32
+"""How many fields of a struct can be found."""
+
+FINDS: Final = ("end", "run", "string", "bytes", "struct", "array", "tags")
+"""How fields are found, and what follows in a step: place, then
+
+- run: bytes that are always there;
+- string, bytes: flags;
+- struct: flags, index of the struct;
+- array: flags, how an element is found, its bytes or the index of the struct;
+- tags: instead of a place the number of tagged fields; behind the step, for each, its tag and the step that finds it.
+"""
+FIND: Final = 5
+COMPACT, NULLABLE, TAGGED = (1 << bit for bit in range(3))
+"""Flags: lengths are varints, one more than the length; it may be null; it stands among the tagged fields."""
+
+_END = cython.declare(cython.int, FINDS.index("end"))
+_RUN = cython.declare(cython.int, FINDS.index("run"))
+_STRING = cython.declare(cython.int, FINDS.index("string"))
+_BYTES = cython.declare(cython.int, FINDS.index("bytes"))
+_STRUCT = cython.declare(cython.int, FINDS.index("struct"))
+_ARRAY = cython.declare(cython.int, FINDS.index("array"))
+_TAGS = cython.declare(cython.int, FINDS.index("tags"))
+_COMPACT = cython.declare(cython.int, COMPACT)
+_NULLABLE = cython.declare(cython.int, NULLABLE)
+_TAGGED = cython.declare(cython.int, TAGGED)
+_FIND = cython.declare(cython.int, FIND)
+_LONGEST = cython.declare(cython.longlong, 0x7FFF)  # bytes of a string
+_MOST = cython.declare(cython.ulonglong, 0x7FFFFFFF)
+_NULL = cython.declare(cython.Py_ssize_t, -1)  # instead of a size or a count
+_NOT_THERE = cython.declare(cython.Py_ssize_t, -2)  # likewise, of a tagged field
+_LEFT = cython.declare(cython.Py_ssize_t, -1)  # instead of a position: the general path writes it
+
+
+class Fields(Lines):
+    """Goes through structs. Methods return a position, or -1 for what is left to the general path.
+
+    ``code`` holds, from the index of a struct on, the index of its writing steps, then its finding steps. ``found`` is
+    the number that was found last.
+    """
+
+    def __init__(self, code: array[int]) -> None:
+        super().__init__()
+        self.code = code
+        self.found = 0
+
+    def skip(self, index: cython.int, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Go through the struct at ``at``; return the position behind it."""
+        starts = cython.declare(cython.Py_ssize_t[32])
+        sizes = cython.declare(cython.Py_ssize_t[32])
+        return self.find(index + 1, at, end, starts, sizes)
+
+    @cython.boundscheck(False)
+    def find(
+        self,
+        step: cython.Py_ssize_t,
+        at: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        starts: cython.pointer[cython.Py_ssize_t],
+        sizes: cython.pointer[cython.Py_ssize_t],
+    ) -> cython.Py_ssize_t:
+        """Note where the fields of a struct lie; return the position behind it."""
+        while at >= 0:
+            if self.code[step] == _END:
+                return at
+            if self.code[step] == _TAGS:
+                return self.find_tags(step, at, end, starts, sizes)
+            at = self.find_field(step, at, end, starts, sizes)
+            step += _FIND
+        return _LEFT
+
+    @cython.boundscheck(False)
+    def find_field(
+        self,
+        step: cython.Py_ssize_t,
+        at: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        starts: cython.pointer[cython.Py_ssize_t],
+        sizes: cython.pointer[cython.Py_ssize_t],
+    ) -> cython.Py_ssize_t:
+        """Note where the field of one step lies; return the position behind it."""
+        kind: cython.int = self.code[step]
+        place: cython.int = self.code[step + 1]
+        flags: cython.int = self.code[step + 2]
+        if kind == _RUN:
+            starts[place] = at
+            sizes[place] = flags  # here the bytes
+            return at + flags if flags <= end - at else _LEFT
+        if kind == _STRUCT:
+            return self.find_struct(step, at, end, starts, sizes)
+        at = self.length(at, end, 2 if kind == _STRING else 4, flags)
+        if at < 0:
+            return _LEFT
+        starts[place] = at
+        sizes[place] = self.found
+        if self.found < 0:
+            return at
+        if self.found > end - at or (kind == _STRING and self.found > _LONGEST):
+            return _LEFT
+        return self.find_elements(step, at, end) if kind == _ARRAY else at + self.found
+
+    @cython.boundscheck(False)
+    def find_struct(
+        self,
+        step: cython.Py_ssize_t,
+        at: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        starts: cython.pointer[cython.Py_ssize_t],
+        sizes: cython.pointer[cython.Py_ssize_t],
+    ) -> cython.Py_ssize_t:
+        """Note where a struct inside a struct lies; return the position behind it."""
+        place: cython.int = self.code[step + 1]
+        flags: cython.int = self.code[step + 2]
+        sizes[place] = 0
+        if flags & _NULLABLE:
+            if flags & _TAGGED:
+                at = self.varint(at, end)
+                if at < 0:
+                    return _LEFT
+                if self.found == 0:
+                    sizes[place] = _NULL
+            else:
+                if at >= end:
+                    return _LEFT
+                if self.data[at] > 127:
+                    sizes[place] = _NULL
+                at += 1
+        starts[place] = at
+        return at if sizes[place] < 0 else self.skip(self.code[step + 3], at, end)
+
+    @cython.boundscheck(False)
+    def find_elements(
+        self, step: cython.Py_ssize_t, at: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """Go through as many elements of an array as were found, none of them null; return the position behind them."""
+        kind: cython.int = self.code[step + 3]
+        count: cython.longlong = self.found
+        if kind == _RUN:
+            return at + count * self.code[step + 4] if count * self.code[step + 4] <= end - at else _LEFT
+        flags: cython.int = self.code[step + 2] & _COMPACT
+        while count > 0 and at >= 0:
+            count -= 1
+            if kind == _STRUCT:
+                at = self.skip(self.code[step + 4], at, end)
+                continue
+            at = self.length(at, end, 2 if kind == _STRING else 4, flags)
+            if at < 0 or self.found > end - at or (kind == _STRING and self.found > _LONGEST):
+                return _LEFT
+            at += self.found
+        return at
+
+    @cython.boundscheck(False)
+    def find_tags(
+        self,
+        step: cython.Py_ssize_t,
+        at: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        starts: cython.pointer[cython.Py_ssize_t],
+        sizes: cython.pointer[cython.Py_ssize_t],
+    ) -> cython.Py_ssize_t:
+        """Note where the tagged fields lie; return the position behind them. Unknown tags are passed over."""
+        known: cython.int = self.code[step + 1]
+        first: cython.Py_ssize_t = step + _FIND
+        one: cython.Py_ssize_t
+        left: cython.longlong
+        for one in range(known):
+            sizes[self.code[first + one * (_FIND + 1) + 2]] = _NOT_THERE
+        at = self.varint(at, end)
+        if at < 0 or self.found > end - at:
+            return _LEFT
+        left = self.found
+        while left > 0:
+            left -= 1
+            at = self.varint(at, end)
+            if at < 0:
+                return _LEFT
+            one = 0
+            while one < known and self.code[first + one * (_FIND + 1)] != self.found:
+                one += 1
+            at = self.varint(at, end)
+            if at < 0:
+                return _LEFT
+            if one < known:  # nobody looks at the size of what is known
+                at = self.find_field(first + one * (_FIND + 1) + 1, at, end, starts, sizes)
+                if at < 0:
+                    return _LEFT
+            elif self.found > end - at:
+                return _LEFT
+            else:
+                at += self.found
+        return at
+
+    def length(
+        self, at: cython.Py_ssize_t, end: cython.Py_ssize_t, size: cython.int, flags: cython.int
+    ) -> cython.Py_ssize_t:
+        """Find a length, of ``size`` bytes where it is not compact; -1 is null, where that may be."""
+        if flags & _COMPACT:
+            at = self.varint(at, end)
+            if at < 0:
+                return _LEFT
+            self.found -= 1
+        else:
+            if size > end - at:
+                return _LEFT
+            self.found = self.integer(at, size)
+            at += size
+        if self.found < 0:
+            if not flags & _NULLABLE:
+                return _LEFT
+            self.found = _NULL
+        return at
+
+    @cython.boundscheck(False)
+    def varint(self, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Find an unsigned varint that fits an int of Java; return the position behind it."""
+        value: cython.ulonglong = 0
+        shift: cython.int = 0
+        byte: cython.ulonglong
+        while at < end and shift < 35:
+            byte = self.data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                self.found = value
+                return at if value <= _MOST else _LEFT
+            shift += 7
+        return _LEFT
+
+    @cython.boundscheck(False)
+    def integer(self, at: cython.Py_ssize_t, size: cython.int) -> cython.longlong:
+        """Return the number of ``size`` bytes at ``at``, which are there; without a sign where the size is negative."""
+        value: cython.ulonglong = 0
+        last: cython.int = size if size > 0 else -size
+        byte: cython.int
+        for byte in range(last):
+            value = value << 8 | self.data[at + byte]
+        if 0 < size < 8 and value >> (8 * size - 1):
+            value -= cython.cast(cython.ulonglong, 1) << (8 * size)
+        return cython.cast(cython.longlong, value)
