@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
+import struct
+import sys
 
 import pytest
 
-from kdump import codecs
+from kdump import cli, codecs
 from tests import forge
 from tests.support import kdump
 
@@ -74,6 +76,42 @@ def test_get_shows_none_of_it(tmp_path, monkeypatch, form):
         done = kdump("get", *place, option)
         assert (b"hmac-sha256:" in done.stdout) == (option == "--redact")
         assert not shown(done.stdout + done.stderr)
+
+
+GET = [[*form, *more] for form in (["--hexdump"], ["-o", "text"], ["-o", "jsonl"]) for more in ([], ["--batch"])]
+
+
+@pytest.mark.parametrize("form", GET, ids=" ".join)
+@pytest.mark.parametrize("option", HIDDEN)
+def test_get_shows_none_of_it_at_any_offset(tmp_path, monkeypatch, capfdbinary, form, option):
+    monkeypatch.setitem(os.environ, "KDUMP_REDACT_KEY", "0123456789")
+    planted(tmp_path / "t-0")
+    statuses = set()
+    for offset in range(8):
+        monkeypatch.setattr(sys, "argv", ["kdump", "get", f"t-0@{offset}", "--in", str(tmp_path), *form, option])
+        statuses.add(cli.main())
+        seen = capfdbinary.readouterr()
+        assert seen.out or seen.err
+        assert not shown(seen.out + seen.err), offset
+    assert statuses == {3}
+
+
+@pytest.mark.parametrize("form", FORMS[1:], ids=lambda form: form[-1])
+def test_what_kafka_itself_writes_is_decoded_to_none_of_it(tmp_path, monkeypatch, capfdbinary, form):
+    """A group, its topic, and the metadata of an offset are payload too."""
+    monkeypatch.setitem(os.environ, "KDUMP_REDACT_KEY", "0123456789")
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    text = struct.pack(">h", len(SECRET)) + SECRET
+    key = struct.pack(">h", 1) + text + text + struct.pack(">i", 0)
+    value = struct.pack(">hqi", 3, 42, -1) + text + struct.pack(">q", 7)
+    (folder / LOG).write_bytes(forge.batch([forge.record(key, value), forge.record(key, value[:-3], offset=1)]))
+    for more, status in ([], 0), (["--no-payload"], 0), (["--redact"], 2):
+        monkeypatch.setattr(sys, "argv", ["kdump", "dump", str(folder), "--decode", "auto", *form, *more])
+        assert cli.main() == status
+        seen = capfdbinary.readouterr()
+        assert bool(seen.out) == (status == 0)
+        assert shown(seen.out + seen.err) == (not more)
 
 
 def test_a_hexdump_of_old_messages_shows_none_of_it(tmp_path):
