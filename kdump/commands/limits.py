@@ -1,6 +1,6 @@
 """What reading may take: memory for a batch, and the page cache.
 
-One option each for ``--files`` and all commands that read segments but ``spark-export``, whose reading is Spark's.
+One option each for ``--files`` and all commands that read segments; the second not for ``spark-export``: Spark reads.
 """
 
 from __future__ import annotations
