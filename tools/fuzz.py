@@ -43,7 +43,7 @@ from kdump.checks.log_dir import LogDirs
 from kdump.dialects import payload as dialects_payload
 from kdump.errors import DamageError, KdumpError, UnreadableError, UsageError
 from kdump.formats import FORMATS, producer_snapshot
-from kdump.formats.batch import Batch
+from kdump.formats.batch import Batch, BatchHeader
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.payloads.decode import decode
 from kdump.formats.time_index import TimeIndex
@@ -52,17 +52,18 @@ from kdump.inputs import Finder, Wanted
 from kdump.kernel import arrow, lines
 from kdump.kernel.cursor import Cursor
 from kdump.kernel.indexes import Held
+from kdump.kernel.payloads import Payloads
 from kdump.kernel.records import Records
 from kdump.merge import merge
 from kdump.pieces import RecordBatch
 from kdump.printers import classic_lines
 from kdump.printers.classic import Classic, Options
 from kdump.printers.jsonl import JsonLines
-from kdump.printers.payloads import switches
+from kdump.printers.payloads import programs, switches
 from kdump.printers.payloads.texts import Parser
 from kdump.segment import OnError, read, walk
 from kdump.select import Filter, Reader
-from kdump.wire import Bytes
+from kdump.wire import Bytes, write_varint
 from tools import build_kernel, goldens, mutations
 from tools.mutations import segments, whole
 
@@ -200,20 +201,53 @@ def payload(data: bytes) -> None:
     for topic in TOPICS:
         decode(topic, key, value)
         decode(topic, None, data)
-    for parse in _parsers():
-        with contextlib.suppress(DamageError):
-            parse(7, key, value)
+    pairs = ((key, value), (None, data), (key, None))
+    body = b"".join(_record(number, *pair) for number, pair in enumerate(pairs))
+    for decode_lines, parse in _decoders():
+        wanted = [_decoded(parse, number, *pair) for number, pair in enumerate(pairs)]
+        if decode_lines is not None and (printed := _lines_of(decode_lines, body, 0, len(pairs))) != b"".join(wanted):
+            raise Broken(f"the kernel and the decoder print differently:\n{printed!r}\n{wanted!r}")
+
+
+def _decoded(parse: Parser, offset: int, key: bytes | None, value: bytes | None) -> bytes:
+    """Return what a decoder prints, or that it refuses."""
+    try:
+        return b"".join(parse(offset, key, value).parts(" ", " "))
+    except DamageError:
+        return b"refused"
+
+
+def _record(offset: int, key: bytes | None, value: bytes | None) -> bytes:
+    """Return a record of magic 2 of a batch that begins at offset 0."""
+    body = b"\0\0" + write_varint(offset)
+    for data in (key, value):
+        body += write_varint(-1) if data is None else write_varint(len(data)) + data
+    return write_varint(len(body) + 1) + body + b"\0"
+
+
+def _lines_of(made: Payloads, body: Bytes, at: int, count: int) -> bytes:
+    """Return what the compiled kernel prints of ``count`` records from ``at`` on, as far as they are well-formed."""
+    header = BatchHeader(0, 0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, count)
+    if not made.begin(body, at, header, ()):
+        return b""
+    made.gaps.clear()
+    return bytes(made.lines(None, lines.Shape([[b"", lines.slots(())["decoded"]]] * 4), 1 << 40))
 
 
 @functools.cache
-def _parsers() -> list[Parser]:
-    """The decoder switches that some releases have."""
-    return [
-        make(dialects_payload.find(release))
-        for release in ("2.8", "3.4", "4.2.2", "4.3")
-        for switch, make in switches.PARSERS.items()
-        if switch in dialects.find(release).options
-    ]
+def _decoders() -> list[tuple[Payloads | None, Parser]]:
+    """The decoder switches that some releases have, by the compiled kernel, and as they are."""
+    made: list[tuple[Payloads | None, Parser]] = []
+    before = programs.Before(" key: ", " payload: ", " payload: ")
+    for release in ("2.8", "3.4", "4.2.2", "4.3"):
+        for switch in switches.PARSERS:
+            if switch in dialects.find(release).options:
+                dialect = dialects_payload.find(release)
+                parse = switches.PARSERS[switch](dialect)
+                general = functools.partial(_decoded, parse)
+                program = programs.PROGRAMS[switch](dialect, before)
+                made.append((Payloads(program, general) if kernel.COMPILED else None, parse))
+    return made
 
 
 def in_kernel(data: bytes) -> None:
@@ -247,6 +281,9 @@ def in_kernel_alone(data: bytes) -> None:
                     objects.records(LIMIT)
                 for made in columns:
                     _add(made, body, start, piece)
+                for decode_lines, _ in _decoders():
+                    if decode_lines is not None:
+                        _lines_of(decode_lines, body, start, piece.count)
     for made in columns:
         rows = made.rows
         for name, buffers in made.take().items():
