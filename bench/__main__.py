@@ -52,7 +52,7 @@ class Case(NamedTuple):
     def file(self, data: Path, records: int) -> Path:
         """Return the file to dump; make it when it is not there yet."""
         if self.shape in internal.SOURCES:
-            return internal.make(data, self.shape)
+            return internal.make(data, self.shape, min(records, internal.RECORDS))
         if self.shape in INDEXED:
             folder = data / f"indexed-{INDEXED[self.shape]}"
             folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,8 @@ def machine(program: Path, options: argparse.Namespace) -> str:
         f"{datetime.now(UTC):%Y-%m-%d}, {cpu[1] if cpu else platform.processor()}, {os.cpu_count()} processors, load "
         f"{load} when it began; {platform.system()} {platform.release()}, Python {platform.python_version()}, {java}; "
         f"{runs.version(program)}, DumpLogSegments {options.release}; {options.records:,} records of magic 2 and "
-        f"{LEGACY:,} of older ones, medians of {options.rounds}, files in the page cache."
+        f"{LEGACY:,} of older ones, {min(options.records, internal.RECORDS):,} of Kafka's own topics, medians of "
+        f"{options.rounds}, files in the page cache."
     )
 
 

@@ -12,7 +12,8 @@ from tools.goldens import FOLDER
 if TYPE_CHECKING:
     from pathlib import Path
 
-RECORDS: Final = 20_000
+RECORDS: Final = 200_000
+"""At most: fewer, and the start of the JVM is most of its time."""
 SOURCES: Final = {
     "__consumer_offsets": ("offsets-decoder", "brokers/4.2.2/__consumer_offsets-1"),
     "__transaction_state": ("transaction-log-decoder", "brokers/4.2.2/__transaction_state-1"),
@@ -23,7 +24,7 @@ SOURCES: Final = {
 """Topic -> the option that decodes it, and a folder of golden/ that holds a part of it."""
 
 
-def make(folder: Path, topic: str, records: int = RECORDS) -> Path:
+def make(folder: Path, topic: str, records: int) -> Path:
     """Return the path of a segment of ``topic``, of about so many records; write it when it is not there yet."""
     target = folder / f"{topic}-{records}" / f"{0:020}.log"
     if not target.exists():
