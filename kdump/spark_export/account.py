@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kdump.spark_source.planning import Planned, Split
 
@@ -98,16 +98,16 @@ def manifest(
     return {**settings, "totals": {"files": len(files), "size": size, **_counts(total, not_read)}, "files": files}
 
 
-def plus(run: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
-    """Return the account of a run with that of its next step: the same file is one entry, from start to end."""
+def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the account of a run with that of its next steps: the same file is one entry, from start to end."""
     files = {file["file"]: file for file in run["files"]}
-    for file in step["files"]:
+    for file in [file for step in steps for file in step["files"]]:
         name = file["file"]
         files[name] = {**_sum(files[name], file), "end": file["end"]} if name in files else file
     return {
         **run,
-        "rowsWritten": run["rowsWritten"] + step["rowsWritten"],
-        "lost": run["lost"] + step["lost"],
+        "rowsWritten": run["rowsWritten"] + sum(step["rowsWritten"] for step in steps),
+        "lost": run["lost"] + [text for step in steps for text in step["lost"]],
         "totals": totals(files.values()),
         "files": list(files.values()),
     }

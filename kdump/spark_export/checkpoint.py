@@ -1,15 +1,19 @@
 """What an export that goes on remembers: how far it is, in the folder ``_checkpoint`` of its output.
 
 ``_checkpoint/<number>.json`` is the commit of a step: the offsets behind it, the files that move from the step's own
-folder into place, the account of its run. The greatest number counts. A file is there whole or not at all.
+folder into place, its account. The greatest number counts. The manifest takes in the accounts of steps when they have
+become half as large as itself, and at the end of a run: so that a step costs what is new, however many there were. Its
+``steps`` is the number of the last step that it tells of. A file is there whole or not at all.
 """
 
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import KdumpError, UsageError
+from kdump.spark_export import account
 from kdump.spark_export.output import CHECKPOINT
 
 if TYPE_CHECKING:
@@ -32,9 +36,12 @@ class Checkpoint:
 
     def __init__(self, output: Output, settings: dict[str, Any]) -> None:
         self._output, self._settings = output, settings
+        self._runs = 0
+        self._waiting: list[tuple[int, dict[str, Any]]] = []
+        self._size = self._told = 0
 
     def open(self) -> State:
-        """Return how far the output is; finish the commit of a run that was killed, throw away what had none.
+        """Return how far the output is; finish the commits of a run that was killed, throw away what had none.
 
         Raises UsageError where the folder is not one of these exports, or was written with other settings.
         """
@@ -52,6 +59,10 @@ class Checkpoint:
                     "choose another --out, or the same options"
                 )
         self._finish(commit)
+        told = self._output.steps()
+        self._waiting = [(number, self._read(number)) for number in numbers if number > told]
+        self.tell()
+        self._runs = len(self._output.runs() or [])
         return State(numbers[-1], commit["offsets"])
 
     def staging(self) -> Output:
@@ -59,33 +70,49 @@ class Checkpoint:
         self._output.delete(STAGING)
         return self._output.below(STAGING)
 
-    def commit(self, state: State, offsets: Offsets, run: dict[str, Any], *, is_first: bool) -> State:
+    def commit(self, state: State, offsets: Offsets, step: dict[str, Any], *, is_first: bool) -> State:
         """Take what stands in the staging folder into the output. ``is_first`` begins the account of a new run."""
         number = state.number + 1
-        if number in self._numbers():
+        if self._output.exists(f"{CHECKPOINT}/{number}.json"):
             raise KdumpError(f"{self._output.path}: another run has written here meanwhile; run one at a time")
-        runs = len(self._output.runs() or [])
+        self._runs += is_first
         commit = {
             "settings": self._settings,
             "offsets": offsets,
             "moves": self._output.files(STAGING),
-            "run": runs if is_first else runs - 1,
-            "account": run,
+            "run": self._runs - 1,
+            "account": step,
         }
-        self._output.write_text(f"{CHECKPOINT}/{number}.json", json.dumps(commit))
+        text = json.dumps(commit)
+        self._output.write_text(f"{CHECKPOINT}/{number}.json", text)
         self._finish(commit)
-        for old in self._numbers()[:-KEPT]:
-            self._output.delete(f"{CHECKPOINT}/{old}.json")
+        self._waiting.append((number, commit))
+        self._size += len(text)
+        if 2 * self._size > self._told:
+            self.tell()
         return State(number, offsets)
 
     def _finish(self, commit: dict[str, Any]) -> None:
         """Do what a commit says, as far as it is not done."""
         for name in commit["moves"]:
             self._output.move(f"{STAGING}/{name}", name)
-        runs = self._output.runs() or []
-        runs[commit["run"] :] = [commit["account"]]
-        self._output.write_runs(runs)
         self._output.delete(STAGING)
+
+    def tell(self) -> None:
+        """Take the accounts of steps that it does not tell of into the manifest."""
+        if not self._waiting:
+            return
+        runs = self._output.runs() or []
+        for at, group in groupby(self._waiting, key=lambda numbered: numbered[1]["run"]):
+            steps = [commit["account"] for _, commit in group]
+            if at < len(runs):
+                runs[at] = account.plus(runs[at], steps)
+            else:
+                runs.append(account.plus(steps[0], steps[1:]))
+        self._told = self._output.write_runs(runs, self._waiting[-1][0])
+        self._waiting, self._size = [], 0
+        for old in self._numbers()[:-KEPT]:
+            self._output.delete(f"{CHECKPOINT}/{old}.json")
 
     def _numbers(self) -> list[int]:
         stems = (name.removesuffix(".json") for name in self._output.files(CHECKPOINT, deep=False))

@@ -9,6 +9,7 @@ any reader, whether it knows Spark's own logs or not.
 
 from __future__ import annotations
 
+import operator
 import tempfile
 import time
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import KdumpError, UnreadableError
-from kdump.spark_export import account, job, session
+from kdump.spark_export import job, session
 from kdump.spark_export.checkpoint import Checkpoint, State
 from kdump.spark_export.output import Output
 from kdump.spark_source import options as words
@@ -48,16 +49,17 @@ class Follower:
     def __init__(self, export: job.Export, listener: job.Listener) -> None:
         self._export, self._listener = export, listener
         self._options = words.parse({**export.options, "paths": job.paths(export)})
-        self._run: dict[str, Any] | None = None
+        self._done = job.Summary(0, 0, 0, 0, 0, 0, 0)
+        self._files: set[str] = set()
+        self._lost: list[str] = []
         self._steps = 0
         self._began = time.monotonic()
 
     @property
     def added(self) -> Added:
         """What was committed."""
-        run = self._run or {"totals": account.NOTHING, "files": [], "lost": [], "rowsWritten": 0}
-        summary = job.summary(run, time.monotonic() - self._began)
-        return Added(summary, self._steps, tuple(run["lost"]))
+        summary = self._done._replace(files=len(self._files), seconds=time.monotonic() - self._began)
+        return Added(summary, self._steps, tuple(self._lost))
 
     def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
         """Write what the output does not hold yet; with ``forever`` look again after each ``pause`` until Ctrl-C.
@@ -73,12 +75,18 @@ class Follower:
             output = Output(spark, self._export.out, self._export.format, "append")
             checkpoint = Checkpoint(output, _settings(self._export, self._options))
             state = checkpoint.open()
-            while True:
-                state, is_complete = self._step(spark, checkpoint, state)
-                if is_complete and not forever:
-                    return self.added
-                if is_complete:
-                    self._wait(pause)
+            try:
+                while True:
+                    state, is_complete = self._step(spark, checkpoint, state)
+                    if is_complete and not forever:
+                        break
+                    if is_complete:
+                        self._wait(pause)
+            except (KeyboardInterrupt, job.MalformedError):
+                checkpoint.tell()
+                raise
+            checkpoint.tell()
+            return self.added
 
     def _wait(self, pause: float) -> None:
         total = self.added.summary
@@ -114,13 +122,15 @@ class Follower:
         for file, segment in zip(step["files"], planned, strict=True):
             file |= {"start": segment.splits[0].start, "end": segment.splits[-1].end}
         step["lost"] = lost
-        self._run = step if self._run is None else account.plus(self._run, step)
         since = state.offsets
-        state = checkpoint.commit(state, advance.offsets, self._run, is_first=not self._steps)
+        state = checkpoint.commit(state, advance.offsets, step, is_first=not self._steps)
         self._steps += 1
+        done = job.summary(step)
+        self._done = job.Summary(*map(operator.add, self._done, done))
+        self._files.update(file["file"] for file in step["files"])
+        self._lost += lost
         for text in (*lost, *_unknown(advance, since)):
             self._listener.note(text)
-        done = job.summary(step, time.monotonic() - self._began)
         self._listener.note(f"{done.rows} records added: {done.files} files, {done.damaged_ranges} damaged ranges")
         return state
 

@@ -151,24 +151,41 @@ class Output:
 
     def runs(self) -> list[Any] | None:
         """Return the accounts of the runs that wrote here, None when there is no manifest."""
+        told = self._manifest()
+        return None if told is None else list(told["runs"])
+
+    def steps(self) -> int:
+        """Return the number of the last step of --incremental or --follow that the manifest tells of, 0 for none."""
+        return int((self._manifest() or {}).get("steps", 0))
+
+    def _manifest(self) -> dict[str, Any] | None:
         name = next((name for name in (MANIFEST, MANIFEST + NEW) if self.exists(name)), None)
         if name is None:
             return None
         try:
-            runs: list[Any] = json.loads(self.read_text(name))["runs"]
+            told: dict[str, Any] = json.loads(self.read_text(name))
+            if not isinstance(told["runs"], list):
+                raise TypeError("its runs are no list")
         except (ValueError, KeyError, TypeError) as reason:
             raise KdumpError(f"{self.path}/{name} is not one of kdump's: {reason}") from reason
-        return runs
+        return told
 
     def write_manifest(self, run: dict[str, Any]) -> None:
         """Add the account of a run: whole or not at all."""
         self.write_runs([*((self.runs() or []) if self._mode == "append" else []), run])
 
-    def write_runs(self, runs: list[Any]) -> None:
-        """Write the manifest of these runs, with what they are together."""
+    def write_runs(self, runs: list[Any], steps: int | None = None) -> int:
+        """Write the manifest of these runs, with what they are together; return its length.
+
+        ``steps`` is the number of the last step that it tells of, None where there are no steps.
+        """
         totals = account.totals(run["totals"] for run in runs)
-        told = {"version": account.VERSION, "totals": totals, "runs": runs}
-        self.write_text(MANIFEST, json.dumps(told, indent=1, ensure_ascii=False))
+        counted = {} if steps is None else {"steps": steps}
+        text = json.dumps(
+            {"version": account.VERSION, **counted, "totals": totals, "runs": runs}, indent=1, ensure_ascii=False
+        )
+        self.write_text(MANIFEST, text)
+        return len(text)
 
 
 def _as_text(rows: DataFrame, name: str) -> Any:
