@@ -205,6 +205,15 @@ class Follower:
         if ended is not None:
             self._end(ended)
 
+    @property
+    def has_index(self) -> bool:
+        """Whether entries of an index are still to be held against batches."""
+        return bool(self._entries)
+
+    def skip(self, end_offset: int) -> None:
+        """Take batches in no transaction, up to this offset, at once. There must be no index, and nothing lost."""
+        self._replay.end_offset = end_offset
+
     def lose(self, source: segment.Source, piece: Piece) -> None:
         """Take what is no batch. Transactions may have ended there, unless it tells itself that it is large batches."""
         if isinstance(piece, Padding):

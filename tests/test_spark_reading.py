@@ -18,7 +18,7 @@ from kdump.inputs import Finder  # noqa: E402
 from kdump.pieces import RecordBatch  # noqa: E402
 from kdump.select import Filter, Reader  # noqa: E402
 from kdump.spark_source import options as words  # noqa: E402
-from kdump.spark_source import planning, reading, schema  # noqa: E402
+from kdump.spark_source import planning, reading, schema, survey  # noqa: E402
 from tests import forge  # noqa: E402
 from tests.support import GOLDEN, kdump  # noqa: E402
 
@@ -483,3 +483,47 @@ def test_a_batch_beyond_the_limit_is_damage(tmp_path):
     assert [row["offset"] for row in read(tmp_path, maxBatchBytes=400)] == [10]
     (lost,) = read(tmp_path, maxBatchBytes=400, output="damaged")
     assert lost["position"] == len(small)
+
+
+@pytest.mark.parametrize("split_bytes", [1, 300, 1 << 20])
+def test_batches_in_no_transaction_are_counted_at_once_as_one_by_one(tmp_path, monkeypatch, split_bytes):
+    def batch(offset, size=200, **given):
+        return forge.batch([forge.record(None, b"v" * size)] * 2, base_offset=offset, max_timestamp=offset, **given)
+
+    plain = [batch(0), batch(2, 9000), batch(40), batch(20, 5000), batch(50, crc=1), batch(60, 1)]
+    logs = {
+        0: [],
+        1: plain,
+        2: [*plain, batch(70, attributes=0x10, producer_id=1, producer_epoch=0), batch(72)],
+        3: [*plain, batch(70, magic=7)],
+        4: [*plain[:4], bytes(100)],
+        5: [*plain[:4], b"\xff" * 100, batch(70)],
+        6: [*plain[:4], batch(70)[:-1]],
+        7: [*plain[:4], batch((1 << 63) - 1)],
+        8: [batch(0, 10), *plain],
+    }
+    for base, batches in logs.items():
+        (tmp_path / f"{base:020}.log").write_bytes(b"".join(batches))
+    found = list(Finder().find([str(tmp_path), *map(str, FOLDERS)]))
+    segments = [segment for partition in found for segment in partition.segments]
+    assert len(segments) > 100
+    fast = [survey.survey(segment, split_bytes) for segment in segments]
+    assert any(len(told.stretches) > 1 for told in fast) == (split_bytes < 1 << 20)
+    monkeypatch.setattr(survey, "_plain", lambda *_: 0)
+    assert [survey.survey(segment, split_bytes) for segment in segments] == fast
+
+
+def test_of_large_batches_only_headers_are_read_to_plan(tmp_path, monkeypatch):
+    batches = [forge.batch([forge.record(None, b"v" * 50_000)], base_offset=offset) for offset in range(40)]
+    (tmp_path / f"{0:020}.log").write_bytes(b"".join(batches))
+    sizes, real = [], log.LocalFile.read
+
+    def pread(self, position, size):
+        data = real(self, position, size)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(log.LocalFile, "read", pread)
+    (planned,) = planning.plan(words.parse({"path": str(tmp_path)}))
+    assert planned.splits[0].stretch.batches == 40
+    assert sum(sizes) < len(b"".join(batches)) // 10

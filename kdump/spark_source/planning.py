@@ -26,7 +26,7 @@ from kdump.select import Reader
 from kdump.spark_source import options as words
 from kdump.spark_source import replicas
 from kdump.spark_source.remote import RemoteFiles, places
-from kdump.spark_source.survey import attempt, is_sound
+from kdump.spark_source.survey import attempt, is_sound_at
 from kdump.text import path_text
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ def cuts(segment: Segment, split_bytes: int) -> list[int]:
         return []
     with segment.open() as source:
         found = _spaced(_indexed(segment), split_bytes, segment.size)
-        if found and all(sound(source, position) for position in found):
+        if found and all(is_sound_at(source, position) for position in found):
             return found
         return _spaced(_walked(source, split_bytes), split_bytes, segment.size)
 
@@ -398,7 +398,7 @@ def _walked(source: log.Source, split_bytes: int) -> Iterator[int]:
     for piece in log.walk(source):
         if not isinstance(piece, RecordBatch) or not 0 <= piece.magic <= 2:
             return
-        if piece.position - last >= split_bytes and sound(source, piece.position):
+        if piece.position - last >= split_bytes and is_sound_at(source, piece.position):
             last = piece.position
             yield last
 
@@ -417,9 +417,3 @@ def _spaced(positions: Iterable[int], split_bytes: int, size: int) -> list[int]:
 def head(source: log.Source, start: int, end: int) -> bytes:
     """Return the first bytes of what lies between two positions (bytes)."""
     return bytes(source.read(start, min(HEAD, end - start)))
-
-
-def sound(source: log.Source, position: int) -> bool:
-    """Tell whether a batch begins at ``position`` whose checksum is right."""
-    piece = next(log.walk(source, position), None)
-    return isinstance(piece, RecordBatch) and is_sound(piece)

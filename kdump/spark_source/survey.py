@@ -7,11 +7,13 @@ together on the driver.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import segment as log
 from kdump.errors import DamageError, UnreadableError
-from kdump.formats.batch import MAGIC
+from kdump.formats import batch as magic_2
+from kdump.formats.batch import CONTROL_FLAG, MAGIC, TRANSACTIONAL_FLAG
+from kdump.formats.log import OVERHEAD
 from kdump.outcomes import MARKER_BYTES, Follower
 from kdump.pieces import Damage, Padding, RecordBatch
 from kdump.spark_source.replicas import Run, extend
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from kdump.inputs import Segment
     from kdump.outcomes import Told
     from kdump.pieces import Piece
+
+
+IN_TRANSACTIONS: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
+FAR: Final = 4096
+"""Bytes of a batch from which on it is cheaper to read the next header alone than all that lies before it."""
 
 
 @dataclass(slots=True)
@@ -114,11 +121,13 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
     with segment.open() as source:
         if not checked:
             try:
-                return _survey(_headers(source), source, Follower(segment), split_bytes, with_runs=False)
+                follower, stretches = Follower(segment), [Stretch(0, 0)]
+                start = 0 if follower.has_index else _plain(source, stretches, follower, split_bytes)
+                return _survey(_headers(source, start), source, follower, split_bytes, stretches)
             except _AstrayError:
                 pass
         pieces = log.read(source, on_error="resync")
-        return _survey(pieces, source, Follower(segment), split_bytes, with_runs=checked)
+        return _survey(pieces, source, Follower(segment), split_bytes, [Stretch(0, 0)], with_runs=checked)
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
@@ -132,9 +141,58 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
         return Survey([Stretch(0, segment.size, told=False)], Follower(segment).unread(), [])
 
 
-def _headers(source: log.Source) -> Iterator[Piece]:
+def _plain(source: log.Source, stretches: list[Stretch], follower: Follower, split_bytes: int) -> int:
+    """Count batches of magic 2 in no transaction, which are nearly all there are, in as few steps as can be.
+
+    Return the position of the first piece that is anything else. Where batches of a local file are large, only their
+    headers are read.
+    """
+    unpack, header = magic_2.HEADER.struct.unpack_from, magic_2.HEADER.size
+    is_local = isinstance(source, log.LocalFile)
+    block_size = log.FIRST_BLOCK if is_local else log.BLOCK
+    position = loaded = size = last = 0
+    block = b""
+    stretch = stretches[-1]
+    while True:
+        at = position - loaded
+        if at + header > len(block):
+            ahead = header if is_local and size >= FAR else block_size
+            block, loaded, at = source.read(position, ahead), position, 0
+            if len(block) < header:
+                break
+        base, size, _, magic, _, flags, delta, _, latest, _, _, _, count = unpack(block, at)
+        end = position + OVERHEAD.size + size
+        is_plain = magic == MAGIC and not flags & IN_TRANSACTIONS and MARKER_BYTES < size <= source.limit
+        if not is_plain or end > source.size or not -(1 << 63) <= base + delta < 1 << 63:
+            break
+        if position - stretch.start >= split_bytes and is_sound_at(source, position):
+            stretch = Stretch(position, position)
+            stretches.append(stretch)
+        last = base + delta
+        stretch.end = end
+        stretch.batches += 1
+        stretch.batch_bytes += end - position
+        stretch.records += count
+        if stretch.first_offset is None or base < stretch.first_offset:
+            stretch.first_offset = base
+        if stretch.last_offset is None or last > stretch.last_offset:
+            stretch.last_offset = last
+        stretch.max_timestamp = max(stretch.max_timestamp, latest)
+        position = end
+    if position:
+        follower.skip(last + 1)
+    return position
+
+
+def is_sound_at(source: log.Source, position: int) -> bool:
+    """Tell whether a batch begins at a position (bytes) whose checksum is right."""
+    piece = next(log.walk(source, position), None)
+    return isinstance(piece, RecordBatch) and is_sound(piece)
+
+
+def _headers(source: log.Source, start: int) -> Iterator[Piece]:
     """Yield the batches that the headers tell, and zeros at the end. Raises _AstrayError."""
-    for piece in log.walk(source):
+    for piece in log.walk(source, start):
         if isinstance(piece, RecordBatch):
             if not 0 <= piece.magic <= MAGIC:
                 raise _AstrayError
@@ -149,9 +207,14 @@ def _headers(source: log.Source) -> Iterator[Piece]:
 
 
 def _survey(
-    pieces: Iterator[Piece], source: log.Source, follower: Follower, split_bytes: int, *, with_runs: bool
+    pieces: Iterator[Piece],
+    source: log.Source,
+    follower: Follower,
+    split_bytes: int,
+    stretches: list[Stretch],
+    *,
+    with_runs: bool = False,
 ) -> Survey:
-    stretches = [Stretch(0, 0)]
     runs: list[Run] = []
     for piece in pieces:
         if isinstance(piece, RecordBatch):
