@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError, KdumpError
 from kdump.formats.batch import CODEC_MASK, Batch
-from kdump.runs import Run, run
-from kdump.segment import Window, walk
+from kdump.runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from kdump.pieces import Piece
-    from kdump.segment import Source
 
 WORTH_IT: Final = 1 << 17
 """Bytes of a file before and behind the place where threads are started: with less, they cost more than they bring."""
@@ -40,39 +38,33 @@ THREADS: Final = 2
 
 
 class Stretches:
-    """The walk over a source, cut into lists of what it finds. Not for two threads at once.
+    """Pieces, cut into lists of some. Not for two threads at once.
 
-    With ``unpack`` somebody is going to look into the batches.
+    With ``unpack`` somebody is going to look into the batches, with ``check`` to ask whether records are well-formed.
     """
 
-    def __init__(self, source: Source, end: int, limit: int, *, unpack: bool) -> None:
-        self._source, self._end, self._limit = source, end, limit
-        self._window = Window(source, end)
-        self._pieces = self._walk(0)
+    def __init__(self, pieces: Iterator[Piece | Run], *, unpack: bool, check: bool) -> None:
+        self._pieces = pieces
         self._unpack = unpack
+        self._check = check
         self._failure: KdumpError | MemoryError | None = None
 
-    def _walk(self, start: int) -> Iterator[Piece]:
-        return walk(self._source, start, self._end, self._window, limit=self._limit)
+    def take(self, most: int = STRETCH) -> list[Piece | Run]:
+        """Return the next pieces, ``most`` bytes of them or a piece more; none at the end.
 
-    def take(self) -> list[Piece | Run]:
-        """Return the next pieces, none at the end. What ends the walk is raised behind what stands before it."""
+        What ends them is raised behind what stands before it.
+        """
         if self._failure is not None:
             raise self._failure
         pieces: list[Piece | Run] = []
         size = 0
         try:
-            while size < STRETCH and len(pieces) < PIECES:
-                piece: Piece | Run | None = next(self._pieces, None)
+            while not pieces or (size < most and len(pieces) < PIECES):
+                piece = next(self._pieces, None)
                 if piece is None:
                     break
-                if isinstance(piece, Batch):
-                    if self._unpack and piece.header.attributes & CODEC_MASK:
-                        size += piece.size * UNPACKING
-                    elif (found := run(piece, self._window)) is not None:
-                        piece = found
-                        self._pieces = self._walk(found.end)
-                size += piece.size
+                packed = self._unpack and isinstance(piece, Batch) and piece.header.attributes & CODEC_MASK
+                size += piece.size * UNPACKING if packed else piece.size
                 pieces.append(piece)
         except (KdumpError, MemoryError) as error:
             if not pieces:
@@ -82,6 +74,8 @@ class Stretches:
 
     def prepare(self, piece: Piece | Run) -> int:
         """Reckon what whoever reads the piece will ask for; return how many bytes are unpacked for it."""
+        if self._check and isinstance(piece, Run):
+            _ = piece.sound
         if not isinstance(piece, Batch):
             return 0
         _ = piece.crc_valid
@@ -189,18 +183,19 @@ class _Crew:
                 self._hold(size)
 
 
-def pieces(source: Source, end: int, limit: int, *, unpack: bool) -> Generator[Piece | Run, None, None]:
-    """Yield what the walk (:func:`kdump.segment.walk`) finds up to ``end``, by threads when that is far.
+def read(
+    pieces: Iterator[Piece | Run], size: int, *, unpack: bool, check: bool = False
+) -> Generator[Piece | Run, None, None]:
+    """Yield ``pieces``, which have ``size`` bytes; threads take and prepare them ahead of time when that is much.
 
-    Sound batches that are like each other come as one run. With ``unpack``, compressed batches stand alone and may be
-    unpacked already. Pieces are taken ahead of time: what ends the walk is raised behind the last one before it. The
-    source must stay open until this is closed.
+    With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. What ends
+    the pieces is raised behind the last one before it. Their source must stay open until this is closed.
     """
-    stretches = Stretches(source, end, limit, unpack=unpack)
+    stretches = Stretches(pieces, unpack=unpack, check=check)
     threads = min(THREADS, processors() - 1)
     done = 0
-    while threads <= 0 or not WORTH_IT <= done <= end - WORTH_IT:
-        taken = stretches.take()
+    while threads <= 0 or not WORTH_IT <= done <= size - WORTH_IT:
+        taken = stretches.take(WORTH_IT)
         if not taken:
             return
         yield from taken

@@ -9,17 +9,22 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
+from kdump import segment
 from kdump.crc import crc32c
-from kdump.formats.batch import CRC_COVERS_FROM, DELETE_HORIZON_FLAG, HEADER, MAGIC, Batch
+from kdump.formats.batch import CODEC_MASK, CRC_COVERS_FROM, DELETE_HORIZON_FLAG, HEADER, MAGIC, Batch
 from kdump.formats.log import OVERHEAD
 
 if TYPE_CHECKING:
-    from kdump.segment import Window
+    from collections.abc import Iterator
+
+    from kdump.pieces import Piece
+    from kdump.segment import Source, Window
 
 OTHERS: Final = ("last_offset", "last_sequence", "position", "size")
 """The numbers of a row behind those of the batch's header."""
 LARGE: Final = 1 << 20
 """Bytes of a batch from which on it is no part of a run."""
+_COUNT: Final = 2 + HEADER.fields._fields.index("records_count")
 _INT32_MAX: Final = 0x7FFFFFFF
 _FAR: Final = 1 << 62
 
@@ -31,7 +36,7 @@ class Run:
     its header, and OTHERS.
     """
 
-    __slots__ = ("block", "count", "first", "rows", "size", "start")
+    __slots__ = ("_sound", "block", "count", "first", "rows", "size", "start")
 
     def __init__(self, first: Batch, block: memoryview, start: int, rows: array[int], size: int) -> None:
         self.first = first
@@ -42,6 +47,17 @@ class Run:
         self.count = len(rows) // WIDTH
         self.size = size
         """Bytes of all batches."""
+        self._sound: int | None = None
+
+    @property
+    def position(self) -> int:
+        """Where the first batch stands in the file."""
+        return self.first.position
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset of the last batch."""
+        return self.rows[len(self.rows) - len(OTHERS)]
 
     @property
     def end(self) -> int:
@@ -54,8 +70,41 @@ class Run:
         at = position - self.start
         return Batch(self.block[at : at + size], position, size, self.first.limit)
 
+    @property
+    def sound(self) -> int:
+        """How many batches there are before the first that has a record which is not well-formed."""
+        if self._sound is None:
+            from kdump.kernel.cursor import Cursor  # not all who look at headers need it
+
+            kernel = Cursor()
+            kernel.stack(self.block, self.rows, WIDTH, 0, self.count)
+            self._sound = kernel.sound_rows()
+        return self._sound
+
+    def records(self, row: int, behind: int) -> int:
+        """Return how many records the headers of some batches claim."""
+        return sum(self.rows[row * WIDTH + _COUNT : behind * WIDTH : WIDTH])
+
 
 WIDTH: Final = 2 + len(HEADER.fields._fields) + len(OTHERS)
+
+
+def walk(source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool) -> Iterator[Piece | Run]:
+    """Yield what :func:`kdump.segment.walk` does; batches that are sound and like each other come as one run.
+
+    With ``packed``, compressed batches stand alone.
+    """
+    more = True
+    while more:
+        more = False
+        for piece in segment.walk(source, start, end, window, limit=limit):
+            if isinstance(piece, Batch) and not (packed and piece.header.attributes & CODEC_MASK):
+                found = run(piece, window)
+                if found is not None:
+                    yield found
+                    start, more = found.end, True
+                    break
+            yield piece
 
 
 def run(first: Batch, window: Window) -> Run | None:

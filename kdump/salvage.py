@@ -20,11 +20,12 @@ from array import array
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from kdump import codecs
+from kdump import codecs, runs
 from kdump.crc import CRC32, CRC32C, Kind, combine
 from kdump.errors import DamageError
 from kdump.formats import batch, log, message
 from kdump.pieces import Damage, Padding, Piece, RecordBatch, Trailing
+from kdump.runs import Run
 from kdump.segment import Window, as_piece, check, walk, zero_tail
 from kdump.wire import read_varint
 
@@ -79,27 +80,37 @@ class Reader:
     """Reads one segment once; see :func:`kdump.segment.read`."""
 
     def __init__(
-        self, source: Source, start: int, end: int, on_error: OnError, first_offset: int | None, *, limit: int | None
+        self,
+        source: Source,
+        start: int,
+        end: int,
+        on_error: OnError,
+        first_offset: int | None,
+        *,
+        limit: int | None,
+        runs: bool = False,
     ) -> None:
+        """With ``runs``, sound batches that are like each other and not compressed come as one run."""
         self._limit = limit
         self._source, self._start, self._end, self._on_error = source, start, end, on_error
         self._next_offset = first_offset
         self._window = Window(source, end)
         self._sums = {kind: RangeChecksum(source, start, kind) for kind in (CRC32, CRC32C)}
+        self._runs = runs
         self._hops = BUDGET
         self._claimed_end = start
 
-    def read(self) -> Iterator[Piece]:
+    def read(self) -> Iterator[Piece | Run]:
         """Yield the pieces; their sizes sum to the bytes that were asked for."""
         position, bad = self._start, None
         while position < self._end:
             fault = None
-            for piece in walk(self._source, position, self._end, self._window, limit=self._limit):
+            for piece in self._walk(position):
                 fault = self._fault(piece)
-                if fault is not None or not isinstance(piece, RecordBatch):
+                if fault is not None or not isinstance(piece, (RecordBatch, Run)):
                     break
                 if bad is not None:
-                    yield self._account(bad, piece)
+                    yield self._account(bad, piece.first if isinstance(piece, Run) else piece)
                     bad = None
                 position = piece.end
                 self._next_offset = piece.last_offset + 1
@@ -113,8 +124,16 @@ class Reader:
         elif position < self._end:
             yield Padding(position, self._end - position)
 
-    def _fault(self, piece: Piece) -> Damage | Trailing | None:
-        """Return what is wrong with ``piece``, None for a sound batch."""
+    def _walk(self, position: int) -> Iterator[Piece | Run]:
+        limit = self._source.limit if self._limit is None else self._limit
+        if self._runs:
+            return runs.walk(self._source, position, self._end, self._window, limit=limit, packed=True)
+        return walk(self._source, position, self._end, self._window, limit=limit)
+
+    def _fault(self, piece: Piece | Run) -> Damage | Trailing | None:
+        """Return what is wrong with ``piece``, None for a sound batch or sound ones."""
+        if isinstance(piece, Run):
+            piece = piece.first
         if isinstance(piece, RecordBatch):
             try:
                 check(piece)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, TypeAlias, cast
 
 from kdump import codecs
 from kdump.errors import DamageError, UnreadableError
@@ -225,7 +225,8 @@ def read(
     from kdump.salvage import Reader  # it needs the walk
 
     end = source.size if end is None else min(end, source.size)
-    return Reader(source, start, end, on_error, first_offset, limit=limit).read()
+    found = Reader(source, start, end, on_error, first_offset, limit=limit).read()
+    return cast("Iterator[Piece]", found)  # there are no runs unless one asks for them
 
 
 def check(piece: RecordBatch) -> None:

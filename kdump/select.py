@@ -7,10 +7,11 @@ that can be shown to be right (:mod:`kdump.seek`), by their headers.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump import codecs, segment
+from kdump import ahead, codecs, salvage, segment
 from kdump.errors import DamageError, LimitError, UnreadableError
 from kdump.formats import batch as magic_2
 from kdump.formats import checkpoints
@@ -18,12 +19,13 @@ from kdump.formats.batch import Batch
 from kdump.found import File, Found, Lost
 from kdump.outcomes import Outcomes, follow
 from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
+from kdump.runs import Run
 from kdump.seek import Range, Seeker
-from kdump.unread import Unread
+from kdump.unread import Unread, UnreadRun
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from kdump.files import Files
     from kdump.inputs import Partition, Segment
@@ -151,6 +153,8 @@ class Reader:
     progress: Callable[[int], None] = lambda _: None
     unread: bool = False
     """Whether records may come as :class:`kdump.unread.Unread`, where all records of a sound batch are taken."""
+    runs: bool = False
+    """Whether the records of many batches may come as one :class:`kdump.unread.UnreadRun`, if the filter takes all."""
     _marks: dict[tuple[Files, str], dict[tuple[str, int], int]] = field(default_factory=dict)
     _at: Partition | None = None
     _outcomes: tuple[Partition, Outcomes] | None = None
@@ -272,22 +276,38 @@ class Reader:
         try:
             with where.open() as source:
                 span = self._range(where, source)
-                for piece in () if span is None else self._pieces(where, source, span):
-                    if isinstance(piece, RecordBatch):
-                        if self._is_behind(piece):
-                            break
-                        yield from self.batch(piece, file)
-                    elif not isinstance(piece, Padding):
-                        yield Lost(file, _trailing(piece) if isinstance(piece, Trailing) else piece)
-                        if self.include_damaged and isinstance(piece, Damage) and piece.kind == "crc":
-                            yield from self._damaged(source, piece, file)
-                    self.progress(piece.position + piece.size - done)
-                    done = piece.position + piece.size
+                with closing(self._stream(where, source, span)) as stream:
+                    for piece in stream:
+                        if isinstance(piece, Run):
+                            yield from self._run(piece, file)
+                        elif isinstance(piece, RecordBatch):
+                            if self._is_behind(piece):
+                                break
+                            yield from self.batch(piece, file)
+                        elif not isinstance(piece, Padding):
+                            yield Lost(file, _trailing(piece) if isinstance(piece, Trailing) else piece)
+                            if self.include_damaged and isinstance(piece, Damage) and piece.kind == "crc":
+                                yield from self._damaged(source, piece, file)
+                        self.progress(piece.position + piece.size - done)
+                        done = piece.position + piece.size
                 if isinstance(source, segment.LocalFile) and source.lost:
                     self.note(f"{where.name} became {source.lost} bytes shorter while it was read")
         except UnreadableError as error:
             self._failed(error)
         self.progress(where.size - done)
+
+    def _run(self, run: Run, file: File) -> Iterator[Found | Lost]:
+        """Yield batches that are like each other, as many in one go as can be."""
+        first = run.first
+        row, sound = 0, run.sound
+        while row < run.count:
+            if row < sound and not (first.is_control or first.is_transactional):
+                unread = UnreadRun(run, row, sound)
+                yield Found(file, first, run.batch(row).base_offset, unread)
+                row = sound
+            else:
+                yield from self.batch(run.batch(row), file)
+                row += 1
 
     def _damaged(self, source: Source, damage: Damage, file: File) -> Iterator[Found | Lost]:
         """Yield the batches with a wrong crc that a damaged stretch begins with, as far as they can be read."""
@@ -324,6 +344,17 @@ class Reader:
             later = seeker.by_time(wanted.since)
             span = None if later is None else Range(max(span.start, later.start), span.end)
         return span
+
+    def _stream(self, where: Segment, source: Source, span: Range | None) -> Generator[Piece | Run, None, None]:
+        """Yield the pieces of a range; where all of a file is taken, threads read ahead."""
+        if span is None:
+            return
+        whole = self.runs and self.filter == Filter() and source.limit >= codecs.DEFAULT_LIMIT
+        if not (whole and isinstance(source, segment.LocalFile) and not self.include_damaged):  # which reads it too
+            yield from self._pieces(where, source, span)
+            return
+        pieces = salvage.Reader(source, 0, source.size, self.on_error, where.base_offset, limit=None, runs=True).read()
+        yield from ahead.read(pieces, source.size, unpack=True, check=True)
 
     def _pieces(self, where: Segment, source: Source, span: Range) -> Iterator[Piece]:
         """Yield the pieces of a range; where its end, which came from an index, is not that of a batch, go on."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.pieces import RecordBatch
+    from kdump.runs import Run
     from kdump.wire import Bytes
 
 
@@ -69,4 +70,35 @@ class Unread(Sequence[Record]):
             kernel = Records()
             kernel.begin(self.data, self.start, self.batch.header, ())
             return kernel.records(1)[0]
+        return list(self)[index]
+
+
+class UnreadRun(Sequence[Record]):
+    """All records of batches of a run, from ``row`` on and before the row ``behind``; all are well-formed."""
+
+    __slots__ = ("behind", "row", "run")
+
+    def __init__(self, run: Run, row: int, behind: int) -> None:
+        self.run = run
+        self.row = row
+        self.behind = behind
+
+    def batches(self) -> Iterator[Unread]:
+        """Yield the same batch by batch."""
+        for row in range(self.row, self.behind):
+            batch = self.run.batch(row)
+            yield Unread(batch, *batch.payload())
+
+    def __len__(self) -> int:
+        return self.run.records(self.row, self.behind)
+
+    def __iter__(self) -> Iterator[Record]:
+        for batch in self.batches():
+            yield from batch
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
         return list(self)[index]

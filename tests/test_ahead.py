@@ -4,13 +4,13 @@ from contextlib import closing
 
 import pytest
 
-from kdump import ahead, codecs
+from kdump import ahead, codecs, runs
 from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.batch import Batch
 from kdump.pieces import Trailing
 from kdump.runs import Run
-from kdump.segment import LocalFile, walk
+from kdump.segment import LocalFile, Window, walk
 from tests import forge
 
 COUNT = 400
@@ -53,7 +53,8 @@ def told(pieces):
 
 
 def read(source, limit=DEFAULT_LIMIT, *, unpack=True):
-    return ahead.pieces(source, source.size, limit, unpack=unpack)
+    pieces = runs.walk(source, 0, source.size, Window(source, source.size), limit=limit, packed=unpack)
+    return ahead.read(pieces, source.size, unpack=unpack)
 
 
 def readers():

@@ -1,21 +1,23 @@
 """JSON lines from the kernel against those of the general path: byte for byte, whatever the records hold."""
 
 import io
+import threading
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kdump import codecs, kernel, rows
+from kdump import ahead, codecs, kernel, rows
 from kdump.formats import batch
 from kdump.found import FIRST, LAST, File
 from kdump.inputs import Finder
 from kdump.printers import jsonl_lines
 from kdump.printers.jsonl import JsonArray, JsonLines
 from kdump.printers.values import ENCODINGS
+from kdump.runs import Run
 from kdump.select import Filter, Reader
-from kdump.unread import Unread
+from kdump.unread import Unread, UnreadRun
 from tests import forge
 from tests.support import GOLDEN
 
@@ -23,10 +25,12 @@ pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="plain Python has th
 NAME = "00000000000000000000.log"
 
 
-def printed(path, *, unread, kind=JsonLines, columns=rows.RECORD, mark=None, **options):
+def printed(path, *, unread, runs=None, kind=JsonLines, columns=rows.RECORD, mark=None, **options):
     """What is printed of a file, and how many batches nobody read."""
     out = io.BytesIO()
-    reader = Reader(unread=unread, filter=options.pop("filter", Filter()), include_damaged=True)
+    reader = Reader(
+        unread=unread, runs=bool(runs), filter=options.pop("filter", Filter()), include_damaged=runs is None
+    )
     printer = kind(out, columns, **options)
     taken = 0
     for partition in Finder().find([str(path)]):
@@ -34,7 +38,7 @@ def printed(path, *, unread, kind=JsonLines, columns=rows.RECORD, mark=None, **o
             if hasattr(item, "damage"):
                 printer.lost(item)
                 continue
-            taken += isinstance(item.records, Unread)
+            taken += isinstance(item.records, UnreadRun if runs else Unread)
             printer.found(item if mark is None else item._replace(file=mark))
     printer.end()
     return out.getvalue(), taken
@@ -49,11 +53,22 @@ def same(path, **options):
     return taken
 
 
+def same_in_runs(path, **options):
+    """Print both ways, many batches in one go; return how many runs the kernel may have printed."""
+    got, taken = printed(path, unread=True, runs=True, **options)
+    want, none = printed(path, unread=False, runs=False, **options)
+    assert got == want
+    assert none == 0
+    return taken
+
+
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
 def test_golden_segments_print_the_same(path):
     for encoding in ("auto", "json"):
         same(path, encoding=encoding)
     same(path, kind=JsonArray)
+    same_in_runs(path)
+    same_in_runs(path, kind=JsonArray)
 
 
 TEXT = st.one_of(
@@ -244,3 +259,60 @@ def test_records_can_still_be_read():
     assert (len(unread), unread[0], unread[-1], unread[3:7]) == (2500, want[0], want[-1], want[3:7])
     assert Unread.of(made, lambda *_: True, 420) is None
     assert Unread.of(made, lambda low, high, *_: (low, high) != (0, 2499), 300) is None
+
+
+def batches(count, **header):
+    made = [forge.record(b"k", b'"v" %d' % number, offset=number, headers=[(b"h", b"x")]) for number in range(5)]
+    return [forge.batch(made, base_offset=5 * number, **header) for number in range(count)]
+
+
+@pytest.mark.parametrize("limit", [1, 2000, 1 << 20])
+def test_runs_with_a_broken_batch_print_the_same(limit, tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonl_lines, "CHUNK", limit)
+    path = tmp_path / NAME
+    sound = batches(9)
+    record = forge.record(b"k", b"v")
+    for broken in (
+        sound[3],
+        forge.batch([record, b"\x02\x00"], base_offset=15),
+        forge.batch([record], count=2, base_offset=15),
+        forge.batch([record], count=-1, base_offset=15),
+        forge.batch([], base_offset=15),
+        forge.batch([record], base_offset=15, attributes=5),
+        sound[3][:-1] + b"?",
+        sound[3][:-7],
+        b"\xff" * 100,
+        forge.entry(15, forge.message(1, b"k", b"v")),
+    ):
+        path.write_bytes(b"".join([*sound[:3], broken, *sound[4:]]))
+        assert same_in_runs(path) >= 1
+        same_in_runs(path, kind=JsonArray)
+
+
+def test_runs_whose_rows_differ_within_print_the_same(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(batches(9)))
+    for mark in (20, 22):
+        same_in_runs(path, mark=File("f", "t", 0, high_watermark=mark))
+    assert same_in_runs(path, columns=(*rows.RECORD, *(each for each in rows.BATCH if each.name == "lastOffset"))) == 1
+    path.write_bytes(b"".join(batches(9, attributes=0x10, producer_id=7, producer_epoch=0, base_sequence=0)))
+    assert same_in_runs(path) == 0
+
+
+def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(batches(5000)))
+    names = set()
+    plain = Run.sound.fget
+    spy = property(lambda run: (names.add(threading.current_thread().name), plain(run))[1])
+    monkeypatch.setattr(Run, "sound", spy)
+    monkeypatch.setattr(ahead, "processors", lambda: 3)
+    assert same_in_runs(path) > 1
+    assert "reader" in names
+
+
+def test_runs_come_only_where_all_is_taken(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(batches(9)))
+    assert same_in_runs(path, filter=Filter(first_offset=7)) == 0
+    assert same_in_runs(path, filter=Filter(key=b"k")) == 0

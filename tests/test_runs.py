@@ -84,6 +84,16 @@ def test_no_batch_above_the_limit_is_in_a_run():
     assert run(first, window).count == 4
 
 
+def test_records_are_counted_and_looked_at():
+    broken = forge.batch([forge.record(b"k", b"v"), b"\x02\x00"], base_offset=6, base_sequence=6)
+    found, _ = first_run(batch(0) + batch(1) + broken + batch(3))
+    assert (found.count, found.sound, found.last_offset) == (4, 2, 11)
+    assert (found.records(0, 4), found.records(1, 2), found.records(2, 3)) == (11, 3, 2)
+    assert first_run(batch(0) + batch(1))[0].sound == 2
+    for last in (batch(1, count=4), batch(1, count=2)):
+        assert first_run(batch(0) + last)[0].sound == 1
+
+
 def test_cut_at_every_byte():
     data = b"".join(batch(number) for number in range(4))
     size = len(batch(0))

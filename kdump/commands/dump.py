@@ -199,6 +199,7 @@ class Dump:
 
     def reader(self) -> Reader:
         """Return what reads the partitions."""
+        unread = kernel.COMPILED and self.options["output"] in {"jsonl", "json"} and self._redact is None
         return Reader(
             filter=self.filter,
             batches=self.batches,
@@ -211,7 +212,8 @@ class Dump:
             wrong_index=self.session.wrong_index,
             fail=self.session.fail,
             progress=self.session.progress or (lambda _: None),
-            unread=kernel.COMPILED and self.options["output"] in {"jsonl", "json"} and self._redact is None,
+            unread=unread,
+            runs=unread and not (self.batches or self.counting or self.stops_early),
         )
 
     @property

@@ -22,9 +22,17 @@ cdef class Cursor:
     cdef Py_ssize_t name_size
     cdef Py_ssize_t content_at
     cdef Py_ssize_t content_size
+    cdef const unsigned char[::1] block
+    cdef const long long[::1] stacked
+    cdef public Py_ssize_t row
+    cdef public Py_ssize_t rows
+    cdef Py_ssize_t width
+    cdef Py_ssize_t size
 
     @cython.final
     cdef bint turn(self, Py_ssize_t at, Py_ssize_t end) noexcept nogil
+    @cython.final
+    cdef bint next_batch(self) except -1 nogil
     @cython.final
     cdef bint read(self) except -1 nogil
     @cython.final

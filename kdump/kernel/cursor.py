@@ -16,11 +16,12 @@ else:
     from kdump.kernel import _shadow as cython
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Sequence
 
     from kdump.wire import Bytes
 
-STAMP: Final = "5f9ebc4f"
+STAMP: Final = "d5c43daa"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
@@ -95,6 +96,53 @@ class Cursor:
             return False
         self.left = self.values[_COUNT]
         return True
+
+    def stack(self, block: Bytes, table: array[int], width: int, first: int, behind: int) -> None:
+        """Turn to batches that stand uncompressed in ``block``: those of some rows of ``table``.
+
+        A row has ``width`` numbers: where the records start and end in ``block``, those of the header, and those of the
+        other slots.
+        """
+        if cython.compiled:
+            self.block = block
+            self.stacked = table
+        else:
+            self.values = [0] * (2 * NUMBERS)
+            self.stacked = table
+            self.data = bytes(block)
+        self.size = len(block)
+        self.left = 0
+        self.row = first
+        self.rows = behind
+        self.width = width
+        if not (2 <= width <= 2 + NUMBERS - len(RECORD_NUMBERS) and 0 <= first <= behind <= len(table) // width):
+            raise ValueError("the table does not have these rows, or they have more numbers than there are slots")
+
+    def next_batch(self) -> cython.bint:
+        """Turn to the batch of the next row; return whether the kernel can."""
+        at: cython.Py_ssize_t = self.row * self.width
+        slot: cython.Py_ssize_t
+        for slot in range(self.width - 2):
+            self.values[_OF_BATCH + slot] = self.stacked[at + 2 + slot]
+        self.row += 1
+        return self.stacked[at + 1] <= self.size and self.turn(self.stacked[at], self.stacked[at + 1])
+
+    def sound_rows(self) -> int:
+        """Return how many rows there are before the first whose batch has a record that is not well-formed."""
+        good: cython.Py_ssize_t = self.row
+        if cython.compiled:
+            self.data = self.block
+        try:
+            with cython.nogil:
+                while self.row < self.rows and self.next_batch():
+                    while self.left > 0 and self.read():
+                        self.left -= 1
+                    if self.left > 0:
+                        break
+                    good = self.row
+        except IndexError:
+            pass  # its data end too early
+        return good
 
     def sound(self) -> bool:
         """Tell whether all records to come are well-formed; nothing moves."""

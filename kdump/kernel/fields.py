@@ -22,7 +22,7 @@ else:
 if TYPE_CHECKING:
     from array import array
 
-STAMP: Final = "b3757877"
+STAMP: Final = "2d880d75"
 
 PLACES: Final = 32
 """How many fields of a struct can be found."""

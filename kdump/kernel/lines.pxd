@@ -21,16 +21,8 @@ cdef class Lines(Cursor):
     cdef int[::1] bound_ops
     cdef const unsigned char* literals
     cdef const int* steps
-    cdef const unsigned char[::1] block
-    cdef const long long[::1] stacked
-    cdef public Py_ssize_t row
-    cdef Py_ssize_t rows
-    cdef Py_ssize_t width
-    cdef Py_ssize_t size
     cdef public bint stuck
 
-    @cython.final
-    cdef bint next_batch(self) except -1 nogil
     @cython.final
     cdef void take(self, object shape)
     @cython.final

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Part: TypeAlias = bytes | int
     Decoder: TypeAlias = Callable[[bytes], bytes]
 
-STAMP: Final = "09ee5975"
+STAMP: Final = "802e45e1"
 
 _TEXTS: Final = ("header_keys", "key", "value", "decoded")  # the last for kdump.kernel.payloads
 _KEY_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("key_size"))
@@ -115,8 +115,6 @@ class Lines(Cursor):
         self.gaps: list[tuple[int, int]] = []
         self.last_offset = -1
         self.armed = False
-        self.row = 0
-        self.rows = 0
         if cython.compiled:
             self.room = -1  # the buffer is made with the first line
             self.need = 0
@@ -200,36 +198,6 @@ class Lines(Cursor):
                 op += 3
         self.literals = cython.address(self.bound_pool[0])
         self.steps = cython.address(self.bound_ops[0])
-
-    def stack(self, block: Bytes, table: array[int], rows: int, first: int) -> None:
-        """Turn to batches that stand uncompressed in ``block``, one for each row of ``table`` from ``first`` on.
-
-        A row: where its records start and end in ``block``, the numbers of its header, and those of the other slots.
-        """
-        if cython.compiled:
-            self.block = block
-            self.stacked = table
-        else:
-            self.values = [0] * (2 * NUMBERS)
-            self.stacked = table
-            self.data = bytes(block)
-        self.size = len(block)
-        self.left = 0
-        self.row = first
-        self.rows = rows
-        self.stuck = False
-        self.width = len(table) // rows
-        if self.width > 2 + NUMBERS - len(RECORD_NUMBERS):
-            raise ValueError("a row of the table has more numbers than there are slots")
-
-    def next_batch(self) -> cython.bint:
-        """Turn to the batch of the next row; return whether the kernel can."""
-        at: cython.Py_ssize_t = self.row * self.width
-        slot: cython.Py_ssize_t
-        for slot in range(self.width - 2):
-            self.values[_OF_BATCH + slot] = self.stacked[at + 2 + slot]
-        self.row += 1
-        return self.stacked[at + 1] <= self.size and self.turn(self.stacked[at], self.stacked[at + 1])
 
     def run(self, head: Shape | None, shape: Shape | None, limit: int) -> Bytes:
         """Return the lines of the next batches of the table, ``head`` for each, then ``shape`` for each of its records.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
-STAMP: Final = "07a505b1"
+STAMP: Final = "1eb45de7"
 
 WRITES: Final = (
     "literal",

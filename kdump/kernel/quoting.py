@@ -15,7 +15,7 @@ if cython.compiled:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STAMP: Final = "e7041e84"
+STAMP: Final = "74211799"
 
 _ESCAPE = cython.declare(cython.int, 8)  # bytes of an entry of a table of escapes
 

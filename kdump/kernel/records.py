@@ -19,7 +19,7 @@ else:
     from cython.cimports.kdump.kernel.cursor import Cursor  # type: ignore[no-redef]  # the same in C
 
 
-STAMP: Final = "5c1e3d4c"
+STAMP: Final = "b5019c4a"
 
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))
 _TIMESTAMP = cython.declare(cython.int, RECORD_NUMBERS.index("timestamp"))

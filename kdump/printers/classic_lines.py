@@ -13,7 +13,7 @@ from kdump.formats.batch import HEADER
 from kdump.kernel import COMPILED
 from kdump.kernel.lines import Lines, Shape, slots
 from kdump.lines import WRITE
-from kdump.runs import OTHERS
+from kdump.runs import OTHERS, WIDTH
 from kdump.text import java_text
 
 if TYPE_CHECKING:
@@ -102,8 +102,9 @@ class FastLines:
         except DamageError:
             return first, 0
         printer, kernel = self.printer, self.kernel
-        kernel.stack(run.block, run.rows, run.count, first)
+        kernel.stack(run.block, run.rows, WIDTH, first, run.count)
         kernel.last_offset, kernel.armed = printer.last_offset, printer.armed
+        kernel.stuck = False
         while not kernel.stuck and (kernel.left or kernel.row < run.count):
             printer.out.write(kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
             for last, current in kernel.gaps:

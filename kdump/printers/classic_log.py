@@ -6,7 +6,7 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
-from kdump.ahead import pieces
+from kdump import ahead, runs
 from kdump.codecs import NONE
 from kdump.errors import DamageError
 from kdump.formats import log
@@ -18,13 +18,14 @@ from kdump.printers.classic_legacy import LegacyLines, RecordLines
 from kdump.printers.classic_lines import FastLines
 from kdump.printers.classic_names import INT_MAX, absolute
 from kdump.runs import Run
-from kdump.segment import LocalFile
+from kdump.segment import LocalFile, Window
 from kdump.text import java_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from kdump.dialects import Dialect
+    from kdump.pieces import Piece
     from kdump.printers.classic import Classic, Options
     from kdump.printers.classic_decoders import Decoders
     from kdump.printers.payloads.texts import Parser, Texts
@@ -39,10 +40,10 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
     deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
     with (
         LocalFile(path) as source,
-        closing(pieces(source, end_of(source.size, options), options.max_batch_bytes, unpack=deep)) as found,
+        closing(_pieces(source, options, deep=deep)) as pieces,
     ):
         printer = LogPrinter(run, path, decoders)
-        for piece in found:
+        for piece in pieces:
             if isinstance(piece, Run):
                 printer.like(piece, deep=deep)
             elif isinstance(piece, RecordBatch):
@@ -60,6 +61,13 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
                     found=piece.found,
                 )
         run.close(source)
+
+
+def _pieces(source: Source, options: Options, *, deep: bool) -> Generator[Piece | Run, None, None]:
+    end = end_of(source.size, options)
+    return ahead.read(
+        runs.walk(source, 0, end, Window(source, end), limit=options.max_batch_bytes, packed=deep), end, unpack=deep
+    )
 
 
 def end_of(size: int, options: Options) -> int:

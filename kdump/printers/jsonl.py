@@ -15,7 +15,7 @@ from kdump import codecs, found, kernel, rows
 from kdump.pieces import TIMESTAMP_TYPES
 from kdump.printers.values import Encoding, Text, to_text
 from kdump.text import path_text
-from kdump.unread import Unread
+from kdump.unread import Unread, UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -190,6 +190,9 @@ class JsonLines:
         elif (pieces := self._fast(item)) is not None:
             for lines in pieces:
                 self.piece(lines)
+        elif isinstance(item.records, UnreadRun):
+            for records in item.records.batches():
+                self.found(item._replace(batch=records.batch, base_offset=records.batch.base_offset, records=records))
         elif item.records:
             parts = self.shape.parts(item)
             for record in item.records:
@@ -197,7 +200,7 @@ class JsonLines:
 
     def _fast(self, item: Found) -> Iterator[Bytes] | None:
         """Return the lines of a batch as the kernel makes them, None where it does not."""
-        if not kernel.COMPILED or not isinstance(item.records, Unread):
+        if not kernel.COMPILED or not isinstance(item.records, (Unread, UnreadRun)):
             return None
         if self.fast is None:
             from kdump.printers.jsonl_lines import FastLines  # which knows this module

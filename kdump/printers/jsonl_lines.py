@@ -13,6 +13,8 @@ from kdump.kernel.cursor import RECORD_NUMBERS, slots
 from kdump.kernel.json_lines import SLOTS, General, JsonLines
 from kdump.kernel.lines import Shape
 from kdump.printers import jsonl
+from kdump.runs import OTHERS, WIDTH
+from kdump.unread import UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
 CHUNK: Final = 1 << 20
 """Bytes of output after which a batch's lines go out."""
 NUMBERS: Final = {
-    f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot
-    for name, slot in slots(("position", "size")).items()
+    f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
 }
 """The slots of numbers, by their source in the row."""
 _PLAIN: Final = {"auto", "utf8"}
@@ -56,20 +57,30 @@ class FastLines:
         )
         self.kernel = JsonLines(general, plain=shape.encoding in _PLAIN)
 
-    def lines(self, item: Found, records: Unread) -> Iterator[Bytes] | None:
-        """Return the lines of a batch in pieces, each good until the next; None leaves them to the general path."""
-        batch = records.batch
+    def lines(self, item: Found, records: Unread | UnreadRun) -> Iterator[Bytes] | None:
+        """Return the lines of a batch, or of a run of them, in pieces, each good until the next.
+
+        None leaves them to the general path; the batches of a run may be given to this one by one.
+        """
+        batch = item.batch
         if item.file is not self.file:
             self.file = item.file
             self.shapes.clear()
             self.marked = [column for column in self.marks if found.mark(column, item) is not None]
+        if self.marked and isinstance(records, UnreadRun):
+            return None
         if self.marked and not all(found.is_constant(column, item) for column in self.marked):
             return None
         marks = tuple([found.value(column, item) for column in self.marked]) if self.marked else ()
         kind = (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
         shape = self.shapes.get(kind) or self.compile(kind, item)
+        if isinstance(records, UnreadRun):
+            if shape is None:
+                return None
+            self.kernel.stack(records.run.block, records.run.rows, WIDTH, records.row, records.behind)
+            return self.runs(shape)
         if shape is None or not self.kernel.begin(
-            records.data, records.start, batch.header, (batch.position, batch.size)
+            records.data, records.start, records.batch.header, [getattr(records.batch, name) for name in OTHERS]
         ):
             return None
         return self.pieces(shape)
@@ -79,6 +90,13 @@ class FastLines:
         while self.kernel.left:
             yield self.kernel.lines(None, shape, CHUNK)
             self.kernel.gaps.clear()
+
+    def runs(self, shape: Shape) -> Iterator[Bytes]:
+        """Yield the lines of the batches that the kernel has turned to."""
+        kernel = self.kernel
+        while kernel.left or kernel.row < kernel.rows:
+            yield kernel.run(None, shape, CHUNK)
+            kernel.gaps.clear()
 
     def compile(self, kind: object, item: Found) -> Shape | None:
         """Return the shape of lines for batches of this kind, None when a column is unknown to the kernel."""
