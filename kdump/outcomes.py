@@ -292,7 +292,9 @@ def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:
                 if first is not None:
                     aborted.append(ended._replace(first_offset=first))
         for opened in segment_told.open:
-            still_open.setdefault(opened.producer_id, opened)
+            begun = still_open.setdefault(opened.producer_id, opened)
+            if opened.first_offset < begun.first_offset:
+                still_open[opened.producer_id] = opened
         end = segment_told.end
     return Outcomes(tuple(aborted), tuple(still_open.values()), whole, tuple(doubts))
 

@@ -92,8 +92,10 @@ class Replay:
             return None
         if batch.is_control:
             return self._end(batch, producer_id)
-        if batch.is_transactional and producer_id not in self.open:
-            self.open[producer_id] = OpenTransaction(producer_id, batch.producer_epoch or 0, batch.base_offset)
+        if batch.is_transactional:
+            begun = self.open.get(producer_id)
+            if begun is None or batch.base_offset < begun.first_offset:  # no crc covers an offset: one may be too great
+                self.open[producer_id] = OpenTransaction(producer_id, batch.producer_epoch or 0, batch.base_offset)
         return None
 
     def _end(self, batch: TxnBatch, producer_id: int) -> EndedTransaction | None:

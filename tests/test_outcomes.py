@@ -265,3 +265,9 @@ def scan_of(only):
         return real(where)
 
     return scan
+
+
+def test_an_offset_that_is_damaged_and_that_no_checksum_covers_hides_no_abort(folder):
+    log = [data(1 << 40, 7), data(1, 7), marker(2, 7, commit=False)]
+    assert outcomes(folder, {0: log})[0][1:] == ["aborted", "aborted"]
+    assert outcomes(folder, {0: log[:1], 1: log[1:2], 2: log[2:]})[0][1:] == ["aborted", "aborted"]
