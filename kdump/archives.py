@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UnreadableError
-from kdump.files import Entry, OpenSource
+from kdump.files import GZIP_MAGIC, HEAD, ZSTD_MAGIC, Entry, OpenSource, is_tar
 from kdump.segment import LocalFile
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
     from kdump.segment import Source
 
-GZIP_MAGIC: Final = b"\x1f\x8b\x08"
-ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-HEAD: Final = 512
-"""Bytes at the start of a file that tell an archive: one block of a tar."""
 _BLOCK: Final = 1 << 20
 _ZSTD_STEP: Final = 1 << 13  # bounds what one step can unpack to
 _LINKS_DEEP: Final = 8
@@ -269,22 +265,8 @@ class OneFile:
         return path
 
 
-def is_archive(head: bytes) -> bool:
-    """Tell whether a file that begins with ``head`` is compressed or a tar: no segment begins so."""
-    return head.startswith((GZIP_MAGIC, ZSTD_MAGIC)) or is_tar(head)
-
-
-def is_tar(head: bytes) -> bool:
-    """Tell whether ``head`` is the first block of a tar; its checksum makes sure of it."""
-    try:
-        tarfile.TarInfo.frombuf(head[:HEAD], "utf-8", "surrogateescape")
-    except tarfile.HeaderError:
-        return False
-    return True
-
-
 def open_archive(source: Source, name: str) -> Archive | OneFile:
-    """Return the place that a file holds which :func:`is_archive` knows: a tar, or one compressed file.
+    """Return the place that a file holds which :func:`kdump.files.is_archive` knows: a tar, or one compressed file.
 
     Raises UnreadableError when it is broken, or when there is no room for what it unpacks to.
     """

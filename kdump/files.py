@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kdump.errors import UnreadableError
 from kdump.segment import LocalFile, Source
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+
+GZIP_MAGIC: Final = b"\x1f\x8b\x08"
+ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+HEAD: Final = 512
+"""Bytes at the start of a file that tell an archive: one block of a tar."""
+_CHECKSUM: Final = slice(148, 156)
+_NUMBER: Final = re.compile(rb"[\x80\xff].*|[\s\x1c-\x1f0-7oO_+-]+", re.DOTALL)
+"""What a number in a tar's header can be: octal digits as Python reads them, or the form that large ones have."""
 
 
 class OpenSource(Source, Protocol):
@@ -106,3 +116,21 @@ def _entry(name: str, path: str, status: os.stat_result) -> Entry:
 
 
 LOCAL = LocalFiles()
+
+
+def is_archive(head: bytes) -> bool:
+    """Tell whether a file that begins with ``head`` is compressed or a tar: no segment begins so."""
+    return head.startswith((GZIP_MAGIC, ZSTD_MAGIC)) or is_tar(head)
+
+
+def is_tar(head: bytes) -> bool:
+    """Tell whether ``head`` is the first block of a tar; its checksum makes sure of it."""
+    if not _NUMBER.fullmatch(head[_CHECKSUM].partition(b"\0")[0]):  # of a segment, nearly always
+        return False
+    import tarfile  # slow to import
+
+    try:
+        tarfile.TarInfo.frombuf(head[:HEAD], "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True

@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump import archives
 from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UnreadableError
-from kdump.files import LOCAL, Entry, Files, OpenSource
+from kdump.files import HEAD, LOCAL, Entry, Files, OpenSource, is_archive
 from kdump.formats import clean_shutdown, meta_properties, partition_metadata, quorum_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from kdump import archives  # slow to import, and most runs meet no archive
 
 SEGMENT_NAME: Final = re.compile(r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.log(?P<state>\.\w+)?", re.ASCII)
 SIBLING_NAME: Final = re.compile(
@@ -208,6 +209,8 @@ class Finder:
         for path in paths:
             try:
                 if path == "-" and files is LOCAL:
+                    from kdump import archives
+
                     yield _Place(archives.standard_input())
                     continue
                 found = files.look(path)
@@ -230,7 +233,9 @@ class Finder:
         place = None
         try:
             with files.open(entry.path) as source:
-                if archives.is_archive(source.read(0, archives.HEAD)):
+                if is_archive(source.read(0, HEAD)):
+                    from kdump import archives
+
                     place = _Place(archives.open_archive(source, files.shown(entry.path)))
         except UnreadableError as error:
             self.fail(error)
@@ -239,6 +244,8 @@ class Finder:
 
     def _place(self, place: archives.Archive | archives.OneFile) -> Iterator[Partition]:
         """Yield what an archive, or a file without a path, holds."""
+        from kdump import archives
+
         if isinstance(place, archives.OneFile):
             if self._takes(Name(None, None), place.name):
                 limit = self.wanted.max_batch_bytes
