@@ -22,7 +22,7 @@ else:
 if TYPE_CHECKING:
     from array import array
 
-STAMP: Final = "2d880d75"
+STAMP: Final = "65b4dbda"
 
 PLACES: Final = 32
 """How many fields of a struct can be found."""

@@ -28,7 +28,7 @@ else:
 if TYPE_CHECKING:
     from kdump.wire import Bytes
 
-STAMP: Final = "f9998ae5"
+STAMP: Final = "e5c03fce"
 
 _WINDOW = cython.declare(cython.Py_ssize_t, 1 << 18)
 """Bytes of the log that are read at a time where records are looked at; larger batches are left to the general way."""

@@ -23,15 +23,14 @@ if not cython.compiled:
 else:
     from cython.cimports.kdump.kernel.lines import (  # type: ignore[no-redef]  # the same in C
         Lines,
-        is_utf8,
         number,
     )
-    from cython.cimports.kdump.kernel.quoting import escaped
+    from cython.cimports.kdump.kernel.quoting import escaped, is_utf8
     from cython.cimports.libc.string import memcpy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "fc6b9788"
+STAMP: Final = "c6a9169a"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""

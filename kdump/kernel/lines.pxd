@@ -47,4 +47,3 @@ cdef class Lines(Cursor):
 
 cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil
 cdef bint copy(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
-cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil

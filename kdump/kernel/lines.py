@@ -26,6 +26,7 @@ if not cython.compiled:
     from kdump.kernel.cursor import Cursor
 else:
     from cython.cimports.kdump.kernel.cursor import Cursor  # type: ignore[no-redef]  # the same in C
+    from cython.cimports.kdump.kernel.quoting import is_utf8
     from cython.cimports.libc.string import memcpy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
 
     Part: TypeAlias = bytes | int
     Decoder: TypeAlias = Callable[[bytes], bytes]
+    Both: TypeAlias = Callable[[int, bytes | None, bytes | None], bytes]
 
-STAMP: Final = "802e45e1"
+STAMP: Final = "1ab90c5e"
 
-_TEXTS: Final = ("header_keys", "key", "value", "decoded")  # the last for kdump.kernel.payloads
+_TEXTS: Final = ("header_keys", "key", "value", "decoded")
 _KEY_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("key_size"))
 _VALUE_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("value_size"))
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))
@@ -46,6 +48,7 @@ _NUMBERS = cython.declare(cython.int, NUMBERS)
 _HEADER_KEYS = cython.declare(cython.int, NUMBERS + _TEXTS.index("header_keys"))
 _KEY = cython.declare(cython.int, NUMBERS + _TEXTS.index("key"))
 _VALUE = cython.declare(cython.int, NUMBERS + _TEXTS.index("value"))
+_DECODED = cython.declare(cython.int, NUMBERS + _TEXTS.index("decoded"))
 _END = cython.declare(cython.int, 1 << 16)  # behind all slots
 _HIGH_BITS = cython.declare(cython.ulonglong, 0x8080808080808080)
 _PAIRS_OF_DIGITS: Final = b"".join(b"%02d" % number for number in range(100))
@@ -107,15 +110,23 @@ class Lines(Cursor):
     ``last_offset`` is -1.
     """
 
-    def __init__(self, key_decoder: Decoder | None = None, value_decoder: Decoder | None = None) -> None:
-        """A decoder turns a key or a value into text; None stands for Java's reading of UTF-8."""
+    def __init__(
+        self, key_decoder: Decoder | None = None, value_decoder: Decoder | None = None, both: Both | None = None
+    ) -> None:
+        """A decoder turns a key or a value into text; None stands for Java's reading of UTF-8.
+
+        ``both`` makes, in plain Python, the text at the slot "decoded" of offset, key and value: what
+        :mod:`kdump.kernel.payloads` does in C.
+        """
         self.key_decoder = key_decoder
         self.value_decoder = value_decoder
         self.decoded = key_decoder is not None or value_decoder is not None
         self.gaps: list[tuple[int, int]] = []
         self.last_offset = -1
         self.armed = False
-        if cython.compiled:
+        if not cython.compiled:
+            self.both = both
+        else:
             self.room = -1  # the buffer is made with the first line
             self.need = 0
             self.buffer = bytearray()
@@ -468,36 +479,6 @@ def copy(out: cython.p_uchar, text: cython.pointer[cython.const[cython.uchar]], 
     return not bits & _HIGH_BITS
 
 
-def is_utf8(text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.bint:
-    """Tell whether ``text`` is valid: nothing is cut off, overlong, a surrogate or beyond the last character."""
-    at: cython.Py_ssize_t = 0
-    lead: cython.uint
-    second: cython.uint
-    more: cython.int
-    while at < size:
-        lead = text[at]
-        at += 1
-        if lead < 0x80:
-            continue
-        more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
-        if lead < 0xC2 or lead > 0xF4 or at + more > size:
-            return False
-        second = text[at]
-        if (
-            (lead == 0xE0 and second < 0xA0)
-            or (lead == 0xED and second > 0x9F)
-            or (lead == 0xF0 and second < 0x90)
-            or (lead == 0xF4 and second > 0x8F)
-        ):
-            return False
-        while more > 0:
-            if text[at] & 0xC0 != 0x80:
-                return False
-            at += 1
-            more -= 1
-    return True
-
-
 def _lines(kernel: Any, head: Shape | None, shape: Shape | None, limit: int) -> bytes:
     """In plain Python: a % for each line."""
     values, data = kernel.values, kernel.data
@@ -522,6 +503,8 @@ def _lines(kernel: Any, head: Shape | None, shape: Shape | None, limit: int) -> 
             else:
                 text = data[kernel.value_at : kernel.value_at + size]
                 values[_VALUE] = decode_value(text) if decode_value else text if text.isascii() else java_text(text)
+            if kernel.both is not None:
+                values[_DECODED] = kernel.both(values[_OFFSET], *_pair(kernel))
             keys = b",".join(kernel.names) if kernel.header_count else b""
             values[_HEADER_KEYS] = keys if keys.isascii() else b",".join(map(java_text, kernel.names))
             template, take = shape.templates[variant]
@@ -532,6 +515,15 @@ def _lines(kernel: Any, head: Shape | None, shape: Shape | None, limit: int) -> 
     except (IndexError, DamageError):
         pass
     return b"".join(lines)
+
+
+def _pair(kernel: Any) -> tuple[bytes | None, bytes | None]:
+    """Return key and value of the record."""
+    key, value = kernel.values[_KEY_SIZE], kernel.values[_VALUE_SIZE]
+    return (
+        kernel.data[kernel.key_at : kernel.key_at + key] if key >= 0 else None,
+        kernel.data[kernel.value_at : kernel.value_at + value] if value >= 0 else None,
+    )
 
 
 def _run(kernel: Any, head: Shape | None, shape: Shape | None, limit: int) -> bytes:

@@ -25,14 +25,14 @@ if not cython.compiled:
     from kdump.kernel.fields import Fields
 else:
     from cython.cimports.kdump.kernel.fields import Fields  # type: ignore[no-redef]  # the same in C
-    from cython.cimports.kdump.kernel.lines import is_utf8, number
-    from cython.cimports.kdump.kernel.quoting import escaped
+    from cython.cimports.kdump.kernel.lines import number
+    from cython.cimports.kdump.kernel.quoting import escaped, is_utf8
     from cython.cimports.libc.string import memcmp, memcpy
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
-STAMP: Final = "1eb45de7"
+STAMP: Final = "f915f611"
 
 WRITES: Final = (
     "literal",

@@ -1,5 +1,8 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The escapes of strings of JSON. Of use where it is compiled alone. What C needs stands in ``quoting.pxd``."""
+"""The escapes of strings of JSON, and what is valid UTF-8. Of use where it is compiled alone.
+
+What C needs stands in ``quoting.pxd``.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if cython.compiled:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STAMP: Final = "74211799"
+STAMP: Final = "582dcfb2"
 
 _ESCAPE = cython.declare(cython.int, 8)  # bytes of an entry of a table of escapes
 
@@ -97,3 +100,33 @@ def _is_easy(word: cython.ulonglong) -> cython.bint:
     return ((fine | word) & cython.cast(cython.ulonglong, 0x8080808080808080)) == cython.cast(
         cython.ulonglong, 0x8080808080808080
     )
+
+
+def is_utf8(text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.bint:
+    """Tell whether ``text`` is valid: nothing is cut off, overlong, a surrogate or beyond the last character."""
+    at: cython.Py_ssize_t = 0
+    lead: cython.uint
+    second: cython.uint
+    more: cython.int
+    while at < size:
+        lead = text[at]
+        at += 1
+        if lead < 0x80:
+            continue
+        more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+        if lead < 0xC2 or lead > 0xF4 or at + more > size:
+            return False
+        second = text[at]
+        if (
+            (lead == 0xE0 and second < 0xA0)
+            or (lead == 0xED and second > 0x9F)
+            or (lead == 0xF0 and second < 0x90)
+            or (lead == 0xF4 and second > 0x8F)
+        ):
+            return False
+        while more > 0:
+            if text[at] & 0xC0 != 0x80:
+                return False
+            at += 1
+            more -= 1
+    return True

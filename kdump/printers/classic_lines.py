@@ -1,7 +1,6 @@
 """The lines of a dialect as shapes for the kernel: the fast branch of :mod:`kdump.printers.classic_log`.
 
-What the kernel cannot print whole is left to the general path: damaged batches, control records, magic 0 and 1, and in
-plain Python the records that a decoder switch decodes.
+What the kernel cannot print whole is left to the general path: damaged batches, control records, magic 0 and 1.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ class FastLines:
         self.printer = printer
         self.decodes = printer.run.parser is not None
         self.kernel = (
-            _payloads(printer.run, printer.run.parser)
-            if printer.run.parser is not None and COMPILED
+            _decoding(printer.run, printer.run.parser)
+            if printer.run.parser is not None
             else Lines(
                 None if decoders.key is java_text else decoders.key,
                 None if decoders.value is java_text else decoders.value,
@@ -62,7 +61,7 @@ class FastLines:
         A number says that the line of the batch and so many of its records are: with 0, nothing at all.
         """
         header = batch.header
-        if batch.size < HEADER.size or (deep and self.by_hand(batch)):
+        if batch.size < HEADER.size or (deep and batch.is_control):
             return 0
         try:
             key = (header.attributes, batch.crc_valid, batch.delete_horizon_ms)
@@ -94,7 +93,7 @@ class FastLines:
         line of that batch with them: with 0, nothing at all.
         """
         batch = run.first
-        if deep and self.by_hand(batch):
+        if deep and batch.is_control:
             return first, 0
         try:
             key = (batch.attributes, True, batch.delete_horizon_ms)
@@ -114,10 +113,6 @@ class FastLines:
         if not kernel.left:
             return kernel.row, 0
         return kernel.row - 1, run.batch(kernel.row - 1).count - kernel.left
-
-    def by_hand(self, batch: Batch) -> bool:
-        """Tell whether records of this batch are printed by something else."""
-        return batch.is_control or (self.decodes and not COMPILED)
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
         """Print the records of the batch that the kernel has turned to."""
@@ -174,11 +169,14 @@ class FastLines:
         return made
 
 
-def _payloads(run: Classic, parser: Parser) -> Lines:
+def _decoding(run: Classic, parser: Parser) -> Lines:
     """Return what writes the records that a decoder switch decodes."""
-    from kdump.kernel.payloads import Payloads  # needed with such a switch alone
 
     def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
         return b"".join(parser(offset, key, value).parts(*run.fronts))
+
+    if not COMPILED:
+        return Lines(both=general)
+    from kdump.kernel.payloads import Payloads  # needed with such a switch alone
 
     return Payloads(run.program, general)

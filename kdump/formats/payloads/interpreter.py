@@ -7,7 +7,9 @@ same words, which DumpLogSegments prints.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, cast
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kdump.errors import DamageError
 from kdump.text import java_utf8
@@ -130,6 +132,28 @@ def _varint_said(data: bytes, position: int) -> str | None:
     return f"Varint is too long, the most significant bit in the 5th byte is set, converted value: {value:x}"
 
 
+class _Run(NamedTuple):
+    """Fields of a fixed size that follow each other, read in one go where they are all there, or one other field."""
+
+    slots: list[Slot]
+    names: list[str]
+    layout: struct.Struct | None
+
+
+@lru_cache
+def _runs(schema: Struct) -> tuple[Values, list[_Run]]:
+    """Return the names of a struct's fields, with no values, and the runs of those without a tag."""
+    runs = []
+    for fixed, slots in groupby(schema.plain, lambda slot: slot.type in FIXED and not slot.array):
+        found = list(slots)
+        if fixed:
+            layout = struct.Struct(">" + "".join(FIXED[slot.type].format[1:] for slot in found))
+            runs.append(_Run(found, [slot.name for slot in found], layout))
+        else:
+            runs.extend(_Run([slot], [slot.name], None) for slot in found)
+    return dict.fromkeys([slot.name for slot in schema.slots]), runs
+
+
 def read(schema: Struct, reader: Reader) -> Values:
     """Read a struct. Raises PayloadError."""
     if schema.refused is not None:
@@ -143,12 +167,18 @@ def read(schema: Struct, reader: Reader) -> Values:
 
 def read_fields(schema: Struct, reader: Reader) -> Values:
     """Read the fields of a struct, whatever its version. Raises PayloadError."""
-    values: Values = dict.fromkeys([slot.name for slot in schema.slots])
-    for slot in schema.plain:
-        try:
-            values[slot.name] = _read_slot(slot, reader)
-        except PayloadError as error:
-            raise error.inside(slot.name) from None
+    blank, runs = _runs(schema)
+    values = blank.copy()
+    for run in runs:
+        if run.layout is not None and run.layout.size <= len(reader.data) - reader.position:
+            values.update(zip(run.names, run.layout.unpack_from(reader.data, reader.position), strict=True))
+            reader.position += run.layout.size
+            continue
+        for slot in run.slots:
+            try:
+                values[slot.name] = _read_slot(slot, reader)
+            except PayloadError as error:
+                raise error.inside(slot.name) from None
     for slot in schema.tagged.values():
         values[slot.name] = slot.default()
     if schema.flexible:
@@ -157,8 +187,10 @@ def read_fields(schema: Struct, reader: Reader) -> Values:
 
 
 def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
-    unknown: list[Value] = []
     position, count = reader.position, reader.varint()
+    if not count:  # as in most
+        return
+    unknown: list[Value] = []
     if reader.counts_tags and count > reader.remaining:
         raise PayloadError(
             f"Tried to read {count} tagged fields, but there are only {reader.remaining} bytes remaining.",
@@ -232,6 +264,11 @@ def _read_array(slot: Slot, reader: Reader) -> Value:
             f"{count} elements cannot stand in {reader.remaining} bytes",
             position,
         )
+    if slot.type in FIXED:
+        layout = FIXED[slot.type]
+        if count * layout.size <= reader.remaining:
+            start, reader.position = reader.position, reader.position + count * layout.size
+            return [value for (value,) in layout.iter_unpack(reader.data[start : reader.position])]
     values: list[Value] = []
     for index in range(count):
         try:

@@ -134,7 +134,7 @@ class Slot:
     struct: Struct | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Struct:
     """The fields of one version of a message, in order of declaration."""
 

@@ -6,6 +6,7 @@ import math
 import re
 from base64 import b64encode, urlsafe_b64encode
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
@@ -56,29 +57,35 @@ def uuid(value: bytes) -> str:
 
 def json(struct: Struct, values: Values) -> str:
     """Return the JSON of a message: fields in order of declaration, tagged ones unless they have their default."""
-    parts = [
-        f'"{slot.name}":{field(slot, values[slot.name])}'
-        for slot in struct.slots
-        if slot.tag is None or values[slot.name] != slot.default()
-    ]
+    parts = []
+    for head, slot, write in _writers(struct):
+        value = values[slot.name]
+        if slot.tag is None or value != slot.default():
+            parts.append(head + ("null" if value is None else write(value)))
     return "{" + ",".join(parts) + "}"
+
+
+@lru_cache
+def _writers(struct: Struct) -> list[tuple[str, Slot, Callable[[Value], str]]]:
+    """Return what stands in front of each field, the field, and what writes its value, but for null."""
+    return [(f'"{slot.name}":', slot, _writer(slot)) for slot in struct.slots]
+
+
+def _writer(slot: Slot) -> Callable[[Value], str]:
+    inner = slot.struct
+    one = SCALARS[slot.type] if inner is None else lambda value: json(inner, cast("Values", value))
+    if slot.array:
+        return lambda value: "[" + ",".join([one(element) for element in cast("list[Value]", value)]) + "]"
+    return one
 
 
 def field(slot: Slot, value: Value) -> str:
     """Return the JSON of one field."""
-    if value is None:
-        return "null"
-    if slot.array:
-        return "[" + ",".join(_one(slot, one) for one in cast("list[Value]", value)) + "]"
-    return _one(slot, value)
+    return "null" if value is None else _writer(slot)(value)
 
 
-def _one(slot: Slot, value: Value) -> str:
-    if isinstance(value, Json):
-        return value
-    if slot.struct is not None:
-        return json(slot.struct, cast("Values", value))
-    return SCALARS[slot.type](value)
+def _bytes(value: Value) -> str:
+    return value if isinstance(value, Json) else string(b64encode(cast("bytes", value)).decode())
 
 
 def _float(value: Value) -> str:
@@ -97,7 +104,7 @@ SCALARS: Final[dict[str, Callable[[Value], str]]] = {
     "float64": _float,
     "string": lambda value: string(cast("str", value)),
     "uuid": lambda value: string(uuid(cast("bytes", value))),
-    "bytes": lambda value: string(b64encode(cast("bytes", value)).decode()),
+    "bytes": _bytes,
     "records": lambda value: str(len(cast("bytes", value))),
 }
 """Type -> what writes it."""
