@@ -64,6 +64,7 @@ class Driver:
         self.starts = 0
         self.hiccups = 0
         self._said_before = 0
+        self._has_begun = False
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -90,12 +91,14 @@ class Driver:
     def in_batch(self) -> bool:
         """Tell whether a micro-batch has been planned and not been committed.
 
-        Not before each query has planned one: Spark itself does not start again from a checkpoint without any.
+        Not before each query has planned one: Spark itself does not start again from a checkpoint without any. Nor
+        before one has begun with a partition: of one that it does not know yet a stream can miss nothing.
         """
         places = [self.place / f"{isolation}.checkpoint" for isolation in ISOLATIONS]
         planned = [latest(place / "offsets") for place in places]
         committed = [latest(place / "commits") for place in places]
-        return min(planned) >= 0 and planned != committed
+        self._has_begun = self._has_begun or all(map(begins, places))
+        return self._has_begun and min(planned) >= 0 and planned != committed
 
     def kill(self) -> None:
         """End it, its JVM and its workers at once."""
