@@ -11,7 +11,7 @@ import os
 import threading
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kdump.errors import DamageError, KdumpError
 from kdump.formats.batch import CODEC_MASK, Batch
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from kdump.pieces import Piece
+    from kdump.runs import Entries
+
+T = TypeVar("T", bound="Piece | Run | Entries")
 
 WORTH_IT: Final = 1 << 17
 """Bytes of a file before and behind the place where threads are started: with less, they cost more than they bring."""
@@ -37,26 +40,26 @@ HELD: Final = 16 << 20
 THREADS: Final = 2
 
 
-class Stretches:
+class Stretches(Generic[T]):
     """Pieces, cut into lists of some. Not for two threads at once.
 
     With ``unpack`` somebody is going to look into the batches, with ``check`` to ask whether records are well-formed.
     """
 
-    def __init__(self, pieces: Iterator[Piece | Run], *, unpack: bool, check: bool) -> None:
+    def __init__(self, pieces: Iterator[T], *, unpack: bool, check: bool) -> None:
         self._pieces = pieces
         self._unpack = unpack
         self._check = check
         self._failure: KdumpError | MemoryError | None = None
 
-    def take(self, most: int = STRETCH) -> list[Piece | Run]:
+    def take(self, most: int = STRETCH) -> list[T]:
         """Return the next pieces, ``most`` bytes of them or a piece more; none at the end.
 
         What ends them is raised behind what stands before it.
         """
         if self._failure is not None:
             raise self._failure
-        pieces: list[Piece | Run] = []
+        pieces: list[T] = []
         size = 0
         try:
             while not pieces or (size < most and len(pieces) < PIECES):
@@ -72,7 +75,7 @@ class Stretches:
             self._failure = error
         return pieces
 
-    def prepare(self, piece: Piece | Run) -> int:
+    def prepare(self, piece: T) -> int:
         """Reckon what whoever reads the piece will ask for; return how many bytes are unpacked for it."""
         if self._check and isinstance(piece, Run):
             _ = piece.sound
@@ -87,28 +90,28 @@ class Stretches:
             return 0
 
 
-class _Task:
+class _Task(Generic[T]):
     """Pieces that a thread makes ready, or what was raised instead; neither at the end of the walk.
 
     ``ready`` is locked until the thread is through with it. ``held`` counts the bytes that are unpacked in it.
     """
 
     def __init__(self) -> None:
-        self.pieces: list[Piece | Run] = []
+        self.pieces: list[T] = []
         self.failure: BaseException | None = None
         self.held = 0
         self.ready = threading.Lock()
         self.ready.acquire()
 
 
-class _Crew:
+class _Crew(Generic[T]):
     """Threads that take stretches and make them ready; they end with the walk, when they are told to, or when they die.
 
     ``tasks`` is what they have taken, in order; None behind it says that no thread takes more.
     """
 
-    def __init__(self, stretches: Stretches, threads: int) -> None:
-        self.tasks: SimpleQueue[_Task | None] = SimpleQueue()
+    def __init__(self, stretches: Stretches[T], threads: int) -> None:
+        self.tasks: SimpleQueue[_Task[T] | None] = SimpleQueue()
         self._stretches = stretches
         self._turn = threading.Lock()
         self._over = False
@@ -123,7 +126,7 @@ class _Crew:
                 threading.Thread(target=self._run, name="reader", daemon=True).start()
         self._leave()
 
-    def done(self, task: _Task) -> None:
+    def done(self, task: _Task[T]) -> None:
         """Make room for another stretch: whoever read this one is through with it."""
         self._hold(-task.held)
         self._room.release()
@@ -157,12 +160,12 @@ class _Crew:
             if not self._threads:
                 self.tasks.put(None)
 
-    def _take(self) -> _Task | None:
+    def _take(self) -> _Task[T] | None:
         self._room.acquire()
         with self._turn:
             if self._over:
                 return None
-            task = _Task()
+            task: _Task[T] = _Task()
             try:
                 task.pieces = self._stretches.take()
             except BaseException as failure:  # it is raised again where the pieces would be read
@@ -173,7 +176,7 @@ class _Crew:
             self._room.release(THREADS)
         return task
 
-    def _prepare(self, task: _Task) -> None:
+    def _prepare(self, task: _Task[T]) -> None:
         for piece in task.pieces:
             if self._left or self._held > HELD:
                 break
@@ -183,9 +186,7 @@ class _Crew:
                 self._hold(size)
 
 
-def read(
-    pieces: Iterator[Piece | Run], size: int, *, unpack: bool, check: bool = False
-) -> Generator[Piece | Run, None, None]:
+def read(pieces: Iterator[T], size: int, *, unpack: bool, check: bool = False) -> Generator[T, None, None]:
     """Yield ``pieces``, which have ``size`` bytes; threads take and prepare them ahead of time when that is much.
 
     With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. What ends

@@ -7,12 +7,14 @@ are like it; whatever is odd ends the run and is left to the walk.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, overload
 
 from kdump import segment
 from kdump.crc import crc32c
 from kdump.formats.batch import CODEC_MASK, CRC_COVERS_FROM, DELETE_HORIZON_FLAG, HEADER, MAGIC, Batch
 from kdump.formats.log import OVERHEAD
+from kdump.formats.message import Message
+from kdump.kernel.messages import stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,24 +88,78 @@ class Run:
         return sum(self.rows[row * WIDTH + _COUNT : behind * WIDTH : WIDTH])
 
 
+class Entries:
+    """Messages of magic 0 and 1 that follow each other in a log from ``first`` on, whole and not compressed."""
+
+    __slots__ = ("at", "block", "limit", "size", "start", "stop")
+
+    def __init__(self, first: Message, block: memoryview, start: int, stop: int) -> None:
+        """They end at ``stop`` in ``block``."""
+        self.block = block
+        self.start = start
+        """Where the block stands in the file."""
+        self.at = first.position - start
+        self.stop = stop
+        self.size = stop - self.at
+        """Bytes of all messages."""
+        self.limit = first.limit
+
+    @property
+    def end(self) -> int:
+        """The position behind the last message."""
+        return self.start + self.stop
+
+    def entry(self, at: int) -> Message:
+        """Return the message that stands in the block from ``at`` on."""
+        offset, size = OVERHEAD.read(self.block, at)
+        data = self.block[at + OVERHEAD.size : at + OVERHEAD.size + size]
+        return Message(data, offset, self.start + at, limit=self.limit)
+
+
+def entries(first: Message, window: Window) -> Entries | None:
+    """Return the entries that follow each other from ``first`` on in the block of ``window``, None without a second."""
+    at = first.position - window.start
+    if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(window.block):
+        return None
+    stop = stretch(window.block, at, first.limit)
+    return Entries(first, window.block, window.start, stop) if stop > at + first.size else None
+
+
 WIDTH: Final = 2 + len(HEADER.fields._fields) + len(OTHERS)
 
 
-def walk(source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool) -> Iterator[Piece | Run]:
+@overload
+def walk(
+    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool
+) -> Iterator[Piece | Run]: ...
+
+
+@overload
+def walk(
+    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool, old: Literal[True]
+) -> Iterator[Piece | Run | Entries]: ...
+
+
+def walk(
+    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool, old: bool = False
+) -> Iterator[Piece | Run | Entries]:
     """Yield what :func:`kdump.segment.walk` does; batches that are sound and like each other come as one run.
 
-    With ``packed``, compressed batches stand alone.
+    With ``packed``, compressed batches stand alone. With ``old``, messages in a row come as one too.
     """
     more = True
     while more:
         more = False
         for piece in segment.walk(source, start, end, window, limit=limit):
+            found: Run | Entries | None = None
             if isinstance(piece, Batch) and not (packed and piece.header.attributes & CODEC_MASK):
                 found = run(piece, window)
-                if found is not None:
-                    yield found
-                    start, more = found.end, True
-                    break
+            elif old and isinstance(piece, Message):
+                found = entries(piece, window)
+            if found is not None:
+                yield found
+                start, more = found.end, True
+                break
             yield piece
 
 

@@ -13,13 +13,14 @@ from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
 
-from kdump import codecs, dialects, kernel
+from kdump import codecs, dialects, kernel, runs
 from kdump.errors import KdumpError
 from kdump.formats import batch
 from kdump.kernel import cursor, records
 from kdump.kernel import lines as kernel_lines
-from kdump.printers import classic_lines
+from kdump.printers import classic_entries, classic_lines
 from kdump.printers.classic import Classic, Options
+from kdump.printers.classic_log import LogPrinter
 from tests import forge
 from tests.support import GOLDEN, ROOT, kdump
 from tools import build_kernel
@@ -38,6 +39,9 @@ def build(request, monkeypatch):
         monkeypatch.setattr(classic_lines, "Lines", PLAIN.lines.Lines)
         monkeypatch.setattr(classic_lines, "Shape", PLAIN.lines.Shape)
         monkeypatch.setattr(classic_lines, "COMPILED", False)
+        monkeypatch.setattr(classic_entries, "Messages", PLAIN.messages.Messages)
+        monkeypatch.setattr(classic_entries, "Shape", PLAIN.lines.Shape)
+        monkeypatch.setattr(runs, "stretch", PLAIN.messages.stretch)
 
 
 def test_kdump_runs_out_of_a_zip_archive(tmp_path):
@@ -75,6 +79,8 @@ def general(path, release="4.3", **options):
         patch.setattr(classic_lines.FastLines, "batch", lambda *_, **__: 0)
         patch.setattr(classic_lines.FastLines, "run", lambda _self, _run, first, **_: (first, 0))
         patch.setattr(records, "Records", NoKernel)
+        patch.setattr(runs, "entries", lambda *_: None)
+        patch.setattr(classic_entries.EntryLines, "wrapper", lambda *_: 0)
         return dumped(path, release, **options)
 
 
@@ -317,6 +323,109 @@ def test_a_record_that_a_decoder_switch_refuses_ends_the_run_at_the_same_place(b
         for release in ("4.3", "3.3", "1.0"):
             options = {"print_data_log": True, "decoder_switch": "offsets-decoder"}
             assert dumped(path, release, **options) == general(path, release, **options)
+
+
+def messages(magic, texts=TEXTS):
+    """Messages with each text as key and as value, offsets from 0 on."""
+    return [
+        forge.message(magic, text, value, timestamp=number**5, attributes=8 * (magic and number % 3 == 0))
+        for number, (text, value) in enumerate(zip([*texts, None], [*reversed(texts), None], strict=True))
+    ]
+
+
+def old_segment(magic, codec=codecs.NONE):
+    """Entries, then a wrapper, with each an offset that is left out."""
+    made = messages(magic)
+    plain = b"".join(forge.entry(number + (number > 4), body) for number, body in enumerate(made))
+    if not codec:
+        return plain
+    last = len(made)
+    packed = codecs.compress(codec, plain, magic=magic)
+    wrappers = [
+        forge.entry(
+            40 * (1 + late) + last, forge.message(magic, None, packed, timestamp=9, attributes=codec | late * 8)
+        )
+        for late in (0, magic)
+    ]
+    return plain + b"".join(wrappers) + plain
+
+
+OLD = [(magic, codec) for magic in (0, 1) for codec in (codecs.NONE, codecs.GZIP, codecs.LZ4)]
+
+
+@pytest.mark.parametrize("release", ["4.3", "4.2", "3.6", "2.8", "2.2", "1.0", "0.11"])
+@pytest.mark.parametrize(("magic", "codec"), OLD)
+@pytest.mark.usefixtures("build")
+def test_well_formed_messages_read_the_same(magic, codec, release, tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(old_segment(magic, codec) + forge.batch(made_of(), base_offset=200))
+    for options in (
+        {},
+        {"print_data_log": True},
+        {"deep_iteration": True},
+        {"print_data_log": True, "deep_iteration": True},
+        {"print_data_log": True, "skip_record_metadata": True},
+        {"print_data_log": True, "deep_iteration": True, "value_decoder_class": "kafka.serializer.LongDecoder"},
+        {"print_data_log": True, "max_batch_bytes": 300},
+    ):
+        assert dumped(path, release, **options) == general(path, release, **options), options
+
+
+@pytest.mark.parametrize(("magic", "codec"), OLD)
+@pytest.mark.usefixtures("build")
+def test_no_well_formed_message_takes_the_general_path(magic, codec, tmp_path, monkeypatch):
+    path = tmp_path / NAME
+    path.write_bytes(old_segment(magic, codec))
+    expected = general(path, print_data_log=True)
+    monkeypatch.setattr(LogPrinter, "record", None)
+    assert dumped(path, print_data_log=True) == expected
+
+
+@pytest.mark.parametrize(("magic", "codec"), OLD)
+@pytest.mark.usefixtures("build")
+def test_broken_messages_read_the_same(magic, codec, tmp_path):
+    """Changed where a message's fields are, their checksums right again or not, and cut."""
+    path = tmp_path / NAME
+    seed = random.Random(f"{magic} {codec}")
+    texts = [b"key", None, b"w" * 70, b""]
+    for turn in range(150):
+        entries = []
+        for number, body in enumerate(messages(magic, texts)):
+            body = bytearray(body)
+            if seed.random() < 0.2:
+                at = seed.randrange(4, len(body))
+                body[at] = seed.choice([0, 1, 0x7F, 0x80, 0xFF, seed.randrange(256)])
+                if seed.random() < 0.6:
+                    body[:4] = forge.crc32(bytes(body[4:])).to_bytes(4, "big")
+            entries.append(forge.entry(seed.choice([number, number, -1, (1 << 63) - 1]), bytes(body)))
+        data = b"".join(entries)
+        if turn % 3 == 0:
+            data = data[: seed.randrange(len(data))]
+        if codec:
+            packed = codecs.compress(codec, data, magic=magic)
+            stamp, kind = seed.choice([-5, 7]), codec | 8 * seed.randrange(2)
+            offset = seed.choice([0, 3, 90, -1, (1 << 63) - 1])
+            data = forge.entry(offset, forge.message(magic, None, packed, timestamp=stamp, attributes=kind)) * 2
+        path.write_bytes(data)
+        for release in ("4.3", "2.8", "1.0"):
+            for deep in (False, True):
+                options = {"print_data_log": deep, "deep_iteration": deep}
+                assert dumped(path, release, **options) == general(path, release, **options), (turn, data)
+
+
+@pytest.mark.usefixtures("build")
+def test_many_messages_read_the_same(tmp_path, monkeypatch):
+    """More than are printed at a time, and more than are read at a time, with a broken one among them."""
+    monkeypatch.setattr(classic_entries, "CHUNK", 1 << 12)
+    body = forge.message(1, b"key", b"value" * 20, timestamp=5)
+    entries = [forge.entry(number, body) for number in range(3000)]
+    entries[1500] = forge.entry(1500, forge.message(1, b"key", b"value", crc=5))
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(entries))
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+    packed = codecs.compress(codecs.GZIP, b"".join(entries))
+    path.write_bytes(forge.entry(2999, forge.message(1, None, packed, attributes=codecs.GZIP)))
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))

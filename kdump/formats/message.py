@@ -312,7 +312,7 @@ class Message(RecordBatch):
         last = deque(frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
         if not last:
             raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD.size)
-        base = self._inner_base(last[0].offset)
+        base = self.inner_base(last[0].offset)
         for offset, start, end in frames(data):
             message = Message(data[start:end], to_int64(offset + base), self.position, self)
             if message.codec != codecs.NONE:
@@ -331,7 +331,13 @@ class Message(RecordBatch):
         limit = self.limit if limit is None else limit
         return memoryview(codecs.decompress(codec, value, magic=self._magic, limit=limit))
 
-    def _inner_base(self, last_inner: int) -> int:
+    def inner(self, data: memoryview, at: int, base: int) -> Message:
+        """Return the message at a place in the set inside this wrapper; ``base`` is what :meth:`inner_base` says."""
+        offset, size = OVERHEAD.read(data, at)
+        start = at + OVERHEAD.size
+        return Message(data[start : start + size], to_int64(offset + base), self.position, self)
+
+    def inner_base(self, last_inner: int) -> int:
         """Return what to add to inner offsets: magic 1 stores them relative (KIP-31), magic 0 absolute.
 
         A wrapper offset of 0 comes from producers that left it to the broker: then inner offsets count from 0.

@@ -16,7 +16,18 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from typing import Final
 
-MODULES: Final = ("cursor", "records", "quoting", "lines", "json_lines", "arrow", "indexes", "fields", "payloads")
+MODULES: Final = (
+    "cursor",
+    "records",
+    "quoting",
+    "lines",
+    "json_lines",
+    "arrow",
+    "indexes",
+    "fields",
+    "payloads",
+    "messages",
+)
 """What is compiled, each module behind those that it builds on."""
 
 

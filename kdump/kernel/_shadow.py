@@ -36,4 +36,12 @@ def declare(_kind: object, value: Any = None, **_: object) -> Any:
     return value
 
 
+class _Numbers:
+    """A type of which there are arrays."""
+
+    def __getitem__(self, _: object) -> _Numbers:
+        return self
+
+
+uint = _Numbers()
 int = longlong = ulonglong = Py_ssize_t = bint = uchar = p_char = None  # noqa: A001  the names are Cython's

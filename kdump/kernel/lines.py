@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     Decoder: TypeAlias = Callable[[bytes], bytes]
     Both: TypeAlias = Callable[[int, bytes | None, bytes | None], bytes]
 
-STAMP: Final = "1ab90c5e"
+STAMP: Final = "b0012d3c"
 
 _TEXTS: Final = ("header_keys", "key", "value", "decoded")
+SLOTS_OF_TEXTS: Final = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
+"""The slots of what is no number."""
 _KEY_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("key_size"))
 _VALUE_SIZE = cython.declare(cython.int, RECORD_NUMBERS.index("value_size"))
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))
@@ -57,7 +59,7 @@ _PAIRS = cython.declare(cython.p_char, _PAIRS_OF_DIGITS)
 
 def slots(others: Sequence[str]) -> dict[str, int]:
     """Return the slots of the fields of a record and of its batch's header, and of ``others``, by name."""
-    return {**slots_of_numbers(others), **{name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}}
+    return {**slots_of_numbers(others), **SLOTS_OF_TEXTS}
 
 
 class Shape:

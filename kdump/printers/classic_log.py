@@ -14,10 +14,11 @@ from kdump.formats.batch import HEADER, Batch
 from kdump.formats.message import Message
 from kdump.lines import line
 from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
+from kdump.printers.classic_entries import EntryLines
 from kdump.printers.classic_legacy import LegacyLines, RecordLines
 from kdump.printers.classic_lines import FastLines
 from kdump.printers.classic_names import INT_MAX, absolute
-from kdump.runs import Run
+from kdump.runs import Entries, Run
 from kdump.segment import LocalFile, Window
 from kdump.text import java_utf8
 
@@ -46,6 +47,8 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
         for piece in pieces:
             if isinstance(piece, Run):
                 printer.like(piece, deep=deep)
+            elif isinstance(piece, Entries):
+                printer.entries.run(piece, head=not deep or run.dialect.batches_beside_records, deep=deep)
             elif isinstance(piece, RecordBatch):
                 printer.batch(piece, deep=deep)
             elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
@@ -63,10 +66,12 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
         run.close(source)
 
 
-def _pieces(source: Source, options: Options, *, deep: bool) -> Generator[Piece | Run, None, None]:
+def _pieces(source: Source, options: Options, *, deep: bool) -> Generator[Piece | Run | Entries, None, None]:
     end = end_of(source.size, options)
     return ahead.read(
-        runs.walk(source, 0, end, Window(source, end), limit=options.max_batch_bytes, packed=deep), end, unpack=deep
+        runs.walk(source, 0, end, Window(source, end), limit=options.max_batch_bytes, packed=deep, old=True),
+        end,
+        unpack=deep,
     )
 
 
@@ -92,6 +97,7 @@ class LogPrinter:
         self.legacy_record_line = [line(text) for text in dialect.legacy_record]
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
         self.fast = FastLines(self)
+        self.entries = EntryLines(self)
         self.legacy = LegacyLines(self)
         self.lines = RecordLines(self)
 
@@ -122,14 +128,17 @@ class LogPrinter:
         try:
             if head and not done:
                 self.header(batch)
-            if deep:
-                limit = self.run.options.max_batch_bytes
-                entries: Iterable[Record | Message]
-                entries = (
-                    batch.messages(limit) if isinstance(batch, Message) else islice(batch.records(limit), done, None)
-                )
-                for entry in entries:
-                    self.record(batch, entry)
+            if not deep:
+                return
+            limit = self.run.options.max_batch_bytes
+            entries: Iterable[Record | Message]
+            if isinstance(batch, Message):
+                printed = self.entries.wrapper(batch)
+                entries = () if printed is None else islice(batch.messages(limit), printed, None)
+            else:
+                entries = islice(batch.records(limit), done, None)
+            for entry in entries:
+                self.record(batch, entry)
         except DamageError as damage:
             told = damage.at(batch.position)
             told.reason = f"{self.path}: batch at {batch.position}: {damage.reason}"
