@@ -30,7 +30,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "c6a9169a"
+STAMP: Final = "11842afe"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""
@@ -164,6 +164,8 @@ class JsonLines(Lines):
     def escaped(self, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.ulonglong:
         """Write ``size`` bytes of the record with escapes; return a word whose high bits tell whether all are ASCII."""
         bits: cython.ulonglong = 0
+        if size == 0:  # it may stand at the end of the data, where there is no byte to point to
+            return bits
         self.used = escaped(
             cython.address(self.out[self.used]),
             cython.address(self.data[at]),
