@@ -35,9 +35,9 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
-from kdump import codecs, dialects, kernel
+from kdump import codecs, dialects, kernel, runs
 from kdump.checks import whole as check
 from kdump.checks.log_dir import LogDirs
 from kdump.dialects import payload as dialects_payload
@@ -50,13 +50,14 @@ from kdump.formats.time_index import TimeIndex
 from kdump.found import Found, Lost
 from kdump.inputs import Finder, Wanted
 from kdump.kernel import arrow, lines
+from kdump.kernel import messages as kernel_messages
 from kdump.kernel.cursor import Cursor
 from kdump.kernel.indexes import Held
 from kdump.kernel.payloads import Payloads
 from kdump.kernel.records import Records
 from kdump.merge import merge
 from kdump.pieces import RecordBatch
-from kdump.printers import classic_lines
+from kdump.printers import classic_entries, classic_lines
 from kdump.printers.classic import Classic, Options
 from kdump.printers.jsonl import JsonLines
 from kdump.printers.payloads import programs, switches
@@ -257,7 +258,7 @@ def in_kernel(data: bytes) -> None:
     """
     with _segment_of(data) as path:
         for release in ("4.3", "2.8", "1.0"):
-            results = [_printed(path, release, build) for build in (lines, _plain_lines(), None)]
+            results = [_printed(path, release, build) for build in (lines, _plain().lines, None)]
             if results[1:] != results[:-1]:
                 raise Broken(f"{release}: the builds print differently:\n" + "\n".join(map(repr, results))[:4000])
         objects = [_objects(path, unread=unread) for unread in (kernel.COMPILED, False)]
@@ -349,9 +350,8 @@ def _scratch() -> str:
 
 
 @functools.cache
-def _plain_lines() -> ModuleType:
-    module: ModuleType = build_kernel.in_python().lines
-    return module
+def _plain() -> SimpleNamespace:
+    return build_kernel.in_python()
 
 
 def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object, ...]:
@@ -360,19 +360,24 @@ def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object
     run = Classic(dialects.find(release), options, out)
     fast = classic_lines.FastLines
     kept = classic_lines.Lines, classic_lines.Shape, fast.batch, fast.run
+    old = classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, runs.entries
     error = ""
     try:
         if build is None:
             fast.batch = lambda *_args, **_options: 0
             fast.run = lambda _self, _run, first, **_options: (first, 0)
+            classic_entries.EntryLines.wrapper, runs.entries = lambda *_: 0, lambda *_: None
         else:
             classic_lines.Lines, classic_lines.Shape = build.Lines, build.Shape
+            messages = kernel_messages if build is lines else _plain().messages
+            classic_entries.Messages, classic_entries.Shape = messages.Messages, build.Shape
         with contextlib.redirect_stderr(io.StringIO()):
             run.run([str(path)])
     except (DamageError, UnreadableError) as reason:
         error = str(reason)
     finally:
         classic_lines.Lines, classic_lines.Shape, fast.batch, fast.run = kept
+        classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, runs.entries = old
     return out.getvalue(), error, run.gaps
 
 
