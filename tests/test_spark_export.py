@@ -129,6 +129,7 @@ def test_nothing_is_overwritten_unless_asked(spark, tmp_path):
     (tmp_path / "other").mkdir()
     with pytest.raises(UsageError, match=r"holds no _manifest\.json"):
         export(tmp_path / "001-0", out=tmp_path / "other", mode="append")
+    assert export(tmp_path / "001-0", out=tmp_path / "other").rows == 5  # a disk that was full left nothing but this
 
 
 @pytest.mark.parametrize("form", ["orc", "json", "csv"])

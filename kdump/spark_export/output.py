@@ -51,12 +51,16 @@ class Output:
         hadoop = spark.sparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # a classic session has a JVM
         self._path = hadoop.Path
         self._files = hadoop.Path(self.path).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        self._is_empty = False
+        """Whether there was a folder without anything in it: what is left of an export that could write nothing."""
 
     def check(self) -> None:
         """Raise UsageError when there is something that must not be touched."""
-        if self._mode == "error" and self._files.exists(self._path(self.path)):
+        there = self.exists("")
+        self._is_empty = there and not self._files.listStatusIterator(self._at("")).hasNext()
+        if self._mode == "error" and there and not self._is_empty:
             raise UsageError(f"{self.path} is there already; --mode overwrite or --mode append, or another --out")
-        if self._mode == "append" and self._files.exists(self._path(self.path)) and self.runs() is None:
+        if self._mode == "append" and there and self.runs() is None:
             raise UsageError(f"{self.path} holds no {MANIFEST}: kdump appends only to what it has written itself")
         if self._mode == "append" and self.exists(CHECKPOINT):
             raise UsageError(
@@ -93,7 +97,8 @@ class Output:
         writer = rows.write.format(form).options(**_WRITE[form])
         if folders:
             writer = writer.partitionBy(*folders)
-        writer.mode(self._mode if self._mode != "error" or path == self.path else "errorifexists").save(path)
+        into_empty = self._mode == "error" and self._is_empty and path == self.path
+        writer.mode("append" if into_empty else self._mode).save(path)
 
     def below(self, name: str) -> Output:
         """Return a folder in this one, which is written anew."""
