@@ -78,6 +78,14 @@ def batch(
     return struct.pack(">qiibI", base_offset, length, leader_epoch, magic, crc) + covered
 
 
+def reaching(base_offset) -> bytes:
+    """Two batches: the key of a header of the first claims to reach into the second, up to a varint without an end."""
+    endless = b"\xff" * 6
+    second = batch([record(None, b"A" * 50 + endless + b"z" * 20)], base_offset=base_offset + 1)
+    body = b"\0\0\0" + sized(None) + sized(None) + varint(1) + varint(second.index(endless))
+    return batch([varint(len(body)) + body], base_offset=base_offset) + second
+
+
 def message(magic, key, value, *, timestamp=-1, attributes=0, crc=None) -> bytes:
     """A message of magic 0 or 1, without its log overhead."""
     covered = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")

@@ -289,6 +289,12 @@ def test_runs_with_a_broken_batch_print_the_same(limit, tmp_path, monkeypatch):
         same_in_runs(path, kind=JsonArray)
 
 
+def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join([*batches(3), forge.reaching(15), *batches(9)[5:]]))
+    assert same_in_runs(path) >= 1
+
+
 def test_runs_whose_rows_differ_within_print_the_same(tmp_path):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(9)))

@@ -268,6 +268,17 @@ def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkey
 
 
 @pytest.mark.usefixtures("build")
+def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
+    path = tmp_path / NAME
+    sound = [forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in (0, 3)]
+    path.write_bytes(sound[0] + forge.reaching(1) + sound[1])
+    for release in ("4.3", "2.8"):
+        found = dumped(path, release, print_data_log=True)
+        assert found == general(path, release, print_data_log=True)
+        assert b"offset: 2" not in found[0]
+
+
+@pytest.mark.usefixtures("build")
 def test_numbers_of_every_length_read_the_same(tmp_path):
     path = tmp_path / NAME
     numbers = [sign * (10**power + more) for power in range(19) for more in (-1, 0, 1) for sign in (1, -1)]

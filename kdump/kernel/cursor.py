@@ -6,6 +6,7 @@ The layout is told by :mod:`kdump.formats.batch`. What C needs of this class sta
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 from kdump.formats.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
-STAMP: Final = "1664b7ae"
+STAMP: Final = "87faeafe"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
@@ -49,6 +50,7 @@ _COUNT = cython.declare(cython.int, _slot("records_count"))
 _APPENDED = cython.declare(cython.longlong, TIMESTAMP_TYPE_FLAG)
 _FAR = cython.declare(cython.longlong, 1 << 62)  # numbers below this add up within 64 bits
 _MOST = cython.declare(cython.longlong, (1 << 63) - 1)
+_BEHIND = cython.declare(cython.Py_ssize_t, sys.maxsize >> 1)  # behind all data: to read there is an IndexError
 
 
 def slots(others: Sequence[str]) -> dict[str, int]:
@@ -279,7 +281,7 @@ class Cursor:
         """Read on in a varint whose first byte was ``value``; leave ``at`` behind it.
 
         ``last`` is the shift of the last byte that the type has. What the general reader would refuse, or cut to the
-        size of the type, is given back as a size of null at the end of the data: that fits nowhere.
+        size of the type, is given back as a size of null behind all data: that fits nowhere.
         """
         byte: cython.longlong = self.data[at]
         at += 1
@@ -291,7 +293,7 @@ class Cursor:
             value += (byte - 1) << shift
             shift += 7
         if byte > 127 or (last == 28 and value >> 32):
-            self.at = self.end
+            self.at = _BEHIND
             return 1
         self.at = at
         return value
