@@ -22,14 +22,15 @@ from tests.support import ROOT, kdump
 LOG = "00000000000000000000.log"
 OTHER = "00000000000000009999.log"
 LARGE = forge.record(None, bytes(400_000))
+BATCHES = 40
 COMMANDS = [["--files"], ["dump"], ["dump", "-o", "jsonl"], ["dump", "-o", "table"], ["verify-index"], ["check"]]
 
 
 @pytest.fixture
 def segment(tmp_path):
-    """Ten batches of 400 kB: more than is read at a time."""
+    """Batches of 400 kB: twice as much as threads read ahead."""
     path = tmp_path / LOG
-    path.write_bytes(b"".join(forge.batch([LARGE], base_offset=offset) for offset in range(10)))
+    path.write_bytes(b"".join(forge.batch([LARGE], base_offset=offset) for offset in range(BATCHES)))
     return path
 
 
@@ -63,7 +64,7 @@ def test_a_file_that_is_cut_while_it_is_read(segment, after_two, capsys):
     kept = size // 2 + 1000
     lines = run(segment, after_two(lambda: os.truncate(segment, kept)))
     batches = [line for line in lines if line.startswith("baseOffset")]
-    assert len(batches) == 5
+    assert len(batches) == BATCHES // 2
     assert all("isvalid: true" in line for line in batches)
     assert lines[-1] == f"Found 1000 invalid bytes at the end of {LOG}"
     assert f"{LOG} became {size - kept} bytes shorter while it was read" in capsys.readouterr().err
@@ -86,7 +87,7 @@ def test_a_file_that_is_renamed_deleted_rolled_or_written_to_is_read_as_it_was(s
             segment.unlink()
         elif change == "append":
             with segment.open("ab") as file:
-                file.write(forge.batch([LARGE], base_offset=10) * 3)
+                file.write(forge.batch([LARGE], base_offset=BATCHES) * 3)
         else:
             fresh = segment.with_name("fresh")
             fresh.write_bytes(b"")
@@ -99,7 +100,7 @@ def test_a_file_that_is_renamed_deleted_rolled_or_written_to_is_read_as_it_was(s
 def test_pieces_of_a_file_that_shrinks_are_never_half(segment):
     size = segment.stat().st_size
     for kept in (0, 16, 17, 60, 61, BLOCK, size - 1):
-        segment.write_bytes(b"".join(forge.batch([LARGE], base_offset=offset) for offset in range(10)))
+        segment.write_bytes(b"".join(forge.batch([LARGE], base_offset=offset) for offset in range(BATCHES)))
         with LocalFile(segment) as source:
             os.truncate(segment, kept)
             pieces = list(walk(source))
@@ -185,7 +186,7 @@ def test_what_is_no_file_is_told_and_never_waited_for(unreadable):
 def test_other_inputs_are_still_done(unreadable, segment):
     done = kdump("dump", segment, *unreadable, "-o", "jsonl", "--no-payload")
     assert done.returncode == 1
-    assert done.stdout.count(b"\n") == 10
+    assert done.stdout.count(b"\n") == BATCHES
     assert b"Traceback" not in done.stderr
     assert b"00000000000000000001.log" in done.stderr
 
