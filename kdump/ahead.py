@@ -13,7 +13,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from kdump.errors import DamageError, KdumpError
+from kdump.errors import DamageError
 from kdump.formats.batch import CODEC_MASK, Batch
 from kdump.runs import Run
 
@@ -50,7 +50,7 @@ class Stretches(Generic[T]):
         self._pieces = pieces
         self._unpack = unpack
         self._check = check
-        self._failure: KdumpError | MemoryError | None = None
+        self._failure: BaseException | None = None
 
     def take(self, most: int = STRETCH) -> list[T]:
         """Return the next pieces, ``most`` bytes of them or a piece more; none at the end.
@@ -69,23 +69,21 @@ class Stretches(Generic[T]):
                 packed = self._unpack and isinstance(piece, Batch) and piece.header.attributes & CODEC_MASK
                 size += piece.size * UNPACKING if packed else piece.size
                 pieces.append(piece)
-        except (KdumpError, MemoryError) as error:
+        except BaseException as failure:  # it is raised again, behind these pieces
             if not pieces:
                 raise
-            self._failure = error
+            self._failure = failure
         return pieces
 
     def prepare(self, piece: T) -> int:
         """Reckon what whoever reads the piece will ask for; return how many bytes are unpacked for it."""
-        if self._check and isinstance(piece, Run):
-            _ = piece.sound
-        if not isinstance(piece, Batch):
-            return 0
-        _ = piece.crc_valid
-        if not self._unpack:
-            return 0
         try:
-            return piece.unpack()
+            if self._check and isinstance(piece, Run):
+                _ = piece.sound
+            if not isinstance(piece, Batch):
+                return 0
+            _ = piece.crc_valid
+            return piece.unpack() if self._unpack else 0
         except (DamageError, MemoryError, ImportError):  # whoever reads the batch meets it too, in its place
             return 0
 
@@ -133,8 +131,9 @@ class _Crew(Generic[T]):
 
     def end(self) -> None:
         """Let the threads end. None of them reads the source any more when this returns."""
+        self._left = True
         with self._turn:
-            self._over = self._left = True
+            self._over = True
         self._room.release(THREADS)
 
     def _hold(self, size: int) -> None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kdump.errors import DamageError
 from kdump.formats import control
 
 if TYPE_CHECKING:
@@ -125,14 +126,20 @@ def _crosses(column: Column, found: Found) -> bool:
 def _control_type(found: Found, record: Record | None) -> str | None:
     if not found.batch.is_control or record is None or record.key is None or len(record.key) < control.KEY.size:
         return None
-    code = control.read_key(record.key).type
+    try:
+        code = control.read_key(record.key).type
+    except DamageError:  # the row shows the key; ``kdump check`` says what is wrong with it
+        return None
     return control.TYPES.get(code, f"UNKNOWN({code})")
 
 
 def _coordinator_epoch(found: Found, record: Record | None) -> int | None:
     if _control_type(found, record) not in control.MARKERS.values() or record is None or record.value is None:
         return None
-    return control.read_marker(record.value).coordinator_epoch if len(record.value) >= control.MARKER.size else None
+    try:
+        return control.read_marker(record.value).coordinator_epoch
+    except DamageError:  # likewise
+        return None
 
 
 def _decoded(found: Found, record: Record | None) -> object:

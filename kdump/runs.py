@@ -174,7 +174,7 @@ def run(first: Batch, window: Window) -> Run | None:
     unpack, least = HEADER.struct.unpack_from, HEADER.size
     rows = array("q")
     add = rows.extend
-    while at + least <= end:
+    while at >= 0 and at + least <= end:
         header = unpack(block, at)
         base, length, _, magic, crc, kind, delta, dates_from, _, _, _, sequence, _ = header
         size = OVERHEAD.size + length

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, TypeAlias, cast
 
 from kdump import codecs
@@ -95,7 +96,8 @@ class LocalFile:
             return
         last = min(position + size, self.size) - 1
         if position > last or not (self._cached(position) and self._cached(last)):
-            os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
+            with suppress(OSError):  # some file systems take no advice
+                os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
 
     def _cached(self, position: int) -> bool:
         """Tell whether a byte is known to be in memory: to ask costs far less than to fetch what is there."""

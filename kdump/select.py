@@ -179,6 +179,8 @@ class Reader:
         Damage met on the way comes in front of what its segment holds.
         """
         file = self._begin(partition)
+        if not count:
+            return
         parts: list[list[Found | Lost]] = []
         for where in reversed(list(self.segments(partition))):
             lost: list[Found | Lost] = []

@@ -78,10 +78,16 @@ def batch(
     return struct.pack(">qiibI", base_offset, length, leader_epoch, magic, crc) + covered
 
 
-def reaching(base_offset) -> bytes:
+def endless(base_offset) -> bytes:
+    """A batch whose last record ends in a header with a value of a size that does not end."""
+    body = b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + sized(b"h") + b"\xff" * 6 + b"\1"
+    return batch([varint(len(body)) + body], base_offset=base_offset)
+
+
+def reaching(base_offset, size=50) -> bytes:
     """Two batches: the key of a header of the first claims to reach into the second, up to a varint without an end."""
     endless = b"\xff" * 6
-    second = batch([record(None, b"A" * 50 + endless + b"z" * 20)], base_offset=base_offset + 1)
+    second = batch([record(None, b"A" * size + endless + b"z" * 20)], base_offset=base_offset + 1)
     body = b"\0\0\0" + sized(None) + sized(None) + varint(1) + varint(second.index(endless))
     return batch([varint(len(body)) + body], base_offset=base_offset) + second
 

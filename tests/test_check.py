@@ -398,6 +398,11 @@ def two_log_dirs(tmp_path, *directories, broker="1", name="orders-0"):
     return places
 
 
+def test_a_right_crc_hides_no_size_without_an_end(tmp_path):
+    (found,) = findings(folder(tmp_path, (0, one(0) + forge.endless(1))), status=3)
+    assert "does not end" in found["text"]
+
+
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path, jobs):
     one_dir, other = two_log_dirs(tmp_path, "AAAA", "BBBB")

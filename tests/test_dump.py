@@ -354,6 +354,57 @@ def test_a_worker_that_dies_is_an_error(folder):
     assert b"ended with -9" in done.stderr
 
 
+def test_what_ends_a_worker_is_told_in_its_own_words(folder):
+    script = (
+        "import kdump.select as s, sys\nfrom kdump.errors import KdumpError\n"
+        "def read(*a): raise KdumpError('the disk\\x1b sings')\n"
+        "s.Reader.read = read\nfrom kdump.cli import main; sys.exit(main())"
+    )
+    args = [sys.executable, "-c", script, "dump", folder, "--jobs", "2"]
+    done = subprocess.run(args, cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"kdump: the disk" in done.stderr
+    assert b"\x1b" not in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("when", ["_uninterrupted", "_collect"])
+def test_ctrl_c_leaves_no_worker_behind(folder, when):
+    """Interrupted while a process is started or waited for, a dump ends, and its processes with it."""
+    script = (
+        "import kdump.commands.parallel as p, kdump.select as s, os, signal, sys, time\n"
+        "s.Reader.read = lambda *a: time.sleep(60)\n"
+        "def kill(*a): os.kill(os.getpid(), signal.SIGINT)\n"
+        "start = p.get_context('fork').Process.start\n"
+        "def started(self): start(self); kill()\n"
+        "if sys.argv.pop(1) == '_collect': p._collect = kill\n"
+        "else: p.get_context('fork').Process.start = started\n"
+        "from kdump.cli import main; sys.exit(main())"
+    )
+    args = [sys.executable, "-c", script, when, "dump", folder, "--jobs", "2"]
+    done = subprocess.run(args, cwd=ROOT, capture_output=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout) == (130, b"")
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_control_record_that_says_nothing_ends_nothing(tmp_path, jobs):
+    control = [
+        forge.record(b"\xa1\x19\0\1", b"v"),  # a key of a negative version
+        forge.record(b"\0\0\0\1", b"\xff\xff\0\0\0\1", offset=1),  # a marker of one
+        forge.record(b"\0\0\0\1", b"\0\0\0\0\0\7", offset=2),
+    ]
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.parent.mkdir()
+    sound = [forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in (0, 4)]
+    path.write_bytes(sound[0] + forge.batch(control, base_offset=1, attributes=0x30) + sound[1])
+    done = kdump("dump", path.parent, "-o", "jsonl", "--jobs", jobs)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["offset"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row.get("controlType") for row in rows] == [None, None, "COMMIT", "COMMIT", None]
+    assert [row.get("coordinatorEpoch") for row in rows] == [None, None, None, 7, None]
+
+
 def test_a_log_dir_of_ten_thousand_segments(tmp_path):
     """2,000 partitions, 10,000 segments, 128 files, 150 MiB."""
     data = {base: forge.batch([forge.record(b"k", b"v")], base_offset=base) for base in range(5)}

@@ -295,6 +295,34 @@ def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
     assert same_in_runs(path) >= 1
 
 
+@pytest.mark.parametrize("kind", [JsonLines, JsonArray])
+@pytest.mark.parametrize("limit", [1, 1 << 20])
+def test_batches_without_records_say_nothing(limit, kind, tmp_path, monkeypatch):
+    """Compaction leaves them; in a run they may stand anywhere."""
+    monkeypatch.setattr(jsonl_lines, "CHUNK", limit)
+    path = tmp_path / NAME
+    record = forge.record(b"k", b"v")
+    for order in ("fffeef", "ffee", "eeff", "eeee", "fefefe", "eefeeffee"):
+        made = [
+            forge.batch([record] if each == "f" else [], base_offset=at, last_offset_delta=0)
+            for at, each in enumerate(order)
+        ]
+        path.write_bytes(b"".join(made))
+        same(path, kind=kind)
+        same_in_runs(path, kind=kind)
+        other = forge.batch([record], base_offset=50, attributes=8), forge.batch([record], base_offset=51, attributes=8)
+        path.write_bytes(b"".join([*made, *other, *made, *other]))
+        same_in_runs(path, kind=kind)
+
+
+def test_a_size_without_an_end_at_the_end_of_a_batch_is_damage(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join([*batches(3), forge.endless(15), *batches(9)[4:]]))
+    assert same(path)
+    assert same_in_runs(path)
+    assert b"does not end" in printed(path, unread=True)[0]
+
+
 def test_runs_whose_rows_differ_within_print_the_same(tmp_path):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(9)))

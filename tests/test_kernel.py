@@ -271,11 +271,12 @@ def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkey
 def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
     path = tmp_path / NAME
     sound = [forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in (0, 3)]
-    path.write_bytes(sound[0] + forge.reaching(1) + sound[1])
-    for release in ("4.3", "2.8"):
-        found = dumped(path, release, print_data_log=True)
-        assert found == general(path, release, print_data_log=True)
-        assert b"offset: 2" not in found[0]
+    for broken in (forge.reaching(1), forge.reaching(1, 1 << 17), forge.endless(1)):
+        path.write_bytes(sound[0] + broken + sound[1])
+        for release in ("4.3", "2.8"):
+            found = dumped(path, release, print_data_log=True)
+            assert found == general(path, release, print_data_log=True)
+            assert b"offset: 2" not in found[0]
 
 
 @pytest.mark.usefixtures("build")

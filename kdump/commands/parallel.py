@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections import deque
+from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
 
 from kdump.errors import KdumpError, UnreadableError
+from kdump.text import harmless_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -72,18 +75,31 @@ def run(
     try:
         for task in todo:
             if len(running) >= jobs:
-                _collect(*running.popleft(), take)
+                _collect(*running[0], take)
+                running.popleft()  # not before: who interrupts this must not leave a process behind
             file = _temporary()
             process = context.Process(target=_work, args=(work, task, file))
-            process.start()
-            running.append((process, file, task))
+            with _uninterrupted():
+                process.start()
+                running.append((process, file, task))
         while running:
-            _collect(*running.popleft(), take)
+            _collect(*running[0], take)
+            running.popleft()
     finally:
         for left in running:
             left[0].terminate()
             left[0].join()
             left[1].close()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait: a process that it kept from being noted would go on alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _temporary() -> IO[bytes]:
@@ -99,11 +115,16 @@ def _no_room(where: str, reason: str) -> UnreadableError:
 
 def _work(work: Callable[[list[Part], BinaryIO], int], task: Task, file: BinaryIO) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         result = work(task.parts, file)
         file.flush()
     except OSError as reason:  # readers of files tell of theirs themselves: this is the output's
         os._exit(_NO_ROOM + min(reason.errno or 0, 127))
+    except KdumpError as reason:
+        sys.stderr.write(f"kdump: {harmless_line(str(reason))}\n")
+        sys.stderr.flush()
+        os._exit(1)
     os._exit(_DONE + result)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
-STAMP: Final = "87faeafe"
+STAMP: Final = "d469a531"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
@@ -78,6 +78,8 @@ class Cursor:
         for number in header:
             self.values[slot] = number
             slot += 1
+        if len(others) > NUMBERS - slot:
+            raise ValueError("there are more numbers than slots")
         for number in others:
             self.values[slot] = number
             slot += 1
@@ -127,7 +129,9 @@ class Cursor:
         for slot in range(self.width - 2):
             self.values[_OF_BATCH + slot] = self.stacked[at + 2 + slot]
         self.row += 1
-        return self.stacked[at + 1] <= self.size and self.turn(self.stacked[at], self.stacked[at + 1])
+        return 0 <= self.stacked[at] <= self.stacked[at + 1] <= self.size and self.turn(
+            self.stacked[at], self.stacked[at + 1]
+        )
 
     def sound_rows(self) -> int:
         """Return how many rows there are before the first whose batch has a record that is not well-formed."""

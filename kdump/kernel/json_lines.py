@@ -30,7 +30,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "11842afe"
+STAMP: Final = "c0a6d16b"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""
@@ -130,11 +130,11 @@ class JsonLines(Lines):
         self.out[self.used] = 34
         self.used += 1
         while left > _BLOCK:
-            self.reserve(5 * _BLOCK + 2 * _ESCAPE)
+            self.reserve(_ESCAPE * (_BLOCK + 2))
             bits |= self.escaped(at, _BLOCK)
             at += _BLOCK
             left -= _BLOCK
-        self.reserve(5 * left + 2 * _ESCAPE)
+        self.reserve(_ESCAPE * (left + 2))
         bits |= self.escaped(at, left)
         at += left - size
         self.out[self.used] = 34

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Decoder: TypeAlias = Callable[[bytes], bytes]
     Both: TypeAlias = Callable[[int, bytes | None, bytes | None], bytes]
 
-STAMP: Final = "b0012d3c"
+STAMP: Final = "493e3410"
 
 _TEXTS: Final = ("header_keys", "key", "value", "decoded")
 SLOTS_OF_TEXTS: Final = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
@@ -355,6 +355,8 @@ class Lines(Cursor):
     def text(self, slot: cython.int, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:
         """Write ``size`` bytes of the record as text: as they are when they are valid UTF-8 and nobody decodes them."""
         text: cython.pointer[cython.const[cython.uchar]] = cython.address(self.data[at])
+        if size > self.need:  # no record holds more than itself: there is room for that
+            self.grow(size)
         if not (self.decoded and slot != _HEADER_KEYS) and (
             copy(cython.address(self.out[self.used]), text, size) or is_utf8(text, size)
         ):

@@ -38,6 +38,8 @@ OF_ENTRY: Final = {
 """Where the numbers of a message stand that is an entry of the log itself."""
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
 FAR: Final = 1 << 62
+KINDS: Final = 64
+"""Kinds of inner messages whose lines are kept, at most."""
 
 
 class EntryLines:
@@ -130,7 +132,9 @@ class EntryLines:
         shape = self.inner.get(key) if self.lasting else None
         if shape is None:
             value = self.printer.record_fields(batch, message)
-            shape = self.inner[key] = Shape(self.records(value, OF_MESSAGE, deep=True))
+            shape = Shape(self.records(value, OF_MESSAGE, deep=True))
+            if self.lasting and len(self.inner) < KINDS:
+                self.inner[key] = shape
         return shape
 
     def records(self, value: Field, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:

@@ -88,10 +88,12 @@ def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeInde
 
     def work() -> None:
         held = Held(fd, end, most, index.base_offset)
-        with suppress(IndexError):  # nothing is left
-            while True:
+        while True:
+            try:
                 first = todo.popleft()
-                hold(held, first, min(first + AT_ONCE, index.filled), flags)
+            except IndexError:  # nothing is left
+                return
+            hold(held, first, min(first + AT_ONCE, index.filled), flags)
 
     threads = [threading.Thread(target=work, name="index") for _ in range(_helpers(index.filled))]
     started = []

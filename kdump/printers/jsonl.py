@@ -199,8 +199,8 @@ class JsonLines:
                 self.line(render(parts, record))
 
     def _fast(self, item: Found) -> Iterator[Bytes] | None:
-        """Return the lines of a batch as the kernel makes them, None where it does not."""
-        if not kernel.COMPILED or not isinstance(item.records, (Unread, UnreadRun)):
+        """Return the lines of a batch as the kernel makes them, None where it does not, or where it has no records."""
+        if not kernel.COMPILED or not isinstance(item.records, (Unread, UnreadRun)) or not item.records:
             return None
         if self.fast is None:
             from kdump.printers.jsonl_lines import FastLines  # which knows this module

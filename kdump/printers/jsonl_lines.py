@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump import found, rows
+from kdump.errors import KdumpError
 from kdump.kernel.cursor import RECORD_NUMBERS, slots
 from kdump.kernel.json_lines import SLOTS, General, JsonLines
 from kdump.kernel.lines import Shape
@@ -87,16 +88,29 @@ class FastLines:
 
     def pieces(self, shape: Shape) -> Iterator[Bytes]:
         """Yield the lines of the batch that the kernel has turned to."""
-        while self.kernel.left:
-            yield self.kernel.lines(None, shape, CHUNK)
-            self.kernel.gaps.clear()
+        kernel = self.kernel
+        while kernel.left:
+            lines = kernel.lines(None, shape, CHUNK)
+            kernel.gaps.clear()
+            if not lines:
+                raise self.stuck()
+            yield lines
 
     def runs(self, shape: Shape) -> Iterator[Bytes]:
         """Yield the lines of the batches that the kernel has turned to."""
         kernel = self.kernel
         while kernel.left or kernel.row < kernel.rows:
-            yield kernel.run(None, shape, CHUNK)
+            lines = kernel.run(None, shape, CHUNK)
             kernel.gaps.clear()
+            if kernel.stuck:
+                raise self.stuck()
+            if lines:  # the last batches may hold no records
+                yield lines
+
+    def stuck(self) -> KdumpError:
+        """Return what ends a run of kdump whose kernel cannot print what it has found to be sound."""
+        name = self.file.name if self.file else "-"
+        return KdumpError(f"{name}: the kernel cannot print records that it found sound; KDUMP_KERNEL=python can")
 
     def compile(self, kind: object, item: Found) -> Shape | None:
         """Return the shape of lines for batches of this kind, None when a column is unknown to the kernel."""
