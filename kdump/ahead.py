@@ -2,7 +2,8 @@
 
 Reading a file, unpacking a batch and the kernel's printing go without Python's global lock, so that one processor reads
 while another prints. Threads take turns at the walk; what a thread has taken it makes ready: checksums are reckoned,
-batches unpacked. What it cannot unpack stays as it was: whoever asks for it meets the same damage as without threads.
+large batches unpacked. What it cannot unpack stays as it was: whoever asks for it meets the same damage as without
+threads.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kdump.formats.batch import CODEC_MASK, Batch
 from kdump.runs import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
 
     from kdump.pieces import Piece
     from kdump.runs import Entries
@@ -27,6 +28,8 @@ T = TypeVar("T", bound="Piece | Run | Entries")
 
 WORTH_IT: Final = 1 << 17
 """Bytes of a file before and behind the place where threads are started: with less, they cost more than they bring."""
+LARGE: Final = 1 << 16
+"""Bytes of a compressed batch from which on a thread unpacks it: for smaller ones the lock changes hands too often."""
 STRETCH: Final = 1 << 20
 """Bytes of a stretch, at most, and of what a thread takes at a time."""
 UNPACKING: Final = 8
@@ -66,8 +69,7 @@ class Stretches(Generic[T]):
                 piece = next(self._pieces, None)
                 if piece is None:
                     break
-                packed = self._unpack and isinstance(piece, Batch) and piece.header.attributes & CODEC_MASK
-                size += piece.size * UNPACKING if packed else piece.size
+                size += piece.size * UNPACKING if self._unpack and _is_packed(piece) else piece.size
                 pieces.append(piece)
         except BaseException as failure:  # it is raised again, behind these pieces
             if not pieces:
@@ -83,7 +85,7 @@ class Stretches(Generic[T]):
             if not isinstance(piece, Batch):
                 return 0
             _ = piece.crc_valid
-            return piece.unpack() if self._unpack else 0
+            return piece.unpack() if self._unpack and piece.size >= LARGE else 0
         except (DamageError, MemoryError, ImportError):  # whoever reads the batch meets it too, in its place
             return 0
 
@@ -194,7 +196,8 @@ def read(pieces: Iterator[T], size: int, *, unpack: bool, check: bool = False) -
     stretches = Stretches(pieces, unpack=unpack, check=check)
     threads = min(THREADS, processors() - 1)
     done = 0
-    while threads <= 0 or not WORTH_IT <= done <= size - WORTH_IT:
+    taken: list[T] = []
+    while threads <= 0 or not WORTH_IT <= done <= size - WORTH_IT or (unpack and _is_slow(taken)):
         taken = stretches.take(WORTH_IT)
         if not taken:
             return
@@ -215,6 +218,16 @@ def read(pieces: Iterator[T], size: int, *, unpack: bool, check: bool = False) -
         crew.end()
     while taken := stretches.take():  # there is no thread, or none is left
         yield from taken
+
+
+def _is_packed(piece: Piece | Run | Entries) -> bool:
+    return isinstance(piece, Batch) and bool(piece.header.attributes & CODEC_MASK)
+
+
+def _is_slow(pieces: Sequence[Piece | Run | Entries]) -> bool:
+    """Tell whether most of the bytes are of compressed batches that are too small for threads."""
+    small = sum([piece.size for piece in pieces if piece.size < LARGE and _is_packed(piece)])
+    return 2 * small > sum([piece.size for piece in pieces])
 
 
 def processors() -> int:

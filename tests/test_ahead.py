@@ -20,6 +20,7 @@ COUNT = 400
 def eager(monkeypatch):
     """Threads from the first pieces on, a few at a time, whatever the machine has."""
     monkeypatch.setattr(ahead, "WORTH_IT", 0)
+    monkeypatch.setattr(ahead, "LARGE", 0)
     monkeypatch.setattr(ahead, "PIECES", 10)
     monkeypatch.setattr(ahead, "processors", lambda: 3)
 
@@ -159,6 +160,19 @@ def test_a_small_file_has_no_threads(log, monkeypatch):
     with LocalFile(path) as source:
         for _ in read(source):
             assert readers() == []
+
+
+def test_small_compressed_batches_have_no_threads(log, monkeypatch):
+    """The lock would change hands for each of them; larger ones that follow are worth it."""
+    monkeypatch.setattr(ahead, "WORTH_IT", 1)
+    monkeypatch.setattr(ahead, "LARGE", 1000)
+    small = [packed(number) for number in range(COUNT)]
+    with LocalFile(log(*small)) as source:
+        for _ in read(source):
+            assert readers() == []
+    large = [packed(number, codecs.NONE, payload=bytes(1000)) for number in range(COUNT, 2 * COUNT)]
+    with LocalFile(log(*small, *large)) as source, closing(read(source)) as stream:
+        assert any(readers() for _ in stream)
 
 
 def test_what_waits_unpacked_is_bounded(log, monkeypatch):
