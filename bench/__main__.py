@@ -202,7 +202,8 @@ def sections(program: Path, options: argparse.Namespace) -> Iterator[Row]:
     if not options.k:
         yield Row("\nRuns of kdump beside each other:\n", True, True)
         yield from proportions(compiled, options)
-        yield Row(f"\nMemory, over a sparse segment of batches of {memory.BATCH >> 20} MiB:\n", True, True)
+        first = "the first of three brings it into the page cache"
+        yield Row(f"\nMemory, over a sparse segment of batches of {memory.BATCH >> 20} MiB; {first}:\n", True, True)
         for text, held in memory.table(compiled, options.data):
             yield Row(text, held, True)
         yield Row("\nStages, in one process:\n", True, True)
