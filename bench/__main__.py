@@ -1,7 +1,7 @@
 """``python -m bench``: kdump beside the newest DumpLogSegments, in turn, to bench/RESULTS.md.
 
 Each case runs --rounds times with each tool, the tools taking turns; the tables hold medians. Before that the outputs
-are compared. The original comes from Maven Central (tools/fetch_jars.py); kdump is installed as a user installs it,
+are compared. The original comes from Maven Central (tools.fetch_jars); kdump is installed as a user installs it,
 into an environment of its own under --data, where the segments are made once and kept too. The whole of the file is
 written anew. Run it on a machine that does nothing else.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench import indexes, internal, memory, micro, runs, segments
+from kdump.cli import DECODER_SWITCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,11 +74,11 @@ CASES = [
     Case("small records", "small"),
     Case("large records", "large"),
     Case("large records, zstd", "large-zstd"),
-    Case("magic 1", "magic1", records=LEGACY),
-    Case("magic 1, lz4", "magic1-lz4", records=LEGACY),
-    Case("magic 0", "magic0", records=LEGACY),
-    Case("magic 0, gzip", "magic0-gzip", records=LEGACY),
-    *(Case(f"{topic}, decoded", topic, (f"--{option}",), aim=4) for topic, (option, _) in internal.SOURCES.items()),
+    Case("magic 1", "magic1", records=LEGACY, aim=3),
+    Case("magic 1, lz4", "magic1-lz4", records=LEGACY, aim=3),
+    Case("magic 0", "magic0", records=LEGACY, aim=3),
+    Case("magic 0, gzip", "magic0-gzip", records=LEGACY, aim=3),
+    *(Case(f"{topic}, decoded", topic, (f"--{DECODER_SWITCHES[topic]}",), aim=4) for topic in internal.SOURCES),
     Case("--verify-index-only, 65,536 entries", "index", ("--verify-index-only",), aim=3),
     Case("--verify-index-only, time index of 2,048 entries", "timeindex", ("--verify-index-only",), aim=3),
     Case("a small file, whole process", "none", records=35, aim=1),

@@ -8,7 +8,6 @@ processor seconds and GB of file per second, the best of three, in one process. 
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from bench.indexes import STEM, make
 from kdump.checks import whole
 from kdump.checks.log_dir import LogDirs
 from kdump.inputs import Finder, Wanted
+from tools import arguments
 
 
 def seconds(folder: Path, *, records: bool) -> float:
@@ -50,7 +50,7 @@ def printing(log: Path) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
     parser.add_argument("--size", type=int, default=512, metavar="MIB")
     parser.add_argument("--batch", type=int, default=16384, metavar="BYTES")
     options = parser.parse_args()

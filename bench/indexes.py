@@ -9,7 +9,6 @@ folder is removed at the end unless it was named.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shutil
 import sys
@@ -25,6 +24,7 @@ from kdump.inputs import Finder, Wanted
 from kdump.pieces import RecordBatch
 from kdump.rebuild import IndexBuilder
 from kdump.segment import LocalFile, walk
+from tools import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def best_of_three(run: Callable[[Path], int], folder: Path) -> tuple[int, float]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
     parser.add_argument("--size", type=int, default=1024, metavar="MIB")
     parser.add_argument("--batch", type=int, default=16 << 10, metavar="BYTES")
     parser.add_argument("--folder", type=Path)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 RECORDS: Final = 200_000
 """At most: fewer, and the start of the JVM is most of its time."""
 SOURCES: Final = {
-    "__consumer_offsets": ("offsets-decoder", "brokers/4.2.2/__consumer_offsets-1"),
-    "__transaction_state": ("transaction-log-decoder", "brokers/4.2.2/__transaction_state-1"),
-    "__cluster_metadata": ("cluster-metadata-decoder", "brokers/4.2.2/__cluster_metadata-0"),
-    "__share_group_state": ("share-group-state-decoder", "brokers/4.2.2/__share_group_state-1"),
-    "__remote_log_metadata": ("remote-log-metadata-decoder", "brokers/4.2.2/__remote_log_metadata-1"),
+    "__consumer_offsets": "brokers/4.2.2/__consumer_offsets-1",
+    "__transaction_state": "brokers/4.2.2/__transaction_state-1",
+    "__cluster_metadata": "brokers/4.2.2/__cluster_metadata-0",
+    "__share_group_state": "brokers/4.2.2/__share_group_state-1",
+    "__remote_log_metadata": "brokers/4.2.2/__remote_log_metadata-1",
 }
-"""Topic -> the option that decodes it, and a folder of golden/ that holds a part of it."""
+"""Topic -> a folder of golden/ that holds a part of it."""
 
 
 def make(folder: Path, topic: str, records: int) -> Path:
@@ -41,8 +41,7 @@ def make(folder: Path, topic: str, records: int) -> Path:
 def _batches(topic: str) -> tuple[list[bytes], int]:
     """Return the batches with records of data, from offset 0 on without gaps, and how many offsets they have."""
     held, made = 0, []
-    source_folder = FOLDER / SOURCES[topic][1]
-    for path in sorted(source_folder.glob("*.log")):
+    for path in sorted((FOLDER / SOURCES[topic]).glob("*.log")):
         with LocalFile(path) as source:
             for piece in walk(source):
                 if isinstance(piece, Batch) and not piece.is_control and piece.count:

@@ -8,7 +8,6 @@ bytes read, their share of the segment, and milliseconds. The folder is removed 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from kdump.files import LOCAL
 from kdump.inputs import Finder
 from kdump.segment import LocalFile
 from kdump.select import Filter, Reader
+from tools import arguments
 
 WANTED = 100
 START_MS = 1_700_000_000_000
@@ -49,9 +49,9 @@ def look(folder: Path, wanted: Filter) -> tuple[int, float, list[int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=1024, help="MiB")
-    parser.add_argument("--batch", type=int, default=16 << 10, help="bytes")
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--size", type=int, default=1024, metavar="MIB")
+    parser.add_argument("--batch", type=int, default=16 << 10, metavar="BYTES")
     parser.add_argument("--folder", type=Path)
     args = parser.parse_args()
     LOCAL.open = Counting  # type: ignore[method-assign]

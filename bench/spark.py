@@ -10,7 +10,6 @@ worker that reads a segment of 1 GiB. The tables go to bench/RESULTS-spark.md.
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import shutil
@@ -33,6 +32,7 @@ from kdump import kernel
 from kdump.spark_export import job
 from kdump.spark_source import options as words
 from kdump.spark_source import planning, reading, register, schema
+from tools import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -252,10 +252,7 @@ def machine(records: int, runs: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=2_000_000)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--cores", type=int, default=2)
+    parser = arguments.parser(__doc__, records=2_000_000, runs=5, cores=2)
     parser.add_argument("--shape", choices=segments.SHAPES, default="none")
     parser.add_argument("--large", type=int, default=1 << 30, help="bytes of the segment that one worker reads")
     parser.add_argument("--folder", type=Path, help="where segments are kept from run to run")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.pieces import Piece
     from kdump.runs import Entries
+    from kdump.segment import Source
 
 T = TypeVar("T", bound="Piece | Run | Entries")
 
@@ -41,6 +41,24 @@ STRETCHES: Final = 4
 HELD: Final = 16 << 20
 """Unpacked bytes that wait to be read and keep a thread from unpacking more."""
 THREADS: Final = 2
+
+
+class _EndedError(BaseException):
+    """Nobody waits for what a thread reads any more."""
+
+
+class Leash:
+    """A source that threads read only until they are called back: a search through damage may go on for gigabytes."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.name, self.size, self.limit = source.name, source.size, source.limit
+        self.is_over = False
+
+    def read(self, position: int, size: int) -> bytes:
+        if self.is_over:
+            raise _EndedError
+        return self._source.read(position, size)
 
 
 class Stretches(Generic[T]):
@@ -110,9 +128,10 @@ class _Crew(Generic[T]):
     ``tasks`` is what they have taken, in order; None behind it says that no thread takes more.
     """
 
-    def __init__(self, stretches: Stretches[T], threads: int) -> None:
+    def __init__(self, stretches: Stretches[T], leash: Leash) -> None:
         self.tasks: SimpleQueue[_Task[T] | None] = SimpleQueue()
         self._stretches = stretches
+        self._leash = leash
         self._turn = threading.Lock()
         self._over = False
         self._left = False
@@ -120,11 +139,16 @@ class _Crew(Generic[T]):
         self._room = threading.Semaphore(STRETCHES)
         self._lock = threading.Lock()
         self._held = 0
-        self._threads = 1  # until all are started none of them is the last
-        with suppress(RuntimeError):  # the system gives no more threads: those that it gave do, or none
-            for _ in range(threads):
+        self._threads = 0
+
+    def start(self, threads: int) -> None:
+        """Start threads, as many as the system gives."""
+        self._threads = threads  # one that has yet to begin counts: without it, none of the others is the last
+        for _ in range(threads):
+            try:
                 threading.Thread(target=self._run, name="reader", daemon=True).start()
-        self._leave()
+            except RuntimeError:  # it gives no more: those that it gave do, or none
+                self._leave()
 
     def done(self, task: _Task[T]) -> None:
         """Make room for another stretch: whoever read this one is through with it."""
@@ -133,7 +157,7 @@ class _Crew(Generic[T]):
 
     def end(self) -> None:
         """Let the threads end. None of them reads the source any more when this returns."""
-        self._left = True
+        self._left = self._leash.is_over = True
         with self._turn:
             self._over = True
         self._room.release(THREADS)
@@ -143,8 +167,6 @@ class _Crew(Generic[T]):
             self._held += size
 
     def _run(self) -> None:
-        with self._lock:
-            self._threads += 1
         try:
             while (task := self._take()) is not None:
                 try:
@@ -187,11 +209,13 @@ class _Crew(Generic[T]):
                 self._hold(size)
 
 
-def read(pieces: Iterator[T], size: int, *, unpack: bool, check: bool = False) -> Generator[T, None, None]:
-    """Yield ``pieces``, which have ``size`` bytes; threads take and prepare them ahead of time when that is much.
+def read(
+    pieces: Iterator[T], leash: Leash, size: int, *, unpack: bool, check: bool = False
+) -> Generator[T, None, None]:
+    """Yield ``pieces``, ``size`` bytes that are read by ``leash``; threads take them ahead of time when that is much.
 
     With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. What ends
-    the pieces is raised behind the last one before it. Their source must stay open until this is closed.
+    the pieces is raised behind the last one before it. The source must stay open until this is closed.
     """
     stretches = Stretches(pieces, unpack=unpack, check=check)
     threads = min(THREADS, processors() - 1)
@@ -203,8 +227,9 @@ def read(pieces: Iterator[T], size: int, *, unpack: bool, check: bool = False) -
             return
         yield from taken
         done += sum([piece.size for piece in taken])
-    crew = _Crew(stretches, threads)
+    crew = _Crew(stretches, leash)
     try:
+        crew.start(threads)
         while (task := crew.tasks.get()) is not None:
             with task.ready:
                 pass
@@ -216,6 +241,7 @@ def read(pieces: Iterator[T], size: int, *, unpack: bool, check: bool = False) -
             crew.done(task)
     finally:
         crew.end()
+    leash.is_over = False
     while taken := stretches.take():  # there is no thread, or none is left
         yield from taken
 

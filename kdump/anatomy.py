@@ -123,6 +123,16 @@ def _record(data: Bytes, at: int, batch: Batch) -> Iterator[Part]:
         value, end = read_varint(data, at, bits)
         return Part(at, bytes(data[at:end]), name, told.format(value)), value, end
 
+    def sized(*names: str, is_control: bool) -> Iterator[Part]:
+        nonlocal at
+        for name in names:
+            part, size, at = number(f"{name}Length")
+            yield part if size >= 0 else part._replace(value=f"{size}: null")
+            if size >= 0:
+                content = bytes(data[at : at + size])
+                yield Part(at, content, name, _control(name, content) if is_control else _shown(content))
+                at += size
+
     part, _, at = number("length", "{} bytes follow")
     yield part
     yield Part(at, bytes(data[at : at + 1]), "attributes", str(data[at]))
@@ -131,23 +141,11 @@ def _record(data: Bytes, at: int, batch: Batch) -> Iterator[Part]:
     yield part._replace(value=f"{delta}: {_time(batch.base_timestamp + delta)}")
     part, delta, at = number("offsetDelta")
     yield part._replace(value=f"{delta}: offset {batch.base_offset + delta}")
-    for name in ("key", "value"):
-        part, size, at = number(f"{name}Length")
-        yield part if size >= 0 else part._replace(value=f"{size}: null")
-        if size >= 0:
-            content = bytes(data[at : at + size])
-            yield Part(at, content, name, _control(name, content) if batch.is_control else _shown(content))
-            at += size
+    yield from sized("key", "value", is_control=batch.is_control)
     part, count, at = number("headersCount")
     yield part
     for _ in range(count):
-        for name in ("headerKey", "headerValue"):
-            part, size, at = number(f"{name}Length")
-            yield part if size >= 0 else part._replace(value=f"{size}: null")
-            if size >= 0:
-                content = bytes(data[at : at + size])
-                yield Part(at, content, name, _shown(content))
-                at += size
+        yield from sized("headerKey", "headerValue", is_control=False)
 
 
 def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[Part]:

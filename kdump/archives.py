@@ -24,7 +24,6 @@ from kdump.segment import LocalFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     from kdump.segment import Source
 
@@ -77,9 +76,7 @@ class Extents:
     def __enter__(self) -> Extents:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the archive open: other members are still to be read."""
 
     def read(self, position: int, size: int) -> bytes:

@@ -12,9 +12,10 @@ import click
 from kdump import __version__
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import KdumpError, UsageError
+from kdump.wire import INT32_MAX, to_int32
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 COMMANDS: Final[dict[str, str]] = {
     "compat": "compat",
@@ -30,6 +31,15 @@ COMMANDS: Final[dict[str, str]] = {
 }
 """Subcommand -> the module under kdump.commands that holds it."""
 
+DECODER_SWITCHES: Final[dict[str, str]] = {
+    "__consumer_offsets": "offsets-decoder",
+    "__transaction_state": "transaction-log-decoder",
+    "__cluster_metadata": "cluster-metadata-decoder",
+    "__remote_log_metadata": "remote-log-metadata-decoder",
+    "__share_group_state": "share-group-state-decoder",
+}
+"""Kafka's own topics -> the option that decodes their records, the one that wins first."""
+
 CLOSED_PIPE: Final = 141
 """What a shell reports for a program that a closed pipe ended (128 + SIGPIPE)."""
 
@@ -39,7 +49,7 @@ class Int32(click.types.IntParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number: int = super().convert(value, param, ctx)
-        if not -(1 << 31) <= number < 1 << 31:
+        if to_int32(number) != number:
             self.fail(f"{number} does not fit into 32 bits", param, ctx)
         return number
 
@@ -64,6 +74,13 @@ class Once(click.Option):
         if len(given) > 1:
             raise KdumpError(f"{self.opts[0]} is given {len(given)} times, and takes one value")
         return given[0] if given else None
+
+
+def _decoder_switches(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that decode the records of Kafka's own topics."""
+    for topic, switch in reversed(DECODER_SWITCHES.items()):
+        command = click.option(f"--{switch}", is_flag=True, help=f"Decode records of {topic}.")(command)
+    return command
 
 
 @contextmanager
@@ -144,7 +161,7 @@ class Root(click.Group):
     "--max-bytes",
     cls=Once,
     type=Int32(),
-    default=(1 << 31) - 1,
+    default=INT32_MAX,
     show_default=True,
     metavar="BYTES",
     help="Look only at the first BYTES of each segment.",
@@ -165,11 +182,7 @@ class Root(click.Group):
     metavar="[CLASS]",
     help="Decoder class of values.",
 )
-@click.option("--offsets-decoder", is_flag=True, help="Decode records of __consumer_offsets.")
-@click.option("--transaction-log-decoder", is_flag=True, help="Decode records of __transaction_state.")
-@click.option("--cluster-metadata-decoder", is_flag=True, help="Decode records of __cluster_metadata.")
-@click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode records of __remote_log_metadata.")
-@click.option("--share-group-state-decoder", is_flag=True, help="Decode records of __share_group_state.")
+@_decoder_switches
 @click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
 @MAX_BATCH_BYTES
 @CACHE
@@ -196,7 +209,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
       kdump dump /var/kafka/orders-0 --since -2h -o jsonl
       kdump verify-index /var/kafka
 
-    With --files, kdump prints what Kafka's own DumpLogSegments (kafka-dump-log.sh) prints. It opens files read-only.
+    With --files, kdump prints what kafka-dump-log.sh (Kafka's class DumpLogSegments) prints. It opens files read-only.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -225,7 +238,7 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     for name in given:
         if name not in OWN_OPTIONS and (option := name.replace("_", "-")) not in dialect.options:
             raise KdumpError(f"DumpLogSegments of Kafka {compat} has no option --{option}")
-    switches = [name.replace("_", "-") for name in DECODER_SWITCHES if options.pop(name)]
+    switches = [switch for switch in DECODER_SWITCHES.values() if options.pop(switch.replace("-", "_"))]
     decoders = (options["key_decoder_class"], options["value_decoder_class"], *switches)
     if dialect.decoders_imply_print:
         options["print_data_log"] |= any(name is not None for name in decoders)
@@ -237,15 +250,6 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
 
 OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes"})
 """Options beside --files that are kdump's, not the original's."""
-
-DECODER_SWITCHES: Final = (
-    "offsets_decoder",
-    "transaction_log_decoder",
-    "cluster_metadata_decoder",
-    "remote_log_metadata_decoder",
-    "share_group_state_decoder",
-)
-"""The decoders of Kafka's own topics, the one that wins first."""
 
 
 def main() -> int:

@@ -10,14 +10,10 @@ import os
 import posixpath
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kdump.errors import UnreadableError
 from kdump.segment import LocalFile, Source
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -33,9 +29,7 @@ class OpenSource(Source, Protocol):
 
     def __enter__(self) -> OpenSource: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *raised: object) -> None: ...
 
 
 class Entry(NamedTuple):

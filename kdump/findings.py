@@ -50,6 +50,11 @@ class Finding:
         return self.level is Level.REMARK
 
 
+def text_of(value: object) -> str | None:
+    """Return what damage expected or found as a finding has it."""
+    return None if value is None else str(value)
+
+
 def many(count: int, what: str, more: str = "") -> str:
     """Return a number and its noun; ``more`` is its plural where that takes more than an s."""
     return f"{count} {what}" if count == 1 else f"{count} {more or what + 's'}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UnreadableError
 from kdump.files import HEAD, LOCAL, Entry, Files, OpenSource, is_archive
-from kdump.formats import clean_shutdown, meta_properties, partition_metadata, quorum_state
+from kdump.formats import batch, clean_shutdown, log, meta_properties, partition_metadata, quorum_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -230,13 +230,16 @@ class Finder:
                     yield from self._file(entry, files)
 
     def _file(self, entry: Entry, files: Files) -> Iterator[Entry | _Place]:
-        place = None
+        place, shown = None, files.shown(entry.path)
         try:
             with files.open(entry.path) as source:
-                if is_archive(source.read(0, HEAD)):
+                head = source.read(0, HEAD)
+                if is_archive(head):
                     from kdump import archives
 
-                    place = _Place(archives.open_archive(source, files.shown(entry.path)))
+                    place = _Place(archives.open_archive(source, shown))
+                elif not SEGMENT_NAME.fullmatch(entry.name) and not SIBLING_NAME.fullmatch(entry.name):
+                    self._doubt(head, shown)
         except UnreadableError as error:
             self.fail(error)
             return
@@ -248,6 +251,8 @@ class Finder:
 
         if isinstance(place, archives.OneFile):
             if self._takes(Name(None, None), place.name):
+                with place.open(place.name) as source:
+                    self._doubt(source.read(0, log.UP_TO_MAGIC), place.name)
                 limit = self.wanted.max_batch_bytes
                 segment = Segment(place, place.name, place.look(place.name).size, None, limit=limit)  # type: ignore[union-attr]  # it has this one file
                 yield Partition(place, "", None, None, (segment,), limit=limit)
@@ -262,6 +267,14 @@ class Finder:
             self.fail(UnreadableError(place.name, place.broken))
         elif not found and not (self.wanted.topics or self.wanted.partitions):
             self.fail(UnreadableError(place.name, "the archive holds no segment"))
+
+    def _doubt(self, head: bytes, shown: str) -> None:
+        """Say where a file does not look like a segment: another one may have been meant, or it is damaged there."""
+        if len(head) >= log.UP_TO_MAGIC and head[log.MAGIC_POSITION] > batch.MAGIC:
+            self.note(
+                f"{shown} does not begin as a segment does: byte {log.MAGIC_POSITION} holds "
+                f"{head[log.MAGIC_POSITION]}, where a magic of 0, 1 or 2 is expected; it is read all the same"
+            )
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
         """Yield the partition that single files of one folder make."""

@@ -13,7 +13,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 class Field(NamedTuple):
@@ -61,6 +61,23 @@ WRITE: Final[dict[str, Callable[[object], str]]] = {
     "optional": _optional,
     "option": _option,
 }
+
+NUMBERS: Final = {"", "long", "int"}
+"""The types of what Java writes as it is."""
+KINDS: Final = 64
+"""Kinds of lines that a printer keeps with their literals filled in, at most."""
+
+
+def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
+    """Yield the literals of ``lines`` and the slots of their fields; what has none is literal: ``value`` gives it."""
+    for line in lines:
+        for part in line.parts:
+            if isinstance(part, str):
+                yield part
+            elif part.name in slots and part.type in NUMBERS:
+                yield slots[part.name]
+            else:
+                yield WRITE[part.type](value(part.name))
 
 
 @cache

@@ -19,6 +19,7 @@ from kdump.formats.batch import MAGIC
 from kdump.formats.txn_index import AbortedTxn
 from kdump.pieces import Padding, RecordBatch
 from kdump.transactions import AbortedRanges, EndedTransaction, OpenTransaction, Replay
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from kdump.pieces import Piece
 
 _FIRST: Final = 1 << 20
-_FAR: Final = 1 << 63
 MARKER_BYTES: Final = 128
 """A batch of one marker is smaller; Kafka writes them in 78 bytes."""
 Outcome: TypeAlias = Literal["none", "committed", "aborted", "open"]
@@ -111,7 +111,8 @@ class Outcomes:
         if not self.doubts:
             return None
         told = [
-            f"{one.first_offset} to {'the end' if one.last_offset >= _FAR else one.last_offset}" for one in self.doubts
+            f"{one.first_offset} to {'the end' if one.last_offset >= INT64_END else one.last_offset}"
+            for one in self.doubts
         ]
         more = f" and at {len(told) - 3} other places" if len(told) > 3 else ""
         return (
@@ -233,7 +234,7 @@ class Follower:
         self._behind_hole, self._has_hole = False, True
 
     def _hole(self) -> Hole:
-        known = (self._replay.end_offset, self._base, _FAR)
+        known = (self._replay.end_offset, self._base, INT64_END)
         return Hole(next(offset for offset in known if offset is not None))
 
     def _believe(self, entry: AbortedTxn) -> None:
@@ -258,7 +259,7 @@ class Follower:
         """Return what is told by the index alone, of a segment that cannot be read: nothing may have been added."""
         told = self.told()
         hole = self._hole()
-        return told._replace(ended=(*told.ended, hole, Doubt(None, hole.offset, _FAR)))
+        return told._replace(ended=(*told.ended, hole, Doubt(None, hole.offset, INT64_END)))
 
 
 def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:

@@ -19,8 +19,8 @@ def write(folder: str | os.PathLike[str], contents: Mapping[str, bytes], *, forc
     """Write files into ``folder``, which is made where it is missing; return their paths.
 
     Each is written under another name, flushed to the disk and then renamed, so that a reader or a crash sees all of
-    it or nothing. Raises UsageError where a file is there already and ``force`` is not given, before anything is
-    written, and UnreadableError where the disk refuses; then none of the files is left behind.
+    it or nothing. Raises UsageError where ``folder`` is a file, and where one of the files is there already and
+    ``force`` is not given, before anything is written; UnreadableError where the disk refuses: then nothing is left.
     """
     target = Path(folder)
     paths = {target / name: data for name, data in contents.items()}
@@ -29,7 +29,10 @@ def write(folder: str | os.PathLike[str], contents: Mapping[str, bytes], *, forc
             if os.path.lexists(path):
                 raise UsageError(f"{path} is there already (--force overwrites it)")
     with _errors_of(target):
-        target.mkdir(parents=True, exist_ok=True)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise UsageError(f"{target} is a file: name a folder to write into") from None
         pending: dict[Path, Path] = {}
         placed: list[Path] = []
         try:
@@ -56,6 +59,13 @@ def _errors_of(folder: Path) -> Iterator[None]:
         raise
     except OSError as reason:
         raise UnreadableError(reason.filename or folder, f"cannot be written: {reason.strerror or reason}") from reason
+
+
+def no_room(where: str | None, reason: str) -> UnreadableError:
+    """Return the error of temporary files that cannot be written; None is no folder for them."""
+    return UnreadableError(
+        where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
+    )
 
 
 def _write_through(path: Path, data: bytes) -> None:

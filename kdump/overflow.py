@@ -17,8 +17,6 @@ from kdump.pieces import Damage, RecordBatch
 from kdump.segment import walk
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from kdump.files import OpenSource
 
 
@@ -61,10 +59,8 @@ class _Slice:
         self._source.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._source.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self._source.__exit__(*raised)
 
     def read(self, position: int, size: int) -> bytes:
         return self._source.read(self._start + position, max(0, min(size, self.size - position)))

@@ -7,20 +7,19 @@ since 3.9 (KAFKA-806).
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats import offset_index, time_index, txn_index
 from kdump.formats.offset_index import OffsetPosition
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP, TimestampOffset
+from kdump.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from kdump.formats.txn_index import AbortedTxn
     from kdump.pieces import RecordBatch
     from kdump.transactions import EndedTransaction
-
-MAX_POSITION: Final = 0x7FFFFFFF
 
 
 class Indexes(NamedTuple):
@@ -62,12 +61,12 @@ class IndexBuilder:
         if batch.max_timestamp > self._highest.timestamp:
             self._highest = TimestampOffset(batch.max_timestamp, last)
         if self._since > self.interval:
-            if batch.position > MAX_POSITION:
+            if batch.position > INT32_MAX:
                 raise DamageError(
                     "position",
                     "an index cannot name positions above 2 GiB",
                     position=batch.position,
-                    expected=f"at most {MAX_POSITION}",
+                    expected=f"at most {INT32_MAX}",
                 )
             self._offsets.append(batch.base_offset if self.first_offsets else last)
             self._positions.append(batch.position)

@@ -54,7 +54,6 @@ class Outcome(NamedTuple):
     recovered: tuple[str, ...]
     recovered_bytes: int
     cuts: tuple[Cut, ...]
-    log_start_offset: int
     log_end_offset: int | None
     fails: str | None = None
     splits: tuple[str, ...] = ()
@@ -115,7 +114,6 @@ def dry_run(
         tuple(each.name for each in start.read),
         sum(each.size for each in start.read),
         tuple(start.cuts),
-        max(log_start, _base(left[0])) if left else log_start,
         None if fails else end,
         fails,
         tuple(start.splits),

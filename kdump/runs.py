@@ -14,7 +14,9 @@ from kdump.crc import crc32c
 from kdump.formats.batch import CODEC_MASK, CRC_COVERS_FROM, DELETE_HORIZON_FLAG, HEADER, MAGIC, Batch
 from kdump.formats.log import OVERHEAD
 from kdump.formats.message import Message
+from kdump.kernel.cursor import FAR, Cursor
 from kdump.kernel.messages import stretch
+from kdump.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +29,6 @@ OTHERS: Final = ("last_offset", "last_sequence", "position", "size")
 LARGE: Final = 1 << 20
 """Bytes of a batch from which on it is no part of a run."""
 _COUNT: Final = 2 + HEADER.fields._fields.index("records_count")
-_INT32_MAX: Final = 0x7FFFFFFF
-_FAR: Final = 1 << 62
 
 
 class Run:
@@ -76,8 +76,6 @@ class Run:
     def sound(self) -> int:
         """How many batches there are before the first that has a record which is not well-formed."""
         if self._sound is None:
-            from kdump.kernel.cursor import Cursor  # not all who look at headers need it
-
             kernel = Cursor()
             kernel.stack(self.block, self.rows, WIDTH, 0, self.count)
             self._sound = kernel.sound_rows()
@@ -183,9 +181,11 @@ def run(first: Batch, window: Window) -> Run | None:
             break
         if dated and dates_from != horizon:
             break
-        if sequence != -1 and not (sequence >= 0 and 0 <= delta <= _INT32_MAX - sequence):
+        if sequence != -1 and not (sequence >= 0 and 0 <= delta <= INT32_MAX - sequence):
             break
-        if not -_FAR < base < _FAR or crc != crc32c(block[at + CRC_COVERS_FROM : stop]):
+        if not -FAR < base < FAR:
+            break
+        if not (first.crc_valid if at == begin else crc == crc32c(block[at + CRC_COVERS_FROM : stop])):
             break
         ends_with = sequence if sequence == -1 else sequence + delta
         add((at + least, stop, *header, base + delta, ends_with, start + at, size))

@@ -18,7 +18,6 @@ from kdump.pieces import Damage, Piece, RecordBatch, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from kdump.cache import Guard, Watch
 
@@ -70,9 +69,7 @@ class LocalFile:
     def __enter__(self) -> LocalFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

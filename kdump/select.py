@@ -22,6 +22,7 @@ from kdump.pieces import LOG_APPEND_TIME, Damage, Padding, RecordBatch, Trailing
 from kdump.runs import Run
 from kdump.seek import Range, Seeker
 from kdump.unread import Unread, UnreadRun
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     import re
@@ -39,7 +40,6 @@ RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
 RECORD_COST: Final = 300
 """Bytes that a record takes in memory beyond its own size, about."""
 _CHECKPOINTS: Final = 8
-_NEVER: Final = 1 << 63
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Filter:
 def _latest(batch: RecordBatch) -> int:
     """Return a time that no record of a batch is behind; the wrappers of old producers do not tell it."""
     if batch.magic == 1 and batch.codec != codecs.NONE and batch.timestamp_type != LOG_APPEND_TIME:
-        return _NEVER
+        return INT64_END
     return batch.max_timestamp
 
 
@@ -355,8 +355,9 @@ class Reader:
         if not (whole and isinstance(source, segment.LocalFile) and not self.include_damaged):  # which reads it too
             yield from self._pieces(where, source, span)
             return
-        pieces = salvage.Reader(source, 0, source.size, self.on_error, where.base_offset, limit=None, runs=True).read()
-        yield from ahead.read(pieces, source.size, unpack=True, check=True)
+        leash = ahead.Leash(source)
+        pieces = salvage.Reader(leash, 0, source.size, self.on_error, where.base_offset, limit=None, runs=True).read()
+        yield from ahead.read(pieces, leash, source.size, unpack=True, check=True)
 
     def _pieces(self, where: Segment, source: Source, span: Range) -> Iterator[Piece]:
         """Yield the pieces of a range; where its end, which came from an index, is not that of a batch, go on."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.formats import control
 from kdump.formats.txn_index import CURRENT_VERSION, AbortedTxn
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -157,5 +158,5 @@ class AbortedRanges:
         if spans is None or not batch.is_transactional or batch.is_control:
             return False
         offset = batch.base_offset
-        at = bisect_right(spans, (offset, 1 << 63)) - 1
+        at = bisect_right(spans, (offset, INT64_END)) - 1
         return at >= 0 and offset <= spans[at][1]

@@ -8,7 +8,7 @@ it, so that each layout fact stands once, in the order of the format. Source of 
 from __future__ import annotations
 
 import struct
-from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
 from kdump.errors import DamageError
 
@@ -19,6 +19,10 @@ Int16 = Annotated[int, "h"]
 Int32 = Annotated[int, "i"]
 Int64 = Annotated[int, "q"]
 UInt32 = Annotated[int, "I"]
+
+INT32_MAX: Final = (1 << 31) - 1
+INT64_END: Final = 1 << 63
+"""Greater than any Int64 by one, at least: no offset, time or position lies behind it."""
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -111,16 +115,6 @@ def write_unsigned_varint(value: int) -> bytes:
 def write_varint(value: int) -> bytes:
     """Return the zigzag varint of ``value``: 0 is 00, -1 is 01, 1 is 02."""
     return write_unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-def size_of_varint(value: int) -> int:
-    """Return the number of bytes of :func:`write_varint`."""
-    return size_of_unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-def size_of_unsigned_varint(value: int) -> int:
-    """Return the number of bytes of :func:`write_unsigned_varint`."""
-    return max(1, (value.bit_length() + 6) // 7)
 
 
 def to_int32(value: int) -> int:

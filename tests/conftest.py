@@ -6,12 +6,13 @@ import os
 import shutil
 import signal
 import sys
+import tarfile
 import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import GOLDEN, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,15 @@ def java_is_missing() -> str:
 
 
 @pytest.fixture(scope="session")
+def consumed(tmp_path_factory):
+    """A folder with the log dir of a broker, and what a consumer got of it at each isolation level."""
+    folder = tmp_path_factory.mktemp("consumed")
+    with tarfile.open(GOLDEN / "consumed.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def spark(tmp_path_factory) -> Iterator:
     """A small session on two cores, whose workers are this Python and this tree."""
     pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
@@ -50,9 +60,11 @@ def spark(tmp_path_factory) -> Iterator:
     from pyspark.sql import SparkSession
 
     place = tmp_path_factory.mktemp("spark")
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     os.environ |= {
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "faulty"), path]),  # of the workers, not of the tests
+        "KDUMP_TEST_FAULTS": str(place / "faults.json"),
     }
     settings = {
         "spark.ui.enabled": "false",
@@ -72,5 +84,6 @@ def spark(tmp_path_factory) -> Iterator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # py4j leaves a socket to the garbage collector
         session = builder.getOrCreate()
+        os.environ["PYTHONPATH"] = path
         yield session
         session.stop()

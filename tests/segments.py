@@ -7,7 +7,7 @@ import struct
 from kdump.codecs import DEFAULT_LIMIT
 from kdump.formats import log
 from kdump.pieces import RecordBatch
-from kdump.segment import walk
+from kdump.segment import read, walk
 from tests import forge
 
 CONTROL, TRANSACTIONAL = 0x20, 0x10
@@ -24,6 +24,18 @@ class Memory:
         return self.data[position : position + size]
 
 
+def pieces(content: bytes, reader=read) -> list:
+    """Read bytes whole, and hold the first law: every byte belongs to exactly one piece."""
+    found = list(reader(Memory(content)))
+    position = 0
+    for piece in found:
+        assert piece.position == position
+        assert piece.size > 0
+        position += piece.size
+    assert position == len(content)
+    return found
+
+
 def data(first: int, count: int = 1, *, timestamp: int = 1000, producer: int = -1, size: int = 20, **rest) -> bytes:
     """A batch of ``count`` records from offset ``first`` on; transactional when it has a producer."""
     records = [forge.record(None, b"v" * size, offset=n) for n in range(count)]
@@ -32,7 +44,7 @@ def data(first: int, count: int = 1, *, timestamp: int = 1000, producer: int = -
     return forge.batch(records, **{**fields, "producer_epoch": 0 if producer >= 0 else -1, **rest})
 
 
-def marker(offset: int, producer: int, kind: int, *, timestamp: int = 1000, epoch: int = 3) -> bytes:
+def marker(offset: int, producer: int, kind: int, *, timestamp: int = 1000, epoch: int = 3, **rest) -> bytes:
     """A control batch that ends a transaction."""
     record = forge.record(struct.pack(">hh", 0, kind), struct.pack(">hi", 0, epoch))
     return forge.batch(
@@ -42,6 +54,7 @@ def marker(offset: int, producer: int, kind: int, *, timestamp: int = 1000, epoc
         producer_id=producer,
         producer_epoch=0,
         attributes=TRANSACTIONAL | CONTROL,
+        **rest,
     )
 
 

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from kdump import ahead, codecs, runs
+from kdump import ahead, codecs, runs, salvage
 from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.batch import Batch
@@ -54,8 +54,9 @@ def told(pieces):
 
 
 def read(source, limit=DEFAULT_LIMIT, *, unpack=True):
-    pieces = runs.walk(source, 0, source.size, Window(source, source.size), limit=limit, packed=unpack)
-    return ahead.read(pieces, source.size, unpack=unpack)
+    leash = ahead.Leash(source)
+    pieces = runs.walk(leash, 0, source.size, Window(leash, source.size), limit=limit, packed=unpack)
+    return ahead.read(pieces, leash, source.size, unpack=unpack)
 
 
 def readers():
@@ -144,6 +145,76 @@ def test_no_thread_reads_a_file_that_its_reader_has_closed(log, monkeypatch):
     seen = len(reads)
     wait_for_their_end()
     assert len(reads) == seen
+
+
+class Endless:
+    """Some batches, and behind them damage without an end in sight, which ``read`` takes a while to give up."""
+
+    name, limit, size = "endless", DEFAULT_LIMIT, 1 << 40
+    GIVES_UP = 20
+
+    def __init__(self):
+        self._batches = b"".join(packed(number) for number in range(COUNT))
+        self._began = time.monotonic()
+        self.reads = 0
+
+    def read(self, position, size):
+        self.reads += 1
+        if time.monotonic() > self._began + self.GIVES_UP:
+            return b""
+        data = self._batches[position : position + size]
+        return data + b"\xff" * (size - len(data))
+
+
+def test_a_search_through_damage_ends_with_the_stream():
+    source = Endless()
+    leash = ahead.Leash(source)
+    reader = salvage.Reader(leash, 0, source.size, "resync", 0, limit=None, runs=True)
+    stream = ahead.read(reader.read(), leash, source.size, unpack=True)
+    for _ in range(COUNT - 5):
+        next(stream)
+    while source.reads < 50:  # they are searching
+        time.sleep(0.01)
+    began = time.monotonic()
+    stream.close()
+    assert time.monotonic() - began < Endless.GIVES_UP / 4
+    seen = source.reads
+    wait_for_their_end()
+    assert source.reads == seen
+
+
+def test_an_interruption_while_threads_begin_leaves_none(log, monkeypatch):
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        stream = read(source)
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
+        wait_for_their_end()
+
+
+def test_threads_that_begin_late_take_all_the_same(log, monkeypatch):
+    run, take = ahead._Crew._run, ahead.Stretches.take
+    takers = []
+
+    def late(crew):
+        time.sleep(0.05)
+        run(crew)
+
+    def taken(stretches, *most):
+        takers.append(threading.current_thread().name)
+        return take(stretches, *most)
+
+    monkeypatch.setattr(ahead._Crew, "_run", late)
+    monkeypatch.setattr(ahead.Stretches, "take", taken)
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        assert sum(piece.size for piece in read(source)) == source.size
+    assert set(takers) == {"reader"}
 
 
 def test_one_processor_has_no_threads(log, monkeypatch):

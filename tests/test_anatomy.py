@@ -7,8 +7,8 @@ from kdump.errors import DamageError
 from kdump.formats.message import Message
 from kdump.pieces import RecordBatch
 from tests import forge
+from tests.segments import Memory
 from tests.support import GOLDEN
-from tests.test_segment import Memory
 
 SEGMENTS = sorted(
     path

@@ -3,8 +3,6 @@
 import doctest
 import re
 import runpy
-import subprocess
-import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -13,7 +11,7 @@ import kdump
 from kdump import cli, rows
 from kdump.errors import UnreadableError, UsageError
 from tests import forge
-from tests.support import ROOT
+from tests.support import ROOT, python
 from tests.test_select import TIME, write
 
 README = (ROOT / "README.md").read_text()
@@ -89,7 +87,7 @@ def test_errors(tmp_path):
 
 def test_the_command_line_starts_without_it():
     code = "import sys, kdump; sys.exit('kdump.api' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert python("-c", code).returncode == 0
 
 
 def test_the_readmes_python_does_what_it_says(monkeypatch):

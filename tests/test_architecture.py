@@ -1,13 +1,11 @@
 """The house: which layer a module stands in, and who may import what is heavy."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT, kdump
+from tests.support import ROOT, kdump, python
 
 PACKAGE = ROOT / "kdump"
 LAYERS = {
@@ -102,7 +100,7 @@ def test_help_imports_nothing_heavy():
         "import sys; sys.argv = ['kdump', '--help']\nfrom kdump.cli import main\nmain()\n"
         f"print(sorted({heavy} & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    done = python("-c", code, check=True)
     assert done.stderr.decode().split("\n")[-2] == "[]"
 
 

@@ -29,7 +29,7 @@ def dumped(path, release, **options):
 def by_field(path, release, **options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LegacyLines, "head", lambda *_: None)
-        patch.setattr(LegacyLines, "record", lambda *_: None)
+        patch.setattr(LegacyLines, "meta", lambda *_: None)
         return dumped(path, release, **options)
 
 

@@ -1,12 +1,15 @@
 import os
-import subprocess
-import sys
 import tomllib
 
+import click
 import pytest
 
+from kdump.cli import COMMANDS, DECODER_SWITCHES, root
+from kdump.formats.payloads.decode import DECODERS
+from kdump.printers.payloads.programs import PROGRAMS
+from kdump.printers.payloads.switches import PARSERS
 from tests import forge
-from tests.support import GOLDEN, ROOT, dump, kdump
+from tests.support import FIRST_LINE, GOLDEN, ROOT, dump, kdump, python
 
 BATCH = forge.batch([forge.record(b"k", b"v", headers=[(b"h", None)])], base_timestamp=5)
 
@@ -80,6 +83,11 @@ def test_decoder_classes(segment):
     assert b"no.such.Decoder" in done.stderr
 
 
+def test_each_topic_of_kafka_has_its_decoder_switch():
+    assert set(DECODER_SWITCHES) == set(DECODERS)
+    assert set(DECODER_SWITCHES.values()) == set(PARSERS) == set(PROGRAMS)
+
+
 @pytest.mark.parametrize("which", ["key", "value"])
 def test_a_decoder_switch_leaves_decoder_classes_alone(which):
     segment = GOLDEN / "brokers" / "4.2.2" / "__consumer_offsets-1" / "00000000000000000000.log"
@@ -90,8 +98,7 @@ def test_a_decoder_switch_leaves_decoder_classes_alone(which):
 def test_a_closed_pipe_is_quiet(tmp_path):
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(b"".join(forge.batch([forge.record(None, None)], base_offset=i) for i in range(20_000)))
-    command = f"{sys.executable} -m kdump --files {path} | head -n 1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, check=True)
+    done = kdump("--files", path, shell=FIRST_LINE)
     assert done.stdout.split()[-1] == b"141"
     assert done.stderr == b""
 
@@ -130,12 +137,22 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, name, module):
         "sys.meta_path.insert(0, Finder())\n"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    command = [sys.executable, *ENTRIES[name], "check", "nothing"]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False)
+    done = python(*ENTRIES[name], "check", "nothing", env=env)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")  # click ends the line of ^C
 
 
 def test_nothing_slow_is_imported_before_ctrl_c_is_heeded():
     code = "import sys; before = set(sys.modules); import kdump; print(*sorted({*sys.modules} - before))"
-    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, check=True)
+    done = python("-S", "-c", code, check=True)
     assert done.stdout.split() == [b"__future__", b"kdump"]
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_help_fits_a_terminal_of_80_columns(name):
+    command = root if name is None else root.get_command(click.Context(root), name)
+    context = click.Context(command, info_name=f"kdump {name or ''}".rstrip(), terminal_width=80)
+    lines = command.get_help(context).splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if line.endswith("...") and "Usage:" not in line] == [], "a text is cut off"
+    assert [option.name for option in command.params if isinstance(option, click.Option) and not option.help] == []
+    assert name in (None, "compat", "completion") or any("Exit status:" in line for line in lines)

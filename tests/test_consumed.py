@@ -2,20 +2,11 @@
 
 import base64
 import json
-import tarfile
 
 import pytest
 
 from tests import rebuild
 from tests.support import GOLDEN, dump
-
-
-@pytest.fixture(scope="module")
-def consumed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("consumed")
-    with tarfile.open(GOLDEN / "consumed.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
-    return folder
 
 
 def unpacked(text):

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from kdump.cli import root
 from kdump.commands import words
 from kdump.errors import UsageError
 from tests import forge, rebuild
-from tests.support import GOLDEN, ROOT, kdump
+from tests.support import FIRST_LINE, GOLDEN, ROOT, kdump, on_a_terminal, patched, python
 from tests.test_jsonl import KINDS
 from tests.test_select import write
 
@@ -181,6 +180,8 @@ def test_nothing_found_is_said(folder):
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"nothing was found" in done.stderr
     assert kdump("dump", folder, "--key", "nobody", "-q").stderr == b""
+    (folder / "empty").touch()
+    assert kdump("dump", folder / "empty").stderr == b"kdump: nothing was found: no record is there\n"
 
 
 def test_csv_reads_back(tmp_path, dump):
@@ -298,32 +299,24 @@ def test_several_processes_print_the_same_in_order(tmp_path, output):
         for base in range(0, 64, 16):
             write(tmp_path / f"t-{number}", base, 1)
     (tmp_path / "t-1" / "00000000000000000016.log").write_bytes(b"damaged damaged damaged damaged")
-    script = "import kdump.commands.parallel as p, sys; p.TASK = 2000; from kdump.cli import main; sys.exit(main())"
     one = kdump("dump", tmp_path, output)
-    args = [sys.executable, "-c", script, "dump", tmp_path, output, "--jobs", "3"]
-    many = subprocess.run(args, cwd=ROOT, capture_output=True, check=False)
+    many = patched("import kdump.commands.parallel as p; p.TASK = 2000", "dump", tmp_path, output, "--jobs", "3")
     assert (many.returncode, many.stdout) == (one.returncode, one.stdout) == (3, one.stdout)
     assert many.stderr == one.stderr
 
 
 def test_several_processes_agree_on_transactions(dump):
-    script = (
-        "import kdump.commands.parallel as p, kdump.commands.dump as d, sys\n"
-        "p.TASK, d.SHARED = 500, int(sys.argv.pop(1))\n"
-        "from kdump.cli import main; sys.exit(main())"
-    )
     one = dump("dump", GOLDEN_TXN, "-o", "jsonl")
-    for shared in ("0", "100000000"):
-        args = [sys.executable, "-c", script, shared, "dump", GOLDEN_TXN, "-o", "jsonl", "--jobs", "2"]
-        assert subprocess.run(args, cwd=ROOT, capture_output=True, check=True).stdout == one
+    for shared in (0, 100_000_000):
+        patch = f"import kdump.commands.parallel as p, kdump.commands.dump as d; p.TASK, d.SHARED = 500, {shared}"
+        assert patched(patch, "dump", GOLDEN_TXN, "-o", "jsonl", "--jobs", "2", check=True).stdout == one
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_closed_pipe_is_quiet(tmp_path, jobs):
     for base in range(0, 16000, 1600):
         write(tmp_path / "t-0", base, 100)
-    command = f"{sys.executable} -m kdump dump {tmp_path} -o jsonl --jobs {jobs} | head -n 1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, check=True)
+    done = kdump("dump", tmp_path, "-o", "jsonl", "--jobs", jobs, shell=FIRST_LINE)
     assert done.stdout.split()[-1] == b"141"
     assert done.stderr == b""
 
@@ -344,45 +337,37 @@ def test_ctrl_c_ends_at_once(tmp_path, jobs):
 
 
 def test_a_worker_that_dies_is_an_error(folder):
-    script = (
-        "import kdump.select as s, os, sys; s.Reader.read = lambda *a: os.kill(os.getpid(), 9)\n"
-        "from kdump.cli import main; sys.exit(main())"
-    )
-    args = [sys.executable, "-c", script, "dump", folder, "--jobs", "2"]
-    done = subprocess.run(args, cwd=ROOT, capture_output=True, check=False)
+    patch = "import kdump.select as s, os; s.Reader.read = lambda *a: os.kill(os.getpid(), 9)"
+    done = patched(patch, "dump", folder, "--jobs", "2")
     assert done.returncode == 1
     assert b"ended with -9" in done.stderr
 
 
 def test_what_ends_a_worker_is_told_in_its_own_words(folder):
-    script = (
-        "import kdump.select as s, sys\nfrom kdump.errors import KdumpError\n"
+    patch = (
+        "import kdump.select as s\nfrom kdump.errors import KdumpError\n"
         "def read(*a): raise KdumpError('the disk\\x1b sings')\n"
-        "s.Reader.read = read\nfrom kdump.cli import main; sys.exit(main())"
+        "s.Reader.read = read"
     )
-    args = [sys.executable, "-c", script, "dump", folder, "--jobs", "2"]
-    done = subprocess.run(args, cwd=ROOT, capture_output=True, check=False)
+    done = patched(patch, "dump", folder, "--jobs", "2")
     assert done.returncode == 1
     assert b"kdump: the disk" in done.stderr
     assert b"\x1b" not in done.stderr
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("when", ["_uninterrupted", "_collect"])
+@pytest.mark.parametrize("when", ["p.get_context('fork').Process.start = started", "p._collect = kill"])
 def test_ctrl_c_leaves_no_worker_behind(folder, when):
     """Interrupted while a process is started or waited for, a dump ends, and its processes with it."""
-    script = (
-        "import kdump.commands.parallel as p, kdump.select as s, os, signal, sys, time\n"
+    patch = (
+        "import kdump.commands.parallel as p, kdump.select as s, os, signal, time\n"
         "s.Reader.read = lambda *a: time.sleep(60)\n"
         "def kill(*a): os.kill(os.getpid(), signal.SIGINT)\n"
         "start = p.get_context('fork').Process.start\n"
         "def started(self): start(self); kill()\n"
-        "if sys.argv.pop(1) == '_collect': p._collect = kill\n"
-        "else: p.get_context('fork').Process.start = started\n"
-        "from kdump.cli import main; sys.exit(main())"
+        f"{when}"
     )
-    args = [sys.executable, "-c", script, when, "dump", folder, "--jobs", "2"]
-    done = subprocess.run(args, cwd=ROOT, capture_output=True, check=False, timeout=30)
+    done = patched(patch, "dump", folder, "--jobs", "2", timeout=30)
     assert (done.returncode, done.stdout) == (130, b"")
     assert b"Traceback" not in done.stderr
 
@@ -416,9 +401,6 @@ def test_a_log_dir_of_ten_thousand_segments(tmp_path):
     checkpoint = "".join(f"topic {number} 4\n" for number in range(2000))
     (tmp_path / "replication-offset-checkpoint").write_text(f"0\n2000\n{checkpoint}")
 
-    def limits():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
-
     script = (
         "import re, resource, sys\nfrom kdump.cli import main\nstatus = main()\n"
         "own = int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"  # ru_maxrss has pytest's too
@@ -426,8 +408,7 @@ def test_a_log_dir_of_ten_thousand_segments(tmp_path):
     )
     outs = []
     for jobs in ("1", "2"):
-        args = [sys.executable, "-c", script, "dump", tmp_path, "-o", "jsonl", "--jobs", jobs]
-        done = subprocess.run(args, cwd=ROOT, capture_output=True, preexec_fn=limits, check=False)
+        done = python("-c", script, "dump", tmp_path, "-o", "jsonl", "--jobs", jobs, shell='ulimit -n 128; exec "$@"')
         assert done.returncode == 0, done.stderr
         assert int(done.stderr.split()[-1]) < 150 << 10, "KiB at most"
         outs.append(done.stdout)
@@ -496,46 +477,23 @@ def test_following_a_preallocated_file_and_damage(folder):
 
 
 def test_control_characters_do_not_reach_a_terminal(tmp_path):
-    import pty
-
     path = tmp_path / "\x1b[2J.log"
     awkward = "√\x9b1m\x07 tab\t".encode()
     path.write_bytes(forge.batch([forge.record(b"\x1b[31mred", awkward, headers=[(b"\x1b[0m", b"\x07")])]))
     for args in (["-otext"], ["-oraw"], ["-f%k %s %h\\n"], ["-otable"], ["-ojsonl"], ["-ocsv"]):
-        master, slave = pty.openpty()
         env = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
-        command = [sys.executable, "-m", "kdump", "dump", str(path), *args]
-        subprocess.run(command, cwd=ROOT, stdout=slave, stderr=subprocess.PIPE, env=env, check=True)
-        os.close(slave)
-        shown = b""
-        while True:
-            try:
-                part = os.read(master, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            shown += part
-        os.close(master)
+        done, shown = on_a_terminal(kdump, "dump", path, *args, streams=["stdout"], env=env)
+        assert done.returncode == 0
         assert "√".encode() in shown, args
         assert not re.search(rb"\x1b|\x07|\xc2\x9b", shown), args
 
 
 def test_progress_is_for_terminals_only(folder, dump):
-    import pty
-
-    master, slave = pty.openpty()
-    done = subprocess.run(
-        [sys.executable, "-c", "import kdump.commands.session as s, sys; s._EVERY = 0\n"
-         "from kdump.cli import main; sys.exit(main())", "dump", folder],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=slave, check=True,
-    )  # fmt: skip
-    os.close(slave)
-    shown = os.read(master, 65536).decode()
-    os.close(master)
-    assert "100%" in shown
-    assert "left" in shown
-    assert shown.endswith("\r")
+    patch = "import kdump.commands.session as s; s._EVERY = 0"
+    done, shown = on_a_terminal(patched, patch, "dump", folder, streams=["stderr"])
+    assert b"100%" in shown
+    assert b"left" in shown
+    assert shown.endswith(b"\r")
     assert done.stdout == dump("dump", folder)
 
 

@@ -38,7 +38,7 @@ WRITERS = {
     "salvage": ["salvage", "{folder}", "--out", "{out}"],
     "slice": ["slice", "{folder}", "--offset", "0..", "--out", "{out}/slice.log"],
 }
-"""Commands that write files; spark-export, which needs Spark, has its own tests of this."""
+"""Commands that write files; spark-export, which needs Spark, has the same tests in tests/test_spark_faults.py."""
 TALKERS = {"help": ["--help"], "help of one": ["dump", "--help"], "version": ["--version"], "compat": ["compat"]}
 TALKERS["completion"] = ["completion", "bash"]
 FULL = "kdump: standard output cannot be written: No space left on device\n"

@@ -1,13 +1,11 @@
 """What tells an archive: the short cut in front of tarfile, which is slow to import, says what that says."""
 
 import random
-import subprocess
-import sys
 import tarfile
 
 from kdump.files import is_archive, is_tar
 from tests import forge
-from tests.support import ROOT
+from tests.support import python
 
 
 def says_tarfile(head):
@@ -51,7 +49,5 @@ def test_a_segment_is_no_archive_and_needs_no_tarfile(tmp_path):
         "import sys; from kdump import cli; status = cli.main(); "
         "sys.exit(status or 9 * bool({'tarfile', 'tempfile'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "dump", "-o", "jsonl", path], cwd=ROOT, capture_output=True, check=False
-    )
+    done = python("-c", code, "dump", "-o", "jsonl", path)
     assert (done.returncode, done.stdout.count(b"\n")) == (0, 1), done.stderr

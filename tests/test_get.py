@@ -46,7 +46,7 @@ def test_bytes_beside_their_fields():
         ("c-zstd-0@30000", "the log ends with offset 223"),
         ("compact-0@0", "the log begins with offset 92"),
         ("compact-0@150", "offset 93 is followed by 170"),
-        ("nosuch-0@1", "nothing of nosuch-0 was found"),
+        ("nosuch-0@1", "nothing of nosuch-0 was found: its segments stand in a folder of that name"),
     ],
 )
 def test_what_is_not_there_is_explained(what, says):

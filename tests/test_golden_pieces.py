@@ -7,8 +7,8 @@ import pytest
 from kdump import codecs, segment
 from kdump.formats import batch, message
 from kdump.pieces import RecordBatch
+from tests.segments import Memory, pieces
 from tests.support import GOLDEN
-from tests.test_segment import Memory
 
 SEGMENTS = sorted(path for path in GOLDEN.rglob("*") if path.suffix in {".log", ".checkpoint"} and path.is_file())
 SMALL = 8 << 10
@@ -17,17 +17,6 @@ POSITIONS = 500
 
 def name(path):
     return str(path.relative_to(GOLDEN))
-
-
-def sizes_sum(data: bytes, reader) -> list:
-    """Read, hold the pieces against the file byte for byte, and return them."""
-    pieces = list(reader(Memory(data)))
-    position = 0
-    for piece in pieces:
-        assert piece.position == position
-        position += piece.size
-    assert position == len(data)
-    return pieces
 
 
 def cuts(data: bytes) -> list[int]:
@@ -53,14 +42,14 @@ def test_there_are_segments_of_every_kind():
 @pytest.mark.parametrize("path", SEGMENTS, ids=name)
 def test_every_byte_belongs_to_one_piece_wherever_it_is_cut(path):
     data = path.read_bytes()
-    whole = sizes_sum(data, segment.read)
-    sizes_sum(data, segment.walk)
-    sizes_sum(data + b"garbage behind the last batch", segment.read)
+    whole = pieces(data, segment.read)
+    pieces(data, segment.walk)
+    pieces(data + b"garbage behind the last batch", segment.read)
     batches = [piece for piece in whole if isinstance(piece, RecordBatch)]
     for cut in cuts(data):
-        pieces = sizes_sum(data[:cut], segment.read)
+        found = pieces(data[:cut], segment.read)
         held = sum(piece.end <= cut for piece in batches)
-        assert sum(isinstance(piece, RecordBatch) for piece in pieces) == held
+        assert sum(isinstance(piece, RecordBatch) for piece in found) == held
 
 
 def rewritten(piece: RecordBatch) -> bytes:

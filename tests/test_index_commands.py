@@ -2,16 +2,13 @@
 
 import json
 import os
-import pty
 import shutil
-import subprocess
-import sys
 
 import jsonschema
 import pytest
 
 from tests.segments import ABORT, data, marker
-from tests.support import GOLDEN, ROOT, kdump
+from tests.support import GOLDEN, ROOT, kdump, on_a_terminal
 
 TXN = GOLDEN / "brokers" / "4.2.2" / "txn-0"
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "kdump" / "findings.schema.json").read_text()))
@@ -142,32 +139,13 @@ def test_many_findings_of_one_file_are_cut_short(partition):
     assert "... and 10 more" in text
 
 
-def on_a_terminal(*args):
-    """Run kdump with a terminal for standard output and error; return what it showed."""
-    main, side = pty.openpty()
-    command = [sys.executable, "-m", "kdump", *map(str, args)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=side, stderr=side, env={**os.environ, "TERM": "xterm"}) as process:
-        os.close(side)
-        shown = b""
-        while True:
-            try:
-                part = os.read(main, 1 << 16)
-            except OSError:
-                break
-            if not part:
-                break
-            shown += part
-        os.close(main)
-    return process.returncode, shown.decode()
-
-
 def test_a_terminal_gets_a_table(partition):
     break_entry(partition / "00000000000000000000.index")
-    status, shown = on_a_terminal("verify-index", partition)
-    assert status == 4
-    assert "WRONG" in shown
-    assert "\x1b[" in shown
-    assert "What to do" in shown
+    done, shown = on_a_terminal(kdump, "verify-index", partition, env={**os.environ, "TERM": "xterm"})
+    assert done.returncode == 4
+    assert b"WRONG" in shown
+    assert b"\x1b[" in shown
+    assert b"What to do" in shown
 
 
 def test_rebuilt_indexes_are_the_brokers_own(tmp_path):

@@ -4,7 +4,6 @@ import gzip
 import io
 import os
 import subprocess
-import sys
 import tarfile
 
 import pytest
@@ -12,6 +11,7 @@ import zstandard
 
 from kdump.errors import UnreadableError
 from kdump.inputs import Finder, Name, Wanted, folder_name
+from tests.support import python
 
 BATCH = bytes.fromhex("00000000000000070000000e") + bytes(14)
 UUID = "knnxbs3FSRyKdPcSAOQC-w"
@@ -49,6 +49,27 @@ def names(partition):
 )
 def test_folder_names(path, topic, partition):
     assert folder_name(path) == Name(topic, partition)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"some text that is no segment", ["does not begin as a segment does: byte 16 holds 115"]),
+        (b"short text", []),
+        (BATCH, []),
+        (bytes(100), []),
+        (b"", []),
+    ],
+)
+def test_a_file_that_seems_to_be_no_segment_is_read_and_told(tmp_path, pack, data, told):
+    put(tmp_path, "any.name", "00000000000000000000.log", data=pack(data))
+    ((partition,), notes, fails) = found(tmp_path / "any.name")
+    assert len(partition.segments) == 1
+    assert [text in note for note, text in zip(notes, told, strict=True)] == [True] * len(told)
+    assert fails == []
+    if pack is bytes:
+        assert found(tmp_path / "00000000000000000000.log")[1] == []
 
 
 def test_a_glob_goes_on_behind_a_file_that_cannot_be_read(tmp_path):
@@ -330,11 +351,11 @@ def test_standard_input(tmp_path, pack, piped):
         ),
     ]:
         if piped:
-            run = subprocess.run([sys.executable, "-c", script], input=pack(data), capture_output=True, check=True)
+            run = python("-c", script, input=pack(data), check=True)
         else:
             (tmp_path / "in").write_bytes(pack(data))
             with (tmp_path / "in").open("rb") as stdin:
-                run = subprocess.run([sys.executable, "-c", script], stdin=stdin, capture_output=True, check=True)
+                run = python("-c", script, stdin=stdin, check=True)
         assert run.stdout.decode().splitlines() == expected
 
 
@@ -342,10 +363,9 @@ def test_few_files_are_open_at_a_time(tmp_path):
     for number in range(300):
         put(tmp_path / f"t-{number}", "00000000000000000000.log", "00000000000000000007.log")
     script = (
-        "import resource, sys\n"
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "import sys\n"
         "from kdump.inputs import Finder\n"
         "print(sum(len(partition.segments) for partition in Finder().find([sys.argv[1]])))"
     )
-    run = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, check=True)
+    run = python("-c", script, tmp_path, shell='ulimit -n 64; exec "$@"', check=True)
     assert run.stdout == b"600\n"

@@ -12,6 +12,7 @@ from kdump import ahead, codecs, kernel, rows
 from kdump.formats import batch
 from kdump.found import FIRST, LAST, File
 from kdump.inputs import Finder
+from kdump.kernel import quoting
 from kdump.printers import jsonl_lines
 from kdump.printers.jsonl import JsonArray, JsonLines
 from kdump.printers.values import ENCODINGS
@@ -69,6 +70,27 @@ def test_golden_segments_print_the_same(path):
     same(path, kind=JsonArray)
     same_in_runs(path)
     same_in_runs(path, kind=JsonArray)
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["wide", "words"])
+def test_every_byte_at_every_place_prints_the_same(alone, tmp_path):
+    quoting.move_words(alone)
+    try:
+        for odd in [*range(128), "é".encode(), b'"\x1f"\\"', b'""""""""', b"\xff"]:
+            mark = bytes([odd]) if isinstance(odd, int) else odd
+            texts = [bytes(97 + place % 26 for place in range(size)) for size in range(41)]
+            texts += [text[:place] + mark + text[place:] for text in texts[::5] for place in range(len(text) + 1)]
+            body = [
+                forge.record(text[len(text) // 2 :], text, offset=number, headers=[(text[:9], text[9:])])
+                for number, text in enumerate(texts)
+            ]
+            path = tmp_path / NAME
+            path.write_bytes(forge.batch(body))
+            assert same(path)
+            path.write_bytes(forge.batch([forge.record(None, mark * 40, headers=[])]))
+            assert same(path)  # nothing stands behind the last text
+    finally:
+        quoting.move_words(alone=False)
 
 
 TEXT = st.one_of(

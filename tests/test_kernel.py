@@ -5,8 +5,6 @@ import os
 import random
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 import zipfile
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -14,15 +12,16 @@ from importlib.machinery import EXTENSION_SUFFIXES
 import pytest
 
 from kdump import codecs, dialects, kernel, runs
+from kdump.cli import DECODER_SWITCHES
 from kdump.errors import KdumpError
 from kdump.formats import batch
-from kdump.kernel import cursor, records
+from kdump.kernel import cursor, fields, records
 from kdump.kernel import lines as kernel_lines
 from kdump.printers import classic_entries, classic_lines
 from kdump.printers.classic import Classic, Options
 from kdump.printers.classic_log import LogPrinter
 from tests import forge
-from tests.support import GOLDEN, ROOT, kdump
+from tests.support import GOLDEN, ROOT, kdump, python
 from tools import build_kernel
 
 NAME = "00000000000000000000.log"
@@ -49,9 +48,8 @@ def test_kdump_runs_out_of_a_zip_archive(tmp_path):
         for path in (ROOT / "kdump").rglob("*.py"):
             archive.write(path, path.relative_to(ROOT))
     segment = GOLDEN / "brokers" / "4.2.2" / "txn-0"
-    command = [sys.executable, "-m", "kdump", "dump", "--count", segment]
     env = {**os.environ, "PYTHONPATH": str(tmp_path / "kdump.zip")}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=False)
+    done = kdump("dump", "--count", segment, cwd=tmp_path, env=env)
     assert (done.returncode, done.stdout) == (0, kdump("dump", "--count", segment).stdout), done.stderr.decode()
 
 
@@ -59,6 +57,14 @@ def test_the_plain_build_is_plain():
     assert "begin" in vars(PLAIN.cursor.Cursor)
     assert PLAIN.lines.Lines.begin.__code__.co_filename == str(ROOT / "kdump" / "kernel" / "cursor.py")
     assert PLAIN.lines is not kernel_lines
+
+
+def test_arrays_of_c_are_as_long_as_python_says():
+    sources = {path.name: path.read_text("utf-8") for path in (ROOT / "kdump" / "kernel").glob("*.p*")}
+    assert f"cdef long long[{cursor.NUMBERS}] values\n" in sources["cursor.pxd"]
+    for name in ("fields.py", "payloads.py"):
+        sizes = re.findall(r"declare\(cython\.Py_ssize_t\[(\d+)\]\)", sources[name])
+        assert sizes == [str(fields.PLACES)] * 2
 
 
 def dumped(path, release="4.3", **options):
@@ -302,20 +308,11 @@ def test_decoders_read_the_same(tmp_path):
         assert dumped(path, **options) == general(path, **options)
 
 
-SWITCHES = {
-    "__consumer_offsets": "offsets-decoder",
-    "__transaction_state": "transaction-log-decoder",
-    "__cluster_metadata": "cluster-metadata-decoder",
-    "__remote_log_metadata": "remote-log-metadata-decoder",
-    "__share_group_state": "share-group-state-decoder",
-}
-
-
 @pytest.mark.parametrize("release", ["4.3", "3.8", "1.0"])
-@pytest.mark.parametrize("topic", SWITCHES)
+@pytest.mark.parametrize("topic", DECODER_SWITCHES)
 @pytest.mark.usefixtures("build")
 def test_decoder_switches_read_the_same(topic, release):
-    options = {"print_data_log": True, "decoder_switch": SWITCHES[topic]}
+    options = {"print_data_log": True, "decoder_switch": DECODER_SWITCHES[topic]}
     for path in sorted(GOLDEN.glob(f"brokers/4*/{topic}-*/*.log")):
         assert dumped(path, release, **options) == general(path, release, **options)
         bare = {**options, "skip_record_metadata": True, "deep_iteration": True}
@@ -467,7 +464,7 @@ def test_builds_are_never_mixed(tmp_path):
     shutil.copytree(ROOT / "kdump", tmp_path / "kdump", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
     (tmp_path / "kdump" / "kernel" / f"lines{EXTENSION_SUFFIXES[0]}").write_bytes(b"no library")
     code = "from kdump import kernel; from kdump.kernel import lines; print(kernel.build(), lines.__file__)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, check=True)
+    done = python("-c", code, cwd=tmp_path, env=ALONE, check=True)
     told, _, file = done.stdout.decode().strip().rpartition(" ")
     assert (told, file) == ("Python; only lines of it compiled", str(tmp_path / "kdump" / "kernel" / "lines.py"))
 
@@ -478,7 +475,7 @@ def test_modules_that_another_python_compiled_are_none(tmp_path):
         other = f"{name}.cpython-399-x86_64-linux-gnu{EXTENSION_SUFFIXES[-1]}"
         (tmp_path / "kdump" / "kernel" / other).write_bytes(b"no library")
     code = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, check=True)
+    done = python("-c", code, cwd=tmp_path, env=ALONE, check=True)
     assert done.stdout == b"False Python\n"
 
 

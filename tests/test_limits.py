@@ -7,7 +7,6 @@ import gzip
 import random
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -23,7 +22,7 @@ from kdump.formats.message import Message
 from kdump.pieces import Damage, RecordBatch
 from kdump.segment import LocalFile, read
 from tests import forge
-from tests.support import ROOT
+from tests.support import kdump, python
 
 MIB = 1 << 20
 LOG = "00000000000000000000.log"
@@ -35,9 +34,7 @@ TINY = forge.record(None, None)
 
 def bounded(memory, *args) -> subprocess.CompletedProcess:
     """Run kdump in ``memory`` bytes of address space, of which Python with its libraries takes some 100 MiB."""
-    shell = f'ulimit -v {memory >> 10}; exec "$@"'
-    command = ["bash", "-c", shell, "bash", sys.executable, "-m", "kdump", *map(str, args)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=100)
+    return kdump(*args, shell=f'ulimit -v {memory >> 10}; exec "$@"', timeout=100)
 
 
 IDLE = 64 * MIB
@@ -69,9 +66,8 @@ peak of the one that it is forked from: that must be a small one, and pytest is 
 def peak_in_child(*args) -> Ended:
     """Run kdump in a child of its own and measure it."""
     with tempfile.NamedTemporaryFile("r") as told:
-        command = [sys.executable, "-S", "-c", LAUNCH, told.name, "-m", "kdump", *map(str, args)]
-        run = functools.partial(subprocess.run, cwd=ROOT, capture_output=True, stdin=subprocess.DEVNULL, timeout=100)
-        done = run(command, check=False)  # its status is what is asked
+        launch = ["-S", "-c", LAUNCH, told.name]
+        done = python(*launch, "-m", "kdump", *args, stdin=subprocess.DEVNULL, timeout=100)
         peak, seconds = told.read().split()
         return Ended(done.returncode, done.stdout, done.stderr, int(peak), float(seconds))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pty
-import subprocess
 import sys
 
 import pytest
@@ -17,13 +15,16 @@ from kdump.printers.classic import Classic, Options
 from kdump.segment import BLOCK, LocalFile, walk
 from kdump.stdout import OutputError, open_output
 from tests import forge
-from tests.support import ROOT, kdump
+from tests.support import ROOT, kdump, on_a_terminal
 
 LOG = "00000000000000000000.log"
+ANYWHERE = {**os.environ, "PYTHONPATH": str(ROOT)}
+"""So that kdump is found from another folder."""
 OTHER = "00000000000000009999.log"
 LARGE = forge.record(None, bytes(400_000))
 BATCHES = 40
-COMMANDS = [["--files"], ["dump"], ["dump", "-o", "jsonl"], ["dump", "-o", "table"], ["verify-index"], ["check"]]
+COMMANDS = [["--files"], ["dump", "-o", "jsonl"]]
+"""Those that read ahead; tests/test_faults.py has all commands, with small files."""
 
 
 @pytest.fixture
@@ -134,13 +135,7 @@ def test_a_dump_says_that_a_file_became_shorter(segment, monkeypatch):
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_full_disk_is_told_in_one_line(segment, command):
     with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
-        done = subprocess.run(
-            [sys.executable, "-m", "kdump", *command, str(segment)],
-            cwd=ROOT,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
+        done = kdump(*command, segment, stdout=full)
     told = [line for line in done.stderr.decode().splitlines() if "standard output" in line]
     assert (done.returncode, told) == (1, ["kdump: standard output cannot be written: No space left on device"])
     assert b"Traceback" not in done.stderr
@@ -151,13 +146,7 @@ def test_a_full_disk_is_told_in_one_line(segment, command):
 def test_a_closed_pipe_is_quiet(segment, command):
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
-        [sys.executable, "-m", "kdump", *command, str(segment)],
-        cwd=ROOT,
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
+    done = kdump(*command, segment, stdout=writer)
     os.close(writer)
     assert done.returncode == 141
     assert b"Traceback" not in done.stderr
@@ -201,23 +190,6 @@ def test_a_fault_of_the_disk_names_file_and_byte(segment, monkeypatch):
             source.read(7, 100)
 
 
-def on_a_terminal(*args, status=0, env=None) -> bytes:
-    """What a terminal gets to see of kdump's standard output, and of standard error where it is to fail."""
-    terminal, ours = pty.openpty()
-    command = [sys.executable, "-m", "kdump", *map(str, args)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=ours, stderr=ours if status else None, env=env) as process:
-        os.close(ours)
-        seen = b""
-        try:
-            while piece := os.read(terminal, 1 << 16):
-                seen += piece
-        except OSError:  # that is how a terminal ends
-            pass
-        os.close(terminal)
-    assert process.returncode == status
-    return seen.replace(b"\r\n", b"\n")
-
-
 def test_a_terminal_is_not_steered_by_what_a_file_holds(tmp_path):
     path = tmp_path / LOG
     evil = "\x1b]0;owned\x07 \x9b31m \x00\x08\x7f\r\x0b\x0c".encode()
@@ -225,7 +197,8 @@ def test_a_terminal_is_not_steered_by_what_a_file_holds(tmp_path):
     path.write_bytes(forge.batch(records))
     plain = kdump("--files", path, "--print-data-log").stdout
     assert plain.count(evil) == 3
-    seen = on_a_terminal("--files", path, "--print-data-log")
+    done, seen = on_a_terminal(kdump, "--files", path, "--print-data-log")
+    assert done.returncode == 0
     assert b"\\x1b]0;owned\\x07 \\x9b31m \\x00\\x08\\x7f\\x0d\\x0b\\x0c" in seen
     assert not {*seen} & ({*range(32), 0x7F} - {9, 10})
     assert b"\xc2\x9b" not in seen
@@ -256,7 +229,8 @@ def test_neither_folders_nor_records_nor_damage_steer_a_terminal(tmp_path, comma
     (folder / "00000000000000000000.log").write_bytes(forge.batch([record], crc=1) + steer * 9)
     where = ["t\x1b[2J-0@0", "--in", tmp_path] if command[0] == "get" else [tmp_path]
     plain = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "500"}  # so that no path is broken
-    seen = on_a_terminal(command[0], *where, *command[1:], status=3, env=plain)
+    done, seen = on_a_terminal(kdump, command[0], *where, *command[1:], env=plain)
+    assert done.returncode == 3
     assert b"\\x1b[2J-0" in seen
     assert not [raw for raw in (b"\x1b", b"\x07", b"\xc2\x9b") if raw in seen]
 
@@ -285,14 +259,7 @@ def test_an_error_of_standard_output_is_one_of_kdump(monkeypatch):
 @pytest.mark.parametrize("closed", [(1,), (0, 1), (0, 2), (0, 1, 2)], ids=str)
 def test_closed_standard_streams_are_not_taken_for_others(segment, command, closed):
     closing = " ".join(f"{descriptor}>&-" for descriptor in closed)
-    script = f'exec {closing}; exec "$@"'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", sys.executable, "-m", "kdump", *command],
-        cwd=segment.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        check=False,
-    )
+    done = kdump(*command, shell=f'exec {closing}; exec "$@"', cwd=segment.parent, env=ANYWHERE)
     assert done.returncode == (1 if 1 in closed else 0)
     assert bool(done.stdout) == (1 not in closed)
     told = b"kdump: standard output cannot be written: Bad file descriptor\n"
@@ -301,9 +268,7 @@ def test_closed_standard_streams_are_not_taken_for_others(segment, command, clos
 
 def test_reports_do_not_go_to_standard_output_where_standard_error_is_closed(tmp_path):
     (tmp_path / "0.snapshot").write_bytes(b"")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = ["sh", "-c", 'exec 2>&-; exec "$@"', "sh", sys.executable, "-m", "kdump", "--files", "0.snapshot"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    done = kdump("--files", "0.snapshot", shell='exec 2>&-; exec "$@"', cwd=tmp_path, env=ANYWHERE)
     assert (done.returncode, done.stdout) == (0, b"Dumping 0.snapshot\n")
 
 
@@ -321,13 +286,7 @@ def test_the_name_of_a_file_need_not_be_text(tmp_path):
 
 @pytest.mark.parametrize("command", [["--compat", "0.8.0", "--files", "0.index"], ["dump", "."], ["check", "."]])
 def test_the_current_folder_may_be_gone(tmp_path, command):
-    script = 'cd "$1"; rmdir "$1"; shift; exec "$@"'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", str(tmp_path), sys.executable, "-m", "kdump", *command],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        check=False,
-    )
+    done = kdump(*command, shell='rmdir "$PWD"; exec "$@"', cwd=tmp_path, env=ANYWHERE)
     assert done.returncode == 1
     assert done.stderr.startswith(b"kdump: the current folder does not exist any more")
 

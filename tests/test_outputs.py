@@ -66,5 +66,7 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
 
 def test_a_file_where_the_folder_should_be(tmp_path):
     (tmp_path / "f").write_bytes(b"")
-    with pytest.raises(UnreadableError, match="cannot be written"):
+    with pytest.raises(UsageError, match="f is a file: name a folder"):
         outputs.write(tmp_path / "f", {"x": b"1"})
+    with pytest.raises(UnreadableError, match="cannot be written: Not a directory"):
+        outputs.write(tmp_path / "f" / "below", {"x": b"1"})

@@ -2,8 +2,6 @@
 
 import contextlib
 import struct
-import subprocess
-import sys
 
 import pytest
 
@@ -14,7 +12,7 @@ from kdump.formats.payloads.interpreter import write
 from kdump.formats.payloads.schema import defaults, parse
 from kdump.printers.payloads import java, switches
 from kdump.printers.payloads.control import control_text
-from tests.support import ROOT
+from tests.support import python
 
 
 def parser(release, switch):
@@ -164,7 +162,7 @@ def test_too_many_tagged_fields_have_words_of_their_own_in_4_2_2_alone():
 
 def test_a_dump_without_a_switch_parses_no_schema():
     code = "import sys, kdump.printers.classic; print(*sys.modules)"
-    modules = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    modules = python("-c", code, check=True).stdout.decode()
     assert "kdump.printers.classic_log" in modules
     assert "kdump.formats.payloads" not in modules
 

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump import kernel
+from kdump.cli import DECODER_SWITCHES
 from kdump.dialects import payload as dialects_payload
 from kdump.errors import DamageError
 from kdump.formats.batch import HEADER, Batch
@@ -117,18 +118,9 @@ def same(release, switch, records):
     return len(left)
 
 
-SWITCHES = {
-    "__consumer_offsets": "offsets-decoder",
-    "__transaction_state": "transaction-log-decoder",
-    "__cluster_metadata": "cluster-metadata-decoder",
-    "__remote_log_metadata": "remote-log-metadata-decoder",
-    "__share_group_state": "share-group-state-decoder",
-}
-
-
 def golden_records():
     """Topic -> keys and values of golden records, each pair once."""
-    found = {topic: {} for topic in SWITCHES}
+    found = {topic: {} for topic in DECODER_SWITCHES}
     for topic, records in found.items():
         for path in sorted(GOLDEN.glob(f"brokers/*/{topic}-*/*.log")):
             with LocalFile(path) as source:
@@ -141,29 +133,29 @@ def golden_records():
 GOLDEN_RECORDS = golden_records()
 
 
-@pytest.mark.parametrize("topic", SWITCHES)
+@pytest.mark.parametrize("topic", DECODER_SWITCHES)
 @pytest.mark.parametrize("release", ["4.3", "4.2.2", "4.1", "4.0", "3.9", "3.8", "3.3", "2.8", "1.0"])
 def test_golden_records_are_the_same_in_each_release(topic, release):
     records = GOLDEN_RECORDS[topic]
     assert len(records) > 3
-    left = same(release, SWITCHES[topic], records)
+    left = same(release, DECODER_SWITCHES[topic], records)
     if release == "4.3":
         assert left <= len(records) // 50 + 1, f"{left} of {len(records)} were left to the parser"
 
 
-@pytest.mark.parametrize("topic", SWITCHES)
+@pytest.mark.parametrize("topic", DECODER_SWITCHES)
 def test_golden_records_that_are_broken_are_the_same(topic):
     seed = random.Random(topic)
     records = GOLDEN_RECORDS[topic]
     for key, value in seed.sample(records, min(12, len(records))):
         mutants = [(key, mutant) for mutant in broken(value or b"", seed)]
         mutants += [(mutant, value) for mutant in broken(key or b"", seed)]
-        same("4.3", SWITCHES[topic], mutants)
+        same("4.3", DECODER_SWITCHES[topic], mutants)
 
 
 def test_null_keys_and_values_are_the_same():
     key = GOLDEN_RECORDS["__consumer_offsets"][0][0]
-    for switch in SWITCHES.values():
+    for switch in DECODER_SWITCHES.values():
         same(
             "4.3",
             switch,

@@ -80,7 +80,7 @@ def test_offsets_that_go_back_between_index_entries_cost_the_segment(tmp_path):
 
 def test_a_log_that_ends_before_its_start_is_emptied(tmp_path):
     outcome = start(tmp_path, SOUND, log_start=9)
-    assert (outcome.log_start_offset, outcome.log_end_offset, len(outcome.cuts)) == (9, 9, 3)
+    assert (outcome.log_end_offset, len(outcome.cuts)) == (9, 3)
 
 
 def test_what_keeps_a_broker_from_loading_the_log(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 import zlib
+from functools import partial
 
 import pytest
 
@@ -12,20 +13,13 @@ from kdump import crc, segment
 from kdump.pieces import Damage, Padding, RecordBatch
 from kdump.salvage import AT_ONCE, STRETCH, RangeChecksum
 from tests import forge
-from tests.test_segment import Memory
+from tests.segments import Memory, pieces
 from tools.damages import damage
 
 
 def read(data: bytes, on_error="resync", **rest) -> list:
-    """Read the pieces, and hold the first law: every byte belongs to exactly one of them."""
-    found = list(segment.read(Memory(data), on_error=on_error, **rest))
-    position = 0
-    for piece in found:
-        assert piece.position == position
-        assert piece.size > 0
-        position += piece.size
-    assert position == len(data)
-    return found
+    """Read behind damage."""
+    return pieces(data, partial(segment.read, on_error=on_error, **rest))
 
 
 def shape(data: bytes, on_error="resync") -> str:

@@ -4,6 +4,7 @@ from kdump import segment
 from kdump.errors import DamageError, UnreadableError
 from kdump.pieces import Damage, Padding, RecordBatch, Trailing
 from tests import forge, segments
+from tests.segments import pieces
 
 GOOD = forge.batch([forge.record(b"k", b"v")])
 NEXT = forge.batch([forge.record(b"k", b"w")], base_offset=1)
@@ -17,18 +18,6 @@ class Memory(segments.Memory):
     def read(self, position, size):
         self.most = max(self.most, size)
         return super().read(position, size)
-
-
-def pieces(data: bytes, reader=segment.read) -> list:
-    """Read whole, and hold the first law: every byte belongs to exactly one piece."""
-    found = list(reader(Memory(data)))
-    position = 0
-    for piece in found:
-        assert piece.position == position
-        assert piece.size > 0
-        position += piece.size
-    assert position == len(data)
-    return found
 
 
 def kinds(data: bytes, reader=segment.read) -> list:

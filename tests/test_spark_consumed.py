@@ -2,7 +2,6 @@
 
 import base64
 import json
-import tarfile
 from collections import defaultdict
 
 import pytest
@@ -11,18 +10,9 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kd
 
 from kdump.spark_source import options as words
 from kdump.spark_source import planning, reading
-from tests.support import GOLDEN
 
 DELETED_BELOW = {"delrec": 47}
 """DeleteRecords moved the log start offset: no segment tells, so these records are still in the files."""
-
-
-@pytest.fixture(scope="module")
-def consumed(tmp_path_factory):
-    place = tmp_path_factory.mktemp("consumed")
-    with tarfile.open(GOLDEN / "consumed.tar.xz") as archive:
-        archive.extractall(place, filter="data")
-    return place
 
 
 def decoded(text):

@@ -17,7 +17,7 @@ import pyarrow.parquet as parquet
 
 from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
-from kdump.spark_export import account, job, session
+from kdump.spark_export import account, failures, job, session
 from tests import forge
 from tests.support import GOLDEN, ROOT, kdump
 from tools import prove_spark, spark_cluster
@@ -161,7 +161,7 @@ def test_failfast_ends_the_export_and_names_file_and_byte(spark, tmp_path):
     data = bytearray(path.read_bytes())
     data[-3] ^= 1
     path.write_bytes(data)
-    with pytest.raises(job.MalformedError) as error:
+    with pytest.raises(failures.MalformedError) as error:
         export(folder, out=tmp_path / "out", options={"mode": "FAILFAST"})
     assert f"{path}: byte " in str(error.value)
     assert "the checksum is wrong" in str(error.value)
@@ -294,7 +294,7 @@ def test_what_ends_a_task_is_told_without_the_stack(raised, told):
     from py4j.protocol import Py4JError
 
     stack = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    code\n'
-    with pytest.raises(KdumpError) as error, job.errors():
+    with pytest.raises(KdumpError) as error, failures.errors():
         raise Py4JError(f"An exception was thrown from the Python worker:\n{stack}{raised}\n\n\tat org.apache.Spark")
     assert told in str(error.value)
     assert "Traceback" not in str(error.value)

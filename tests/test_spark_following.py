@@ -20,10 +20,9 @@ from kdump.spark_export import following, job
 from kdump.spark_export.checkpoint import State
 from kdump.spark_export.output import Output
 from kdump.spark_source import streaming
-from tests import forge
 from tests.conftest import java_is_missing
+from tests.growing import Log
 from tests.support import ROOT
-from tests.test_spark_stream import Log
 
 
 def export(source, out, **given):
@@ -212,9 +211,7 @@ def test_read_committed_adds_what_has_been_decided(spark, tmp_path):
     log.append(attributes=0x10, producer_id=1, producer_epoch=0)
     log.append()
     assert run(tmp_path / "in", out, **given).summary.rows == 3
-    marker = [forge.record(b"\0\0\0\0", b"\0\0\0\0\0\0")]
-    with log.file.open("ab") as file:
-        file.write(forge.batch(marker, base_offset=log.next, attributes=0x30, producer_id=1, producer_epoch=0))
+    log.end(1, 0)
     assert run(tmp_path / "in", out, **given).summary.rows == 3
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8]
 
@@ -307,5 +304,5 @@ def test_a_step_in_which_nothing_fits_is_not_the_end(tmp_path, monkeypatch):
     follower = following.Follower(export(tmp_path / "in", tmp_path / "out"), job.Listener(print, print))
     for is_complete in (True, False):
         advance = streaming.Advance({}, [], {}, is_complete)
-        monkeypatch.setattr(streaming, "advance", lambda *_, advance=advance: advance)
+        monkeypatch.setattr(streaming, "advance", lambda *_, advance=advance, **_given: advance)
         assert follower._step(None, None, State(0, {})) == (State(0, {}), is_complete)

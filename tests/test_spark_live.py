@@ -9,9 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
-from tests import forge
 from tests.conftest import java_is_missing
-from tests.test_spark_stream import Log
+from tests.growing import Log
 from tools.prove_stream import Driver, streamed
 
 KILLS = 2
@@ -53,10 +52,7 @@ class Writer(Thread):
         commits = self._random.random() < 0.5
         self._count(number, log, 3, committed=commits)
         self._append(log, log.batch(attributes=0x10, producer_id=9, producer_epoch=0))
-        marker = [forge.record(bytes([0, 0, 0, commits]), b"\0\0\0\0\0\0")]
-        made = forge.batch(marker, base_offset=log.next, attributes=0x30, producer_id=9, producer_epoch=0)
-        log.next += 1
-        self._append(log, made)
+        self._append(log, log.marker(9, commits))
 
     def _append(self, log, made):
         cut = self._random.randrange(len(made))

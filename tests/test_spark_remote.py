@@ -79,7 +79,7 @@ def test_what_vanishes_from_a_bucket_is_looked_for_there(bucket, monkeypatch):
     for missing, tries in (("", 1), (".gone", streaming.TRIES)):
         looks = []
 
-        def look(looks=looks, missing=missing):
+        def look(_told, looks=looks, missing=missing):
             looks.append(1)
             raise UnreadableError(shown + missing, "it cannot be read")
 

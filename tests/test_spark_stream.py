@@ -1,8 +1,6 @@
-"""A growing log dir as a stream: each record in exactly one trigger, whatever happens to the files in between."""
+"""A growing log dir as a stream: each record in exactly one trigger."""
 
-import json
 import os
-import shutil
 
 import pytest
 
@@ -11,79 +9,13 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 from pyspark.errors import StreamingQueryException
 
 from kdump.errors import KdumpError, UnreadableError
+from kdump.segment import LocalFile
 from kdump.spark_source import options as words
 from kdump.spark_source import reading, streaming
 from kdump.spark_source.marks import DataLossError
 from kdump.spark_source.source import KdumpStreamReader
 from kdump.spark_source.streaming import Limits
-from tests import forge
-
-NONE = Limits()
-ID = "AbCdEfGhIjKlMnOpQrStUw"
-
-
-class Log:
-    """A partition folder that grows."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.next = 0
-        self.roll()
-
-    def roll(self):
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.file = self.folder / f"{self.next:020}.log"
-        self.file.touch()
-
-    def batch(self, count=3, **given):
-        records = [forge.record(b"k", b"%d" % (self.next + n), offset=n) for n in range(count)]
-        made = forge.batch(records, base_offset=self.next, **given)
-        self.next += count
-        return made
-
-    def append(self, batches=1, **given):
-        for _ in range(batches):
-            with self.file.open("ab") as file:
-                file.write(self.batch(**given))
-
-    def end(self, producer, kind, **given):
-        """Append the marker of an aborted (0) or committed (1) transaction."""
-        marker = [forge.record(b"\0\0\0" + bytes([kind]), b"\0\0\0\0\0\0")]
-        made = forge.batch(
-            marker, base_offset=self.next, attributes=0x30, producer_id=producer, producer_epoch=0, **given
-        )
-        with self.file.open("ab") as file:
-            file.write(made)
-        self.next += 1
-
-
-class Stream:
-    """What Spark does with a stream reader, without Spark: offsets go through JSON, as through its checkpoint."""
-
-    def __init__(self, path, **given):
-        self.options = words.Options(paths=(str(path),), **given)
-        self.at = {}
-        self.told = []
-
-    def trigger(self, limits=NONE, output="records"):
-        """The offsets of the records of one trigger."""
-        end = json.loads(json.dumps(streaming.latest(self.options, self.at, limits)))
-        start, self.at = self.at, end
-        return self.replay(start, end, output)
-
-    def replay(self, start, end, output="records"):
-        splits = streaming.between(self.options, start, end, self.lost)
-        kind = output if output == "damaged" else "records"
-        options = words.Options(paths=self.options.paths, output=kind, isolation=self.options.isolation)
-        rows = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
-        if output == "where":
-            return [(row["partition"], row["offset"]) for row in rows if row["offset"] % 3 == 0]
-        return [row["offset"] for row in rows] if output == "records" else rows
-
-    def lost(self, text):
-        if self.options.fail_on_data_loss:
-            raise DataLossError(text)
-        self.told.append(text)
+from tests.growing import ID, NONE, Log, Stream
 
 
 def test_each_record_is_in_one_trigger_while_segments_grow_and_roll(tmp_path):
@@ -113,6 +45,27 @@ def test_a_trigger_is_the_same_when_it_is_run_again(tmp_path):
     log.roll()
     log.append()
     assert stream.replay(start, end) == taken == [3, 4, 5]
+
+
+def test_what_cannot_be_read_takes_no_room_from_what_can(tmp_path, monkeypatch):
+    """Else a trigger is full of nothing, and the next one as well."""
+    broken, log = Log(tmp_path / "t-0"), Log(tmp_path / "t-1")
+    broken.append(100, count=100)
+    log.append(2, count=50)
+    plain = LocalFile.read
+
+    def read(source, position, size):
+        if source.name == str(broken.file) and position > 0:
+            raise UnreadableError(source.name, f"byte {position}: Input/output error")
+        return plain(source, position, size)
+
+    monkeypatch.setattr(LocalFile, "read", read)
+    options = words.Options(paths=(str(tmp_path),))
+    for records in range(100, 10_000, 100):
+        fails = []
+        made = streaming.advance(options, {}, Limits(records=records), fail=fails.append)
+        assert {taken.partition.name for taken in made.taken} >= ({"t-1"} if fails else {"t-0"})
+    assert fails
 
 
 def test_a_batch_that_is_half_written_waits(tmp_path):
@@ -212,58 +165,6 @@ def test_a_log_that_begins_with_a_segment_without_a_sound_batch(tmp_path):
     assert stream.trigger() == [1, 2, 3]
 
 
-def test_another_log_in_the_place_of_a_segment_without_a_sound_batch_is_read(tmp_path):
-    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
-    log.append()
-    log.roll()
-    lost = log.file
-    lost.write_bytes(log.batch(crc=1))
-    log.roll()
-    assert stream.trigger() == [0, 1, 2]
-    log.file.unlink()
-    log.file, log.next = lost, 3
-    lost.write_bytes(b"")
-    log.append(2)
-    assert stream.trigger() == list(range(3, 9))
-
-
-def test_retention_before_the_next_trigger_is_told(tmp_path):
-    log = Log(tmp_path / "t-0")
-    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
-    log.append()
-    assert strict.trigger() == lenient.trigger() == [0, 1, 2]
-    log.append()
-    gone = log.file
-    log.roll()
-    log.append()
-    gone.rename(gone.with_name(gone.name + ".deleted"))
-    with pytest.raises(DataLossError, match="offsets from 3 up to 6 are gone"):
-        strict.trigger()
-    assert lenient.trigger() == [6, 7, 8]
-    assert len(lenient.told) == 1
-
-
-def test_retention_of_what_was_read_is_no_loss(tmp_path):
-    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
-    log.append()
-    old = log.file
-    log.roll()
-    assert stream.trigger() == [0, 1, 2]
-    old.unlink()
-    log.append()
-    assert stream.trigger() == [3, 4, 5]
-
-
-def test_compaction_that_writes_a_segment_anew_loses_and_doubles_nothing(tmp_path):
-    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
-    log.append(3)
-    assert stream.trigger() == list(range(9))
-    rest = forge.batch([forge.record(b"k", b"8", offset=2)], base_offset=6, last_offset_delta=2)
-    log.file.write_bytes(rest)
-    log.append()
-    assert stream.trigger() == [9, 10, 11]
-
-
 def test_read_committed_waits_for_the_end_of_transactions(tmp_path):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, isolation="read_committed")
 
@@ -313,126 +214,6 @@ def test_a_folder_that_waits_for_the_rest_of_a_batch_holds_up_no_other(tmp_path)
         assert stream.trigger(Limits(files=1)) == [number * 3, number * 3 + 1, number * 3 + 2]
 
 
-def test_limits_do_not_go_back_where_compaction_wrote_a_segment_anew(tmp_path):
-    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
-    log.append(4)
-    assert stream.trigger() == list(range(12))
-    left = [forge.batch([forge.record(b"k", b"", offset=2)], base_offset=n, last_offset_delta=2) for n in (0, 3, 6, 9)]
-    log.file.write_bytes(b"".join(left))
-    log.append(2)
-    assert stream.trigger(Limits(records=1)) == [12, 13, 14]
-    assert stream.trigger(Limits(records=1)) == [15, 16, 17]
-
-
-def test_a_log_that_another_leader_cut_back_is_told_and_read_from_there(tmp_path):
-    log = Log(tmp_path / "t-0")
-    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
-    log.append(3)
-    kept = log.file.stat().st_size // 3
-    assert strict.trigger() == lenient.trigger() == list(range(9))
-    with log.file.open("r+b") as file:
-        file.truncate(kept)
-    log.next = 3
-    log.append(2, leader_epoch=1)  # the same bytes at the same places but for the epoch
-    log.append(leader_epoch=2)
-    with pytest.raises(DataLossError, match="was cut back to offset 3 after it had been read up to 9"):
-        strict.trigger()
-    assert lenient.trigger() == list(range(3, 12))
-    assert len(lenient.told) == 1
-    assert lenient.trigger() == []
-
-
-@pytest.mark.parametrize("rolled", [False, True])
-def test_a_cut_is_seen_before_anything_follows_it_and_over_segments(tmp_path, rolled):
-    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
-    log.append(leader_epoch=4)
-    first = log.file
-    log.roll()
-    log.append(2, leader_epoch=5)
-    assert stream.trigger() == list(range(9))
-    log.file.unlink()
-    log.file, log.next = first, 3
-    assert stream.trigger() == []
-    assert "cut back to offset 3" in stream.told[0]
-    if rolled:
-        log.roll()
-    log.append(3, leader_epoch=7)
-    assert stream.trigger() == list(range(3, 12))
-    assert len(stream.told) == 1
-
-
-def test_a_cut_is_found_in_the_segment_where_it_begins(tmp_path):
-    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
-    log.append(6)
-    assert stream.trigger() == list(range(18))
-    with log.file.open("r+b") as file:
-        file.truncate(log.file.stat().st_size // 6)
-    log.next = 3
-    for _ in range(4):
-        log.append(2, leader_epoch=1)
-        log.roll()
-    assert stream.trigger() == list(range(3, 27))
-    assert "cut back to offset 3 after it had been read up to 18" in stream.told[0]
-
-
-def test_a_batch_across_the_end_of_what_was_read_is_another_one(tmp_path):
-    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
-    log.append(2)
-    assert stream.trigger() == list(range(6))
-    with log.file.open("r+b") as file:
-        file.truncate(log.file.stat().st_size // 2)
-    log.next = 3
-    log.append(count=7)
-    assert stream.trigger() == list(range(3, 10))
-    assert "cut back to offset 3" in stream.told[0]
-
-
-def test_a_topic_that_was_created_again_is_told_and_read_from_its_beginning(tmp_path):
-    log = Log(tmp_path / "t-0")
-    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
-    (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
-    log.append(2)
-    assert strict.trigger() == lenient.trigger() == list(range(6))
-    shutil.rmtree(log.folder)
-    log = Log(tmp_path / "t-0")
-    (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID[::-1]}")
-    log.append(4)  # longer than what was read
-    with pytest.raises(DataLossError, match=f"deleted and created again .its id was {ID} and is {ID[::-1]}"):
-        strict.trigger()
-    assert lenient.trigger() == list(range(12))
-    assert len(lenient.told) == 1
-
-
-def test_a_folder_that_is_gone_is_told_once_and_goes_on_where_it_was(tmp_path):
-    log, other = Log(tmp_path / "in" / "t-0"), Log(tmp_path / "in" / "t-1")
-    strict, lenient = Stream(tmp_path / "in"), Stream(tmp_path / "in", fail_on_data_loss=False)
-    log.append()
-    strict.trigger()
-    lenient.trigger()
-    log.folder.rename(tmp_path / "away")
-    other.append()
-    with pytest.raises(DataLossError, match="t-0 is gone; it was read up to offset 3"):
-        strict.trigger()
-    assert lenient.trigger() == [0, 1, 2]
-    assert lenient.trigger() == []
-    assert len(lenient.told) == 1
-    (tmp_path / "away").rename(log.folder)
-    log.append()
-    assert lenient.trigger() == [3, 4, 5]
-    assert len(lenient.told) == 1
-
-
-def test_topics_of_a_narrower_choice_are_not_gone(tmp_path):
-    logs, stream = [Log(tmp_path / "a-0"), Log(tmp_path / "b-0")], Stream(tmp_path)
-    for log in logs:
-        log.append()
-    stream.trigger()
-    stream.options = words.Options(paths=(str(tmp_path),), topic=("b",))
-    logs[0].append()
-    logs[1].append()
-    assert stream.trigger() == [3, 4, 5]
-
-
 def test_an_empty_log_dir_waits_for_its_first_topic(tmp_path):
     stream = Stream(tmp_path)
     assert stream.trigger() == []
@@ -441,19 +222,6 @@ def test_an_empty_log_dir_waits_for_its_first_topic(tmp_path):
     assert stream.trigger() == [0, 1, 2]
     with pytest.raises(UnreadableError, match="No such file"):
         Stream(tmp_path / "nowhere").trigger()
-
-
-def test_what_a_planned_trigger_lacks_when_it_is_run_again_is_told(tmp_path):
-    """A driver that was killed runs the trigger again that it had planned; retention did not wait for it."""
-    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
-    log.append()
-    gone = log.file
-    log.roll()
-    log.append()
-    assert stream.trigger() == list(range(6))
-    gone.unlink()
-    assert stream.replay({}, stream.at) == [3, 4, 5]
-    assert stream.told == [f"{log.folder}: offsets from 0 up to 3 are gone"]
 
 
 def test_a_segment_that_is_deleted_before_a_task_opens_it(tmp_path, capsys):
@@ -476,6 +244,18 @@ def test_a_segment_that_is_deleted_before_a_task_opens_it(tmp_path, capsys):
         offsets()
     assert offsets(fail_on_data_loss=False) == [3, 4, 5]
     assert "offsets from 0 up to 3 are gone; going on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("nowhere")], ids=["pipe", "link to nowhere"])
+def test_what_has_no_size_since_it_is_no_file_is_no_empty_segment(tmp_path, make):
+    log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
+    log.append()
+    log.roll()
+    assert stream.trigger() == [0, 1, 2]
+    path = log.folder / f"{9:020}.log"
+    make(path)
+    with pytest.raises(UnreadableError, match=f"{path}: "):
+        stream.trigger()
 
 
 def test_a_segment_that_vanishes_while_a_trigger_is_planned_is_looked_for_anew(tmp_path, monkeypatch):
@@ -532,47 +312,6 @@ def test_a_file_that_is_cut_back_while_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_contents", contents)
     with pytest.raises(UnreadableError, match="the file ends at byte 100"):
         list(reading.read(split, stream.options))
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_another_log_in_place_of_a_planned_one_is_told_when_a_trigger_is_run_again(tmp_path, named):
-    """A driver is killed; before it starts again, the topic is deleted and created anew."""
-    log = Log(tmp_path / "t-0")
-    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
-    if named:
-        (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
-    log.append(3)
-    first = streaming.latest(strict.options, {}, Limits(records=4))
-    log.append()
-    end = streaming.latest(strict.options, first, NONE)
-    shutil.rmtree(log.folder)
-    log = Log(tmp_path / "t-0")
-    if named:
-        (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID[::-1]}")
-    log.append(6, base_timestamp=9)
-    with pytest.raises(DataLossError, match="planned to be read"):
-        strict.replay(first, end)
-    assert lenient.replay(first, end) == []
-    assert len(lenient.told) == 1
-    lenient.at = end
-    assert lenient.trigger() == list(range(18)), "what the next trigger finds is the other log"
-
-
-def test_a_log_that_is_cut_back_before_a_planned_trigger_is_run_again(tmp_path):
-    log = Log(tmp_path / "t-0")
-    strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
-    log.append(4)
-    start = streaming.latest(strict.options, {}, Limits(records=3))
-    end = streaming.latest(strict.options, start, NONE)
-    assert strict.replay(start, end) == list(range(3, 12))
-    os.truncate(log.file, log.file.stat().st_size // 2)
-    log.next = 6
-    log.append(5, leader_epoch=1)
-    with pytest.raises(DataLossError, match="cut back to offset 6 after its records up to offset 12 had been planned"):
-        strict.replay(start, end)
-    assert lenient.replay(start, end) == [3, 4, 5]
-    lenient.at = end
-    assert lenient.trigger() == list(range(6, 21))
 
 
 def test_a_large_segment_is_read_by_several_tasks(tmp_path):
@@ -651,9 +390,7 @@ def test_read_committed_takes_nothing_of_what_came_after_its_look_at_transaction
         patched.setattr(streaming, "together", together)
         stream.at = streaming.latest(stream.options, {}, NONE)
     assert stream.replay({}, stream.at) == [0, 1, 2]
-    marker = [forge.record(bytes([0, 0, 0, 1]), b"\0\0\0\0\0\0")]
-    with log.file.open("ab") as file:
-        file.write(forge.batch(marker, base_offset=log.next, attributes=0x30, producer_id=1, producer_epoch=0))
+    log.end(1, 1)
     assert stream.trigger() == [3, 4, 5]
 
 

@@ -36,14 +36,13 @@ def test_a_layout_cut_off_is_damage(cut):
 def test_varints(value, text):
     data = bytes.fromhex(text)
     assert wire.write_varint(value) == data
-    assert wire.size_of_varint(value) == len(data)
     assert wire.read_varint(b"\xff" + data + b"\xff", 1) == (value, 1 + len(data))
 
 
 def test_extremes_of_64_bits_take_ten_bytes():
     for value in (2**63 - 1, -(2**63)):
         data = wire.write_varint(value)
-        assert len(data) == wire.size_of_varint(value) == 10
+        assert len(data) == 10
         assert wire.read_varint(data, 0, 64) == (value, 10)
 
 

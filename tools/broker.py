@@ -81,6 +81,7 @@ class Broker:
     """
 
     def __init__(self, release: str, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.release = release
         self.folder = folder
         self.logs = folder / "logs"
         self._classpath = f"{fetch(release)}/*:{logger()}"
@@ -94,7 +95,7 @@ class Broker:
         more = settings or {}
         kept = [line for line in text.splitlines() if line.partition("=")[0] not in more]
         self._settings.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in more.items()), ""]))
-        self._run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._settings))
+        self.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._settings))
 
     def __enter__(self) -> "Broker":
         self.start()
@@ -126,6 +127,11 @@ class Broker:
             self._process.terminate()
             self._process.wait(120)
             self._process = None
+
+    def crash(self) -> None:
+        """Have it forget, while it is stopped, that it stopped in good order: it then recovers its logs."""
+        for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
+            (self.logs / name).unlink()
 
     def create(self, partitions: Sequence[str]) -> None:
         """Create the topics of these partitions ("topic-0")."""
@@ -159,10 +165,11 @@ class Broker:
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
             wanted.write("".join(f"{name}\n" for name in partitions))
             wanted.flush()
-            return self._run(str(CLIENT), self.address, what, wanted.name)
+            return self.run(CLIENT, self.address, what, wanted.name)
 
-    def _run(self, *arguments: str) -> str:
-        done = subprocess.run(self._command(*arguments), capture_output=True, check=False)
+    def run(self, program: Path | str, *arguments: str) -> str:
+        """Run a class of the broker's, or a Java source with a main; return what it prints. Raises RuntimeError."""
+        done = subprocess.run(self._command(str(program), *arguments), capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.decode(errors="replace")[-3000:] + done.stdout.decode(errors="replace"))
         return done.stdout.decode()

@@ -11,7 +11,6 @@ Needs Cython and gcc. A kernel with AddressSanitizer runs under
     env LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc python ...
 """
 
-import argparse
 import importlib
 import re
 import shutil
@@ -23,6 +22,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 from kdump import kernel
+from tools import arguments
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "kdump" / "kernel"
@@ -104,7 +104,7 @@ def in_python() -> SimpleNamespace:
 
 def main() -> int:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
     parser.add_argument("--address", action="store_true", help="with AddressSanitizer")
     parser.add_argument("--bounds", action="store_true", help="with every check of bounds, in all functions")
     parser.add_argument("--remove", action="store_true", help="remove the compiled kernel")

@@ -1,17 +1,18 @@
 """Fetch the jars of Kafka releases from Maven Central, so that the real DumpLogSegments can be run.
 
-    python tools/fetch_jars.py 4.3.1 4.2.2 0.8.2.1
+    python -m tools.fetch_jars 4.3.1 4.2.2 0.8.2.1
 
 puts each release with all it needs into its own folder, ~/.cache/kdump/jars/RELEASE by default, and prints the
 folders. A folder that is complete is left as it is. Needs `mvn` (Maven 3) and a JDK.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from tools import arguments
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kdump" / "jars"
 
@@ -92,7 +93,7 @@ def fetch(release: str, cache: Path = CACHE) -> Path:
 
 def main() -> int:
     """Fetch the releases named on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help="such as 4.3.1")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder that keeps the jars (%(default)s)")
     options = parser.parse_args()

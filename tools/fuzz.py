@@ -7,7 +7,8 @@
     python -m tools.fuzz kernel-alone --count 100000 --golden
                                                        for a kernel built with tools.build_kernel --address or --bounds:
                                                        with every golden file as it is, too
-    python -m tools.fuzz segment --coverage 600        guided by coverage for 600 s (needs `pip install atheris`)
+    python -m tools.fuzz segment codec --coverage 600 --report "Guided by coverage"
+                                                       each guided by coverage for 600 s (needs `pip install atheris`)
 
 Inputs are mutations of golden files (tools/mutations) and noise. An input that breaks a target is written to
 tests/hostile/TARGET-DIGEST, where tests/test_fuzz.py tries it again for ever. Exit status 1 when there is one.
@@ -33,6 +34,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from types import ModuleType, SimpleNamespace
@@ -66,15 +68,14 @@ from kdump.segment import OnError, read, walk
 from kdump.select import Filter, Reader
 from kdump.wire import Bytes, write_varint
 from tools import build_kernel, goldens, mutations
+from tools.fuzz_report import Figures
 from tools.mutations import segments, whole
 
 FOUND = Path(__file__).resolve().parent.parent / "tests" / "hostile"
-REPORT = goldens.FOLDER / "reports" / "fuzz.md"
-HEAD = '# Inputs that nobody meant for kdump\n\nHow each section is made: SECURITY.md, "How it is held".\n'
 BESIDE = ("index", "timeindex", "txnindex")
-FIGURES = ("inputs", "bytes", "crashes", "hangs")
 STEP = 1000
 """Inputs that are tried between two looks at the figures."""
+PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  folders of random names go there
 LIMIT = 1 << 20
 SECONDS = 10
 """An input that takes longer counts as a hang."""
@@ -344,7 +345,7 @@ def _segment_of(data: bytes) -> Iterator[Path]:
 
 @functools.cache
 def _scratch() -> str:
-    folder = tempfile.mkdtemp(prefix="kdump-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: S108
+    folder = tempfile.mkdtemp(prefix="kdump-fuzz-", dir=PLACE)
     multiprocessing.util.Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=1)
     return folder
 
@@ -549,24 +550,6 @@ def tried(target: str, data_of: Iterable[bytes]) -> Counter[str]:
     return tally
 
 
-def guided(target: str, seconds: int) -> int:
-    """Let atheris look for inputs that reach new code; it ends the process itself."""
-    import atheris  # type: ignore[import-not-found]  # declared nowhere: it has no wheel for every Python
-
-    def test_one(data: bytes) -> None:
-        if wrong := attempt(target, data):
-            keep(target, data)
-            raise Broken(wrong)
-
-    atheris.instrument_all()
-    with tempfile.TemporaryDirectory() as corpus:
-        for number, data in enumerate(inputs(target, 0, 300)):
-            Path(corpus, str(number)).write_bytes(data)
-        atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", "-max_len=4096", "-timeout=30", corpus], test_one)
-        atheris.Fuzz()
-    return 0
-
-
 def main() -> int:
     """Do what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -575,7 +558,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000, help="inputs for each target (%(default)s)")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--coverage", type=int, metavar="SECONDS", help="guided by coverage, one target")
+    parser.add_argument("--coverage", type=int, metavar="SECONDS", help="guided by coverage, so long for each target")
     parser.add_argument("--golden", action="store_true", help="try every file of golden/ as it is, too")
     parser.add_argument("--report", metavar="TITLE", help="write the figures to this section of golden/reports/fuzz.md")
     options = parser.parse_args()
@@ -583,7 +566,11 @@ def main() -> int:
     if unknown := set(wanted) - set(TARGETS):
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
     if options.coverage:
-        return guided(wanted[0], options.coverage)
+        if find_spec("atheris") is None:
+            parser.error("--coverage needs atheris: pip install atheris (it has no wheel for every Python)")
+        from tools import guided  # it imports this module
+
+        return 0 if guided.run(wanted, options.coverage, options.report) else 1
     figures = Figures(options.seed, options.report)
     for target in wanted:
         step = max(1, min(STEP, options.count // options.jobs))
@@ -602,43 +589,6 @@ def main() -> int:
             figures.add(f"{target}, golden files", tried(target, _golden_files()))
     print(figures.text())
     return 1 if figures.failed else 0
-
-
-class Figures:
-    """What the targets came to so far. A report has it at each step, so that a run may be ended at any time."""
-
-    def __init__(self, seed: int, title: str | None) -> None:
-        self._seed, self._title = seed, title
-        self._tallies: dict[str, Counter[str]] = {}
-
-    def add(self, name: str, part: Counter[str]) -> None:
-        """Count some more inputs."""
-        self._tallies.setdefault(name, Counter()).update(part)
-        if self._title is not None:
-            write_section(self._title, self.text())
-
-    def text(self) -> str:
-        """Return the table."""
-        build = "compiled" if kernel.COMPILED else "Python"
-        rows = [f"Seed {self._seed}; kernel: {build}.", ""]
-        rows += ["| target | " + " | ".join(FIGURES) + " |", "|---" * (len(FIGURES) + 1) + "|"]
-        for name, tally in self._tallies.items():
-            rows.append(f"| {name} | " + " | ".join(str(tally[figure]) for figure in FIGURES) + " |")
-        return "\n".join(rows)
-
-    @property
-    def failed(self) -> bool:
-        """Whether anything crashed or hung."""
-        return any(tally["crashes"] or tally["hangs"] for tally in self._tallies.values())
-
-
-def write_section(title: str, text: str) -> None:
-    """Put figures into the section of the report that has this title; the others stay."""
-    _, *rest = REPORT.read_text("utf-8").split("\n## ") if REPORT.exists() else [HEAD]
-    sections = dict(section.split("\n", 1) for section in rest)
-    sections[title] = f"\n{text}\n"
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text("\n## ".join([HEAD, *("\n".join(item) for item in sorted(sections.items()))]), "utf-8")
 
 
 if __name__ == "__main__":

@@ -39,12 +39,6 @@ def cases() -> dict[str, list[str]]:
     return {name: arguments for name, *arguments in (line.split("\t") for line in text.splitlines())}
 
 
-def save_cases(wanted: dict[str, list[str]]) -> None:
-    """Write golden/cases.tsv."""
-    lines = ("\t".join([name, *arguments]) + "\n" for name, arguments in sorted(wanted.items()))
-    (FOLDER / "cases.tsv").write_text("".join(lines), encoding="utf-8")
-
-
 def releases() -> list[str]:
     """The releases that have recorded runs, oldest first."""
     return sorted((path.stem for path in (FOLDER / "runs").glob("*.jsonl")), key=numbers)

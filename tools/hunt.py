@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 
 import kdump
+from kdump.cli import DECODER_SWITCHES
 from tools import forked, goldens
 from tools.mutations import segments, whole
 
@@ -26,6 +27,9 @@ SOUND = {0, 1, 3, 4}
 """How a command may end: well, with what cannot be read, with a damaged log, with wrong files beside it."""
 EMPTY = (2, b" holds no batch with offsets ")
 """Status and words of ``slice`` where a log has been emptied: there is no range of offsets that it holds."""
+TEXT = """\
+Status 1: what cannot be read, or `--files` at damage, where the original dies. Status 2: `slice` of a log that has been
+emptied. Status 3: damage. Status 4: only files beside the log are wrong. Odd is any other end."""
 COMMANDS = {
     "--files": ["--files", "{files}", "--print-data-log"],
     "--files, decoded": ["--files", "{files}", "{decoder}"],
@@ -47,13 +51,6 @@ COMMANDS = {
     "rebuild-index": ["rebuild-index", "{log}", "--out", "{out}/index"],
     "salvage": ["salvage", "{folder}", "--leftovers", "--out", "{out}/salvage"],
     "slice": ["slice", "{folder}", "--offset", "0..", "--out", "{out}/slice"],
-}
-DECODERS = {
-    "__consumer_offsets": "--offsets-decoder",
-    "__transaction_state": "--transaction-log-decoder",
-    "__cluster_metadata": "--cluster-metadata-decoder",
-    "__remote_log_metadata": "--remote-log-metadata-decoder",
-    "__share_group_state": "--share-group-state-decoder",
 }
 NOT_NEEDED = ("kdump.spark_", "kdump.commands.spark_", "kdump.__main__")
 REPORT = goldens.FOLDER / "reports" / "hunt.md"
@@ -87,7 +84,7 @@ def arguments(words: list[str], folder: Path, out: Path, offset: int) -> list[st
     values = {
         "folder": folder,
         "files": ",".join(map(str, files)),
-        "decoder": DECODERS.get(folder.name.rpartition("-")[0], "--offsets-decoder"),
+        "decoder": "--" + DECODER_SWITCHES.get(folder.name.rpartition("-")[0], "offsets-decoder"),
         "name": folder.name,
         "offset": offset,
         "log": logs[offset % len(logs)],
@@ -120,9 +117,9 @@ def hunt(seed: int, numbers: range, keep: Path | None) -> dict[str, Counter[str]
 
 def table(tallies: dict[str, Counter[str]], title: str) -> str:
     """Return the figures."""
-    columns = ("runs", "0", "1", "3", "4", "crashes", "hangs")
-    lines = [f"# {title}", "", f"| command | runs | {' | '.join(f'status {column}' for column in columns[1:5])} |"]
-    lines[-1] += " crashes | hangs |"
+    columns = ("runs", "0", "1", "2", "3", "4", "crashes", "hangs", "tracebacks", "odd")
+    lines = [f"# {title}", "", TEXT, ""]
+    lines.append(f"| command | {' | '.join(f'status {name}' if name.isdigit() else name for name in columns)} |")
     lines.append("|---" * (len(columns) + 1) + "|")
     total: Counter[str] = sum(tallies.values(), Counter())
     for name, tally in [*tallies.items(), ("**all**", total)]:

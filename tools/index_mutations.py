@@ -12,7 +12,6 @@ harmful.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -30,7 +29,7 @@ from kdump.inputs import Finder, Wanted
 from kdump.pieces import RecordBatch
 from kdump.segment import walk
 from kdump.transactions import AbortedRanges, ended
-from tools import goldens
+from tools import arguments, goldens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -281,10 +280,8 @@ HARMS: dict[str, Callable[[Subject, bytes], str]] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__, seed=1, count=10_000)
     parser.add_argument("folders", nargs="*", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=10_000)
     options = parser.parse_args()
     folders = options.folders or sorted(
         path for path in (goldens.FOLDER / "brokers").glob("*/*") if path.name[0] != "_" or path.name[1] == "_"

@@ -10,7 +10,6 @@ the reports on standard error. --report writes the figures to golden/reports/. E
 EXPLAINED does not hold, or when kdump crashes or hangs.
 """
 
-import argparse
 import collections
 import re
 import sys
@@ -20,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tools import forked, goldens, mutations, original
+from kdump.cli import DECODER_SWITCHES
+from tools import arguments, forked, goldens, mutations, original
 
 INDEX_MODES = {"plain": [], "verify": ["--verify-index-only"], "sanity": ["--index-sanity-check"]}
 MODES = {
@@ -32,14 +32,6 @@ MODES = {
     "checkpoint": {"deep": ["--deep-iteration"]},
 }
 """Suffix of a file -> the ways in which it is dumped."""
-DECODERS = {
-    "__consumer_offsets": "--offsets-decoder",
-    "__transaction_state": "--transaction-log-decoder",
-    "__cluster_metadata": "--cluster-metadata-decoder",
-    "__remote_log_metadata": "--remote-log-metadata-decoder",
-    "__share_group_state": "--share-group-state-decoder",
-}
-"""Topic -> the decoder with which its segments are dumped too."""
 
 
 class Sign(NamedTuple):
@@ -104,8 +96,8 @@ def reports(stderr: bytes) -> str:
 def modes(mutant: mutations.Mutant) -> dict[str, list[str]]:
     """The ways in which a mutant is dumped."""
     found = dict(MODES[mutant.suffix])
-    if mutant.topic in DECODERS and mutant.suffix in {"log", "checkpoint"}:
-        found["decoded"] = [DECODERS[mutant.topic]]
+    if mutant.topic in DECODER_SWITCHES and mutant.suffix in {"log", "checkpoint"}:
+        found["decoded"] = [f"--{DECODER_SWITCHES[mutant.topic]}"]
     return found
 
 
@@ -182,12 +174,9 @@ def show(pair: Pair) -> None:
 
 def main() -> int:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=5000)
+    parser = arguments.parser(__doc__, release="4.2.2", seed=1, count=5000)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutation")
     parser.add_argument("--only", default="", metavar="TEXT", help="only kinds and subjects with this in their name")
-    parser.add_argument("--release", default="4.2.2")
     parser.add_argument("--keep", type=Path, help="keep the files in this folder")
     parser.add_argument("--show", type=int, default=20, help="differences to show (%(default)s)")
     parser.add_argument("--report", action="store_true", help="write the figures to golden/reports/")

@@ -8,7 +8,6 @@ random values; half of the records are then broken: cut, longer, a byte changed.
 in many releases a broken one ends the run. Exit status 1 when the standard output or the exit status of a run differs.
 """
 
-import argparse
 import random
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kdump import dialects
+from kdump.cli import DECODER_SWITCHES
 from kdump.formats.payloads import (
     cluster_metadata,
     consumer_offsets,
@@ -27,14 +27,11 @@ from kdump.formats.payloads.interpreter import write
 from kdump.formats.payloads.schema import Message, Slot, Struct, Value, Values
 from kdump.wire import write_unsigned_varint
 from tests import forge
-from tools import forked, original
+from tools import arguments, forked, original
 
 SWITCHES = {
-    "offsets-decoder": consumer_offsets.MESSAGES,
-    "transaction-log-decoder": transaction_state.MESSAGES,
-    "cluster-metadata-decoder": cluster_metadata.MESSAGES,
-    "remote-log-metadata-decoder": remote_log_metadata.MESSAGES,
-    "share-group-state-decoder": share_group_state.MESSAGES,
+    DECODER_SWITCHES[module.TOPIC]: module.MESSAGES
+    for module in (consumer_offsets, transaction_state, cluster_metadata, remote_log_metadata, share_group_state)
 }
 WORDS = ("", "a", "consumer", "range", "topic-1", 'q"\\\n', "é€😀", "connect")
 NUMBERS = (0, 1, -1, 2, 5, 7, 127)
@@ -176,11 +173,10 @@ def probe(release: str, seed: int, count: int, most: int) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__, seed=1)
     parser.add_argument("releases", nargs="*", default=["4.3.1"])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=300, help="records of each switch (default 300)")
-    parser.add_argument("--most", type=int, default=10, help="differences to show per release (default 10)")
+    parser.add_argument("--count", type=int, default=300, help="records of each switch (%(default)s)")
+    parser.add_argument("--most", type=int, default=10, help="differences to show per release (%(default)s)")
     options = parser.parse_args()
     return int(sum(probe(release, options.seed, options.count, options.most) for release in options.releases) > 0)
 

@@ -7,12 +7,10 @@ the ways of `Verdict`: that is found out from the bytes, not looked up. Prints a
 (--all: for each), and figures. Ends with 1 when a damage is neither named nor harmless.
 """
 
-import argparse
 import collections
 import json
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from enum import StrEnum
@@ -23,8 +21,9 @@ from kdump import segment
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.pieces import RecordBatch
+from tests.support import GOLDEN, kdump
+from tools import arguments
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 RELEASE = "4.2.2"
 FROM = re.compile(
     r"\(from (?P<release>[^/]+)/(?P<folder>[^/]+?)(?:-(?P<stem>\d{20})-(?P<batches>\d+))?/(?P<file>[^/)]+)\)"
@@ -65,8 +64,7 @@ def told(damaged: Path) -> dict[str, str]:
 
 def checked(folders: dict[str, Path]) -> dict[str, tuple[list[str], list[str]]]:
     """Run `kdump check` over folders; return the kinds of findings and remarks by name."""
-    command = [sys.executable, "-m", "kdump", "check", "--json", *map(str, folders.values())]
-    done = subprocess.run(command, capture_output=True, check=False)
+    done = kdump("check", "--json", *folders.values())
     if done.returncode not in {0, 3, 4}:
         raise RuntimeError(done.stderr.decode(errors="replace"))
     by_path = {str(path): name for name, path in folders.items()}
@@ -182,7 +180,7 @@ def cases(damaged: Path, brokers: Path, release: str = RELEASE) -> list[Case]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
     parser.add_argument("--damaged", type=Path, default=GOLDEN / "damaged")
     parser.add_argument("--brokers", type=Path, default=GOLDEN / "brokers")
     parser.add_argument(

@@ -10,8 +10,6 @@ look-ups by time as before. Exit status 1 when something differs.
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,11 +19,13 @@ from pathlib import Path
 from kdump.checks import partition
 from kdump.errors import UnreadableError
 from kdump.inputs import Finder, Wanted
+from tests.support import kdump
+from tools import arguments
 from tools.broker import Broker
 
 CLIENT = Path(__file__).with_name("LoadClient.java")
 TOPIC = "load"
-SETTINGS = "log.index.interval.bytes=300\nlog.segment.bytes=1048576\nlog.index.size.max.bytes=65536\n"
+SETTINGS = {"log.index.interval.bytes": "300", "log.segment.bytes": "1048576", "log.index.size.max.bytes": "65536"}
 
 
 def findings(folder: Path, counts: Counter[str]) -> list[str]:
@@ -46,19 +46,12 @@ def findings(folder: Path, counts: Counter[str]) -> list[str]:
     return found
 
 
-def ask(broker: Broker, *arguments: str) -> str:
-    """Run the client with the broker's own jars."""
-    command = broker._command(str(CLIENT), arguments[0], broker.address, *arguments[1:])
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 def rebuild(folder: Path) -> int:
     """Replace all indexes of a partition by rebuilt ones; return how many segments there are."""
     logs = sorted(folder.glob("[0-9]*.log"))
     with tempfile.TemporaryDirectory() as fresh:
         for log in logs:
-            command = [sys.executable, "-m", "kdump", "rebuild-index", str(log), "--out", fresh, "-q"]
-            subprocess.run(command, check=True)
+            kdump("rebuild-index", log, "--out", fresh, "-q", check=True)
         for pattern in ("*.index", "*.timeindex", "*.txnindex"):
             for old in folder.glob(pattern):
                 old.unlink()
@@ -68,25 +61,22 @@ def rebuild(folder: Path) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--release", default="4.2.2")
-    parser.add_argument("--seconds", type=int, default=40)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        broker = Broker(options.release, Path(temporary, "broker"))
-        with (broker.folder / "server.properties").open("a") as settings:
-            settings.write(SETTINGS)
-        with broker:
-            return prove(broker, options.seconds)
+    options = arguments.parser(__doc__, release="4.2.2", seconds=40).parse_args()
+    with tempfile.TemporaryDirectory() as temporary, Broker(options.release, Path(temporary), SETTINGS) as broker:
+        return prove(broker, options.seconds)
+
+
+def asked(broker: Broker, times: list[str]) -> tuple[str, str]:
+    """Return all records that a consumer gets, and the offsets that it finds by time."""
+    return broker.run(CLIENT, "read", broker.address, TOPIC), broker.run(CLIENT, "times", broker.address, *times)
 
 
 def prove(broker: Broker, seconds: int) -> int:
     wrong = 0
     broker.create([f"{TOPIC}-0"])
-    command = broker._command(str(CLIENT), "load", broker.address, TOPIC, str(seconds))
     began = round(time.time() * 1000)
     counts: Counter[str] = Counter()
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as load:
+    with broker.client(CLIENT, "load", broker.address, TOPIC, str(seconds)) as load:
         while load.poll() is None:
             for text in findings(broker.logs, counts):
                 print(f"LIVE     {text}")
@@ -95,15 +85,15 @@ def prove(broker: Broker, seconds: int) -> int:
             time.sleep(0.05)
         wrong += bool(load.returncode)
     print(f"live: {dict(counts)}, {wrong} findings")
-    times = ["times", TOPIC, str(began - 1000), str(round(time.time() * 1000)), "97"]
-    before = ask(broker, "read", TOPIC), ask(broker, *times)
+    times = [TOPIC, str(began - 1000), str(round(time.time() * 1000)), "97"]
+    before = asked(broker, times)
     broker.stop()
     for text in findings(broker.logs, counts):
         print(f"STOPPED  {text}")
         wrong += 1
     segments = rebuild(broker.logs / f"{TOPIC}-0")
     broker.start()
-    after = ask(broker, "read", TOPIC), ask(broker, *times)
+    after = asked(broker, times)
     for name, first, second in zip(("records", "look-ups by time"), before, after, strict=True):
         same = first == second
         wrong += not same

@@ -7,7 +7,6 @@ point in their middle, some a missing index. Then the broker starts as after a c
 with 1 when a log end offset differs from what kdump foretold.
 """
 
-import argparse
 import random
 import shutil
 import sys
@@ -17,12 +16,12 @@ from pathlib import Path
 from kdump import recovery, segment
 from kdump.formats import checkpoints
 from kdump.formats.checkpoints import PartitionOffset
-from kdump.inputs import Finder, Partition, Wanted
+from kdump.inputs import Finder, Wanted
 from kdump.pieces import RecordBatch
+from tests.support import GOLDEN
+from tools import arguments
 from tools.broker import Broker
 from tools.damages import damage
-
-GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 def sources() -> list[Path]:
@@ -76,57 +75,70 @@ def overflow(data: bytearray, rng: random.Random, starts: list[int]) -> str:
     return f"offsets from byte {far} on are far away"
 
 
-def foretell(partition: Partition, point: int) -> recovery.Outcome:
-    return recovery.dry_run(partition, clean=False, recovery_point=point)
+def prepare(logs: Path, names: list[str], rng: random.Random) -> dict[str, str]:
+    """Install a partition under each name; return what was done."""
+    ready = [source for source in sources() if source.parent.name == "damaged"]
+    whole = [source for source in sources() if source.parent.name != "damaged"]
+    rng.shuffle(ready)
+    done = {}
+    for number, name in enumerate(names):
+        source = ready.pop() if number % 3 == 0 and ready else rng.choice(whole)
+        done[name] = install(source, logs / name, rng)
+    return done
+
+
+def foretell(logs: Path, points: dict[str, int]) -> dict[str, recovery.Outcome]:
+    """Return what kdump says of the partitions that have a recovery point in ``points``."""
+    return {
+        partition.name: recovery.dry_run(partition, clean=False, recovery_point=points[partition.name])
+        for partition in Finder(Wanted(leftovers=True)).find([str(logs)])
+        if partition.name in points
+    }
+
+
+def recovered(broker: Broker, points: dict[str, int]) -> dict[str, str]:
+    """Start the broker as after a crash; return the log end offsets that it then has."""
+    broker.crash()
+    entries = [PartitionOffset(name[:-2], 0, point) for name, point in points.items()]
+    (broker.logs / "recovery-point-offset-checkpoint").write_bytes(checkpoints.encode(entries))
+    with broker:
+        return broker.append(list(points))
+
+
+def prove(broker: Broker, names: list[str], rng: random.Random) -> int:
+    """Damage, foretell, compare; return how many log end offsets differ."""
+    with broker:
+        broker.create(names)
+    told = prepare(broker.logs, names, rng)
+    points = {}
+    for name in names:
+        bases = sorted(int(path.stem) for path in (broker.logs / name).glob("*.log"))
+        points[name] = rng.choice([0, 0, 0, *bases])
+    foretold = foretell(broker.logs, points)
+    for name, outcome in foretold.items():
+        if outcome.fails:  # it would take the whole log dir down, and all other cases with it
+            print(f"left out  {name}  {told[name]}: {outcome.fails}")
+            for log in (broker.logs / name).glob("*.log"):
+                log.write_bytes(b"")
+    ends = recovered(broker, points)
+    compared = [name for name in names if not foretold[name].fails]
+    wrong = 0
+    for name in compared:
+        expected, found, cuts = str(foretold[name].log_end_offset), ends[name], len(foretold[name].cuts)
+        wrong += expected != found
+        verdict = "equal    " if expected == found else "DIFFERENT"
+        print(f"{verdict} {name}  foretold {expected}, found {found}, {cuts} cuts  {told[name]}")
+    cut = sum(bool(foretold[name].cuts) for name in compared)
+    print(f"{len(compared)} logs compared in one start of {broker.release}, {cut} of them cut: {wrong} different")
+    return wrong
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--release", default="4.2.2")
-    parser.add_argument("--cases", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    rng = random.Random(options.seed)
+    options = arguments.parser(__doc__, release="4.2.2", cases=60, seed=1).parse_args()
     names = [f"case{number:03}-0" for number in range(options.cases)]
     with tempfile.TemporaryDirectory() as temporary:
         broker = Broker(options.release, Path(temporary))
-        with broker:
-            broker.create(names)
-        told, points = {}, {}
-        ready = [source for source in sources() if source.parent.name == "damaged"]
-        whole = [source for source in sources() if source.parent.name != "damaged"]
-        rng.shuffle(ready)
-        for number, name in enumerate(names):
-            source = ready.pop() if number % 3 == 0 and ready else rng.choice(whole)
-            told[name] = install(source, broker.logs / name, rng)
-            bases = sorted(int(path.stem) for path in (broker.logs / name).glob("*.log"))
-            points[name] = rng.choice([0, 0, 0, *bases])
-        foretold = {}
-        for partition in Finder(Wanted(leftovers=True)).find([str(broker.logs)]):
-            if partition.name in told:
-                foretold[partition.name] = foretell(partition, points[partition.name])
-        for name, outcome in foretold.items():
-            if outcome.fails:  # it would take the whole log dir down, and all other cases with it
-                print(f"left out  {name}  {told[name]}: {outcome.fails}")
-                for log in (broker.logs / name).glob("*.log"):
-                    log.write_bytes(b"")
-        entries = [PartitionOffset(name[:-2], 0, point) for name, point in points.items()]
-        (broker.logs / "recovery-point-offset-checkpoint").write_bytes(checkpoints.encode(entries))
-        (broker.logs / ".kafka_cleanshutdown").unlink()
-        with broker:
-            ends = broker.append(names)
-        compared = [name for name in names if not foretold[name].fails]
-        wrong = 0
-        for name in compared:
-            expected, found = str(foretold[name].log_end_offset), ends[name]
-            wrong += expected != found
-            verdict = "equal    " if expected == found else "DIFFERENT"
-            print(
-                f"{verdict} {name}  foretold {expected}, found {found}, {len(foretold[name].cuts)} cuts  {told[name]}"
-            )
-    cut = sum(bool(foretold[name].cuts) for name in compared)
-    print(f"{len(compared)} logs compared in one start of {options.release}, {cut} of them cut: {wrong} different")
-    return 1 if wrong else 0
+        return 1 if prove(broker, names, random.Random(options.seed)) else 0
 
 
 if __name__ == "__main__":

@@ -8,25 +8,23 @@ valid and every index sane, as that of --release must; a broker of --release tha
 must serve every record that kdump reads in it, with its headers, to a consumer. Ends with 1 when one of these fails.
 """
 
-import argparse
 import base64
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from kdump import segment
 from kdump.inputs import Finder, Partition
 from kdump.pieces import Record, RecordBatch
-from tools import original
+from tests.support import GOLDEN, kdump
+from tools import arguments, original
 from tools.broker import Broker
 from tools.damages import damage
 from tools.fetch_jars import numbers
-from tools.prove_recovery import GOLDEN, starts_of
-
-MAIN = [sys.executable, "-m", "kdump"]
+from tools.prove_recovery import starts_of
 
 
 def sources() -> list[Path]:
@@ -102,69 +100,85 @@ TIME_INDEX = (0, 10, 1)
 """The first release with time indexes."""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--release", default="4.2.2")
-    parser.add_argument("--cases", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    rng = random.Random(options.seed)
-    names = [f"case{number:03}-0" for number in range(options.cases)]
-    failures = 0
-    with tempfile.TemporaryDirectory() as temporary:
-        place = Path(temporary)
-        everything = sources()
-        lines: dict[str, list[str]] = {}
-        for name in names:
-            source = rng.choice(everything)
+class Held(NamedTuple):
+    """What salvaged partitions hold: batches by partition, and records as a consumer gets them."""
+
+    batches: dict[str, int]
+    records: list[list[str]]
+    strange: int
+    """Batches that are in no input."""
+    lacking: int
+    """Sound batches of the input that stand in lost+found."""
+
+
+def held(inputs: list[str], logs: Path) -> Held:
+    """Compare the log dir ``logs`` with the inputs that it was salvaged from."""
+    found: dict[str, set[bytes]] = {}
+    for part in Finder().find(inputs):
+        found.setdefault(part.name, set()).update(bytes(piece.raw) for piece in batches(part))
+    counts: dict[str, int] = {}
+    records: list[list[str]] = []
+    strange = lacking = 0
+    for part in Finder().find([str(logs)]):
+        out = batches(part)
+        counts[part.name] = len(out)
+        raws = {bytes(piece.raw) for piece in out}
+        strange += len(raws - found[part.name])
+        lacking += len(found[part.name] - raws)
+        for piece in out:
+            records += [line(part.name, record) for record in piece.records() if not piece.is_control]
+    return Held(counts, records, strange, lacking)
+
+
+def served(broker: Broker, names: list[str], logs: Path) -> list[list[str]]:
+    """Return the records that a broker serves once the partitions of ``logs`` are its own."""
+    with broker:
+        broker.create(names)
+    for name in names:
+        for old in (broker.logs / name).iterdir():
+            if old.name != "partition.metadata":
+                old.unlink()
+        for path in (logs / name).iterdir():
+            if path.name != "partition.metadata":
+                shutil.copyfile(path, broker.logs / name / path.name)
+    broker.crash()
+    with broker:
+        return [one for one in broker.consume(names) if one[1] != "end"]
+
+
+def prove(place: Path, release: str, names: list[str], rng: random.Random) -> int:
+    """Damage, salvage, compare; return how much is wrong."""
+    everything = sources()
+    lines: dict[str, list[str]] = {release: names}
+    for name in names:
+        source = rng.choice(everything)
+        if source.parent.name != release:
             lines.setdefault(source.parent.name, []).append(name)
-            for copy in range(rng.choice([1, 1, 2])):
-                damaged_copy(source, place / "in" / str(copy) / name, rng)
-        inputs = [str(path) for path in sorted((place / "in").iterdir())]
-        subprocess.run(
-            [*MAIN, "salvage", "-q", *inputs, "--out", str(place / "out")], check=False, stderr=subprocess.DEVNULL
-        )
-        logs = place / "out" / "logs"
-        found: dict[str, set[bytes]] = {}
-        for part in Finder().find(inputs):
-            found.setdefault(part.name, set()).update(bytes(piece.raw) for piece in batches(part))
-        expected: list[list[str]] = []
-        held: dict[str, int] = {}
-        lacking, strange = 0, 0
-        for part in Finder().find([str(logs)]):
-            out = batches(part)
-            held[part.name] = len(out)
-            raws = {bytes(piece.raw) for piece in out}
-            strange += len(raws - found[part.name])
-            lacking += len(found[part.name] - raws)
-            for piece in out:
-                expected += [line(part.name, record) for record in piece.records() if not piece.is_control]
-        wrong: list[str] = []
-        for release, of_line in sorted({**lines, options.release: names}.items(), key=lambda item: numbers(item[0])):
-            wrong += told(release, [logs / name for name in of_line], sum(held.get(name, 0) for name in of_line))
-        for one in wrong:
-            print(f"WRONG     {one}")
-        broker = Broker(options.release, place / "broker")
-        with broker:
-            broker.create(names)
-        for name in names:
-            for old in (broker.logs / name).iterdir():
-                if old.name != "partition.metadata":
-                    old.unlink()
-            for path in (logs / name).iterdir():
-                if path.name != "partition.metadata":
-                    shutil.copyfile(path, broker.logs / name / path.name)
-        (broker.logs / ".kafka_cleanshutdown").unlink()
-        (broker.logs / "recovery-point-offset-checkpoint").unlink()
-        with broker:
-            served = broker.consume(names)
-        served = [one for one in served if one[1] != "end"]
-        missing = [one for one in expected if one not in served] if served != expected else []
-        failures = strange + len(wrong) + len(missing) + (len(served) != len(expected))
-        print(f"{len(names)} partitions, {sum(held.values())} batches: {strange} not of the input")
-        print(f"{lacking} sound batches of the input in lost+found (doubled offsets, conflicts)")
-        print(f"{len(expected)} records, {len(served)} served by a broker {options.release}, {len(missing)} missing")
-    return 1 if failures else 0
+        for copy in range(rng.choice([1, 1, 2])):
+            damaged_copy(source, place / "in" / str(copy) / name, rng)
+    inputs = [str(path) for path in sorted((place / "in").iterdir())]
+    kdump("salvage", "-q", *inputs, "--out", place / "out")
+    logs = place / "out" / "logs"
+    salvaged = held(inputs, logs)
+    wrong: list[str] = []
+    for one, of_line in sorted(lines.items(), key=lambda item: numbers(item[0])):
+        expected = sum(salvaged.batches.get(name, 0) for name in of_line)
+        wrong += told(one, [logs / name for name in of_line], expected)
+    for text in wrong:
+        print(f"WRONG     {text}")
+    got = served(Broker(release, place / "broker"), names, logs)
+    missing = [one for one in salvaged.records if one not in got] if got != salvaged.records else []
+    print(f"{len(names)} partitions, {sum(salvaged.batches.values())} batches: {salvaged.strange} not of the input")
+    print(f"{salvaged.lacking} sound batches of the input in lost+found (doubled offsets, conflicts)")
+    print(f"{len(salvaged.records)} records, {len(got)} served by a broker {release}, {len(missing)} missing")
+    return salvaged.strange + len(wrong) + len(missing) + (len(got) != len(salvaged.records))
+
+
+def main() -> int:
+    options = arguments.parser(__doc__, release="4.2.2", cases=40, seed=1).parse_args()
+    names = [f"case{number:03}-0" for number in range(options.cases)]
+    with tempfile.TemporaryDirectory() as temporary:
+        return 1 if prove(Path(temporary), options.release, names, random.Random(options.seed)) else 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ headers, nulls, timestamps, outcomes of transactions, marks. The manifest's byte
 that hold no segment are left out and said. Ends with 1 when anything differs, or when there was no row to compare.
 """
 
-import argparse
 import base64
 import json
 import os
@@ -23,7 +22,7 @@ from typing import Any
 from pyarrow import dataset
 
 from kdump.spark_source import schema
-from tools import spark_cluster
+from tools import arguments, spark_cluster
 
 ROOT = Path(__file__).resolve().parent.parent
 MAIN = [sys.executable, "-m", "kdump"]
@@ -148,10 +147,9 @@ def prove(paths: list[str], master: str, lines: list[bytes], show: int) -> bool:
 
 def main() -> int:
     """Prove it on each master that was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__, show=5)
     parser.add_argument("paths", nargs="*", default=[str(ROOT / "golden")])
     parser.add_argument("--master", action="append", help="local[N], a master's URL, or cluster")
-    parser.add_argument("--show", type=int, default=5)
     given = parser.parse_args()
     paths = with_segments([str(Path(path).resolve()) for path in given.paths])
     if not paths:

@@ -34,6 +34,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from tools import arguments
 from tools.broker import Broker
 from tools.stream_driver import COLUMNS, ISOLATIONS, SPARKS_OWN
 
@@ -325,13 +326,8 @@ def told(place: Path, isolation: str, said: str) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--release", default="4.2.2")
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--seconds", type=int, default=120)
-    parser.add_argument("--kills", type=int, default=6)
+    parser = arguments.parser(__doc__, release="4.2.2", records=200_000, seconds=120, kills=6, seed=1)
     parser.add_argument("--retention", choices=("no", "fail", "go-on"), default="no")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave it")
     options = parser.parse_args()
     if options.keep:

@@ -10,7 +10,6 @@ differs without a reason.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from kdump.pieces import RecordBatch
 from kdump.rebuild import IndexBuilder, Indexes
 from kdump.segment import walk
 from kdump.transactions import Replay
-from tools import goldens, original
+from tools import arguments, goldens, original
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +97,7 @@ def segments(folders: list[Path]) -> Iterator[tuple[Segment, list[RecordBatch], 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--original", metavar="RELEASE", help="verify with the real tool of this release too")
     options = parser.parse_args()

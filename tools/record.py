@@ -8,7 +8,6 @@
 Needs Maven and a JDK 17 to 23 (see tools/original.py). Exit status 1 when --check finds a difference.
 """
 
-import argparse
 import re
 import shutil
 import sys
@@ -16,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tools import goldens, original
+from tools import arguments, goldens, original
 
 
 def record(release: str, cases: Mapping[str, Sequence[str]]) -> dict[str, goldens.Outcome]:
@@ -38,7 +37,7 @@ def differences(old: Mapping[str, goldens.Outcome], new: Mapping[str, goldens.Ou
 
 def main() -> int:
     """Record what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help="such as 4.3.1, or all")
     parser.add_argument("--like", metavar="RELEASE", help="take the cases that this release has")
     parser.add_argument("--add", metavar="REGEX", help="take also the cases whose name holds this")

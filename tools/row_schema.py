@@ -1,6 +1,6 @@
 """Write the JSON Schema of kdump's JSON lines from the columns that rows.py declares.
 
-python tools/row_schema.py > kdump/rows.schema.json
+python -m tools.row_schema > kdump/rows.schema.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Print the README's table of columns from what rows.py declares.
 
-python tools/row_table.py
+python -m tools.row_table
 """
 
 from __future__ import annotations

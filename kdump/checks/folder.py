@@ -49,6 +49,12 @@ LOCK: Final = ".lock"
 """A broker holds a lock on it as long as it runs."""
 
 
+def leftover_of(partition: Partition) -> str | None:
+    """Return what a folder is that holds no live replica, None for one that does."""
+    name = posixpath.basename(partition.folder.rstrip("/"))
+    return LEFTOVERS[name.rpartition("-")[2]] if LEFTOVER_FOLDER.fullmatch(name) else None
+
+
 def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
     """Return the leader epoch checkpoint, None where it is absent, broken or closed: :func:`check` tells of that."""
     try:
@@ -64,9 +70,8 @@ def check(partition: Partition, dirs: LogDirs, fail: Callable[[UnreadableError],
     ``dirs`` judges what is a log dir's own. ``fail`` is told of files that cannot be read, which are passed over; by
     default that raises.
     """
-    name = posixpath.basename(partition.folder.rstrip("/"))
-    if LEFTOVER_FOLDER.fullmatch(name):
-        yield _remark(partition.files.shown(partition.folder), "leftover", LEFTOVERS[name.rpartition("-")[2]])
+    if (leftover := leftover_of(partition)) is not None:
+        yield _remark(partition.files.shown(partition.folder), "leftover", leftover)
     for each in partition.segments:
         state = "." + each.path.rpartition(".")[2]
         if state in UNFINISHED:

@@ -9,7 +9,7 @@ from kdump.checks.offset_index import ADVICE, OffsetIndexCheck
 from kdump.checks.time_index import TimeIndexCheck
 from kdump.checks.txn_index import TxnIndexCheck
 from kdump.errors import DamageError
-from kdump.findings import Finding, Level
+from kdump.findings import Finding, Level, text_of
 from kdump.transactions import Replay
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def log_finding(file: str, position: int, damage: DamageError) -> Finding:
         kind=damage.kind,
         text=f"the batch at byte {position} cannot be read: {damage.reason}",
         position=position + damage.position,
-        expected=None if damage.expected is None else str(damage.expected),
-        found=None if damage.found is None else str(damage.found),
+        expected=text_of(damage.expected),
+        found=text_of(damage.found),
         advice=LOG_ADVICE,
     )

@@ -7,13 +7,12 @@ leaves, and what lost batches leave: the partition as a whole tells which, so th
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import segment
 from kdump.checks.indexes import LOG_ADVICE
-from kdump.checks.offset_index import NOWHERE
 from kdump.errors import DamageError
-from kdump.findings import Finding, Level
+from kdump.findings import Finding, Level, text_of
 from kdump.formats import batch as magic_2
 from kdump.formats import control
 from kdump.formats.batch import Batch
@@ -21,6 +20,7 @@ from kdump.formats.log import MAGIC_POSITION
 from kdump.formats.message import Message
 from kdump.kernel.cursor import Cursor
 from kdump.pieces import LOG_APPEND_TIME, TIMESTAMP_TYPES, Damage, Padding, RecordBatch, Trailing
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,10 +147,10 @@ class LogCheck:
                 offset=gap.first,
             )
 
-    def _say(self, kind: str, text: str, position: int, **rest: object) -> None:
-        self._found.append(
-            Finding(level=Level.LOG, file=self._file, kind=kind, text=text, position=position, **rest)  # type: ignore[arg-type]  # the names are Finding's
-        )
+    def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
+        """Say what is wrong with the segment, unless ``level`` or ``file`` in ``rest`` are others."""
+        fields: dict[str, Any] = {"level": Level.LOG, "file": self._file, **rest}
+        self._found.append(Finding(kind=kind, text=text, position=position, **fields))
 
     def _begin(self, base_offset: int) -> None:
         if self.next_offset is not None and base_offset < self.next_offset:
@@ -170,9 +170,7 @@ class LogCheck:
         self._producers.clear()
         if isinstance(piece, Padding):
             text = f"{piece.size} bytes of zeros follow the last batch: {ZEROS if piece.size >= 17 else FEW_ZEROS}"
-            self._found.append(
-                Finding(level=Level.REMARK, file=self._file, kind="zero tail", text=text, position=piece.position)
-            )
+            self._say("zero tail", text, piece.position, level=Level.REMARK)
         elif isinstance(piece, Trailing):
             text = f"the last {piece.size} bytes are the beginning of a batch: torn, or copied while it was written"
             self._say("end of log", text, piece.position, offset=self.next_offset, advice=LOG_ADVICE)
@@ -186,8 +184,8 @@ class LogCheck:
                 f"{piece.size} bytes cannot be read: {piece.reason} (byte {piece.at}){lost}",
                 piece.position,
                 offset=piece.missing_from,
-                expected=None if piece.expected is None else str(piece.expected),
-                found=None if piece.found is None else str(piece.found),
+                expected=text_of(piece.expected),
+                found=text_of(piece.found),
                 advice=LOG_ADVICE,
             )
             self.next_offset = piece.missing_until if piece.missing_until is not None else self.next_offset
@@ -228,7 +226,7 @@ class LogCheck:
             self._say(
                 "attributes",
                 f"attribute bits are set that magic {batch.magic} does not have",
-                batch.position + (magic_2.HEADER.offsets["attributes"] if batch.magic >= 2 else MAGIC_POSITION + 1),
+                _at(batch, "attributes") if batch.magic >= 2 else batch.position + MAGIC_POSITION + 1,
                 expected=f"no bit of {RESERVED[batch.magic]:#06x}",
                 found=f"{batch.attributes & 0xFFFF:#06x}",
             )
@@ -264,7 +262,7 @@ class LogCheck:
             self._say(
                 "record count",
                 f"the batch claims {count} records up to offset delta {delta}",
-                batch.position + magic_2.HEADER.offsets[field],
+                _at(batch, field),
                 expected=f"0 to {delta + 1} records" if delta >= 0 else "a last offset delta of 0 or more",
                 found=text,
             )
@@ -272,7 +270,7 @@ class LogCheck:
             self._say(
                 "record count",
                 f"the batch claims no record, and has {batch.size - magic_2.HEADER.size} bytes of them",
-                batch.position + magic_2.HEADER.offsets["records_count"],
+                _at(batch, "records_count"),
                 found=0,
             )
         elif count <= delta:
@@ -300,7 +298,7 @@ class LogCheck:
             self._say(
                 "delete horizon",
                 "the batch has a delete horizon, and all its records, none of which is a tombstone",
-                batch.position + magic_2.HEADER.offsets["attributes"],
+                _at(batch, "attributes"),
                 offset=batch.last_offset,
                 expected="no delete horizon",
                 found=batch.delete_horizon_ms,
@@ -317,10 +315,7 @@ class LogCheck:
             self._say("key size", "a key or value has a negative size other than null's -1", message.position)
 
     def _leader_epoch(self, batch: Batch, base: int) -> None:
-        epoch, position = (
-            batch.partition_leader_epoch,
-            batch.position + magic_2.HEADER.offsets["partition_leader_epoch"],
-        )
+        epoch, position = batch.partition_leader_epoch, _at(batch, "partition_leader_epoch")
         if epoch < self._epoch or epoch < -1:
             self._say(
                 "leader epoch",
@@ -332,25 +327,24 @@ class LogCheck:
             )
             return
         self._epoch = epoch
-        self._epoch_until = NOWHERE
+        self._epoch_until = INT64_END
         if not self._starts or epoch < 0 or self._epoch_told or self._epochs is None:
             return
         at = bisect_right(self._starts, base) - 1
         known = self._epochs[at].epoch if at >= 0 else None
-        self._epoch_until = self._starts[at + 1] if at + 1 < len(self._starts) else NOWHERE
+        self._epoch_until = self._starts[at + 1] if at + 1 < len(self._starts) else INT64_END
         if known != epoch and (known is not None or base >= self._starts[0]):
             self._epoch_told = True
-            self._found.append(
-                Finding(
-                    level=Level.DERIVED,
-                    file=self._epochs_file,
-                    kind="leader epoch",
-                    text=f"{self._file}, byte {position}: offset {base} was written in another leader epoch",
-                    entry=at,
-                    offset=base,
-                    expected=epoch,
-                    found=known,
-                )
+            self._say(
+                "leader epoch",
+                f"{self._file}, byte {position}: offset {base} was written in another leader epoch",
+                None,
+                level=Level.DERIVED,
+                file=self._epochs_file,
+                entry=at,
+                offset=base,
+                expected=epoch,
+                found=known,
             )
 
     def _producer(self, batch: Batch) -> None:
@@ -362,7 +356,7 @@ class LogCheck:
                 self._say(
                     "producer",
                     "a batch without a producer has what only a producer gives it",
-                    batch.position + magic_2.HEADER.offsets["producer_id"],
+                    _at(batch, "producer_id"),
                     expected="producer id, epoch and sequence -1, not transactional",
                     found=f"{producer}, {epoch}, {sequence}{', transactional' if batch.is_transactional else ''}",
                 )
@@ -372,7 +366,7 @@ class LogCheck:
             self._say(
                 "producer",
                 f"producer {producer}: epoch {epoch} and sequence {sequence} make no sense here",
-                batch.position + magic_2.HEADER.offsets["producer_epoch"],
+                _at(batch, "producer_epoch"),
                 expected=f"epoch {known[0] if known else 0} or more",
                 found=epoch,
             )
@@ -386,7 +380,7 @@ class LogCheck:
                 self._say(
                     "sequence",
                     f"producer {producer}, epoch {epoch}: a sequence number is repeated or left out",
-                    batch.position + magic_2.HEADER.offsets["base_sequence"],
+                    _at(batch, "base_sequence"),
                     offset=batch.base_offset,
                     expected=expected,
                     found=sequence,
@@ -399,8 +393,8 @@ class LogCheck:
             f"the crc of the batch is right, and its records cannot be read: {damage.reason}",
             batch.position,
             offset=batch.last_offset,
-            expected=None if damage.expected is None else str(damage.expected),
-            found=None if damage.found is None else str(damage.found),
+            expected=text_of(damage.expected),
+            found=text_of(damage.found),
             advice="It was written so: a consumer fails at it.",
         )
 
@@ -470,15 +464,12 @@ class LogCheck:
                 advice="What loads this topic fails at it, or passes it over: take the partition from another replica.",
             )
         if unknown:
-            self._found.append(
-                Finding(
-                    level=Level.REMARK,
-                    file=self._file,
-                    kind="unknown payload",
-                    text=f"a newer release wrote it, or a byte of it has changed: {_first_of(unknown)}",
-                    position=batch.position,
-                    offset=batch.last_offset,
-                )
+            self._say(
+                "unknown payload",
+                f"a newer release wrote it, or a byte of it has changed: {_first_of(unknown)}",
+                batch.position,
+                level=Level.REMARK,
+                offset=batch.last_offset,
             )
 
     def _facts(self, batch: Batch) -> tuple[int, int, int] | None:
@@ -503,6 +494,11 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
     from kdump.formats.payloads.decode import DECODERS  # the schemas take a while to parse
 
     return DECODERS.get(topic)
+
+
+def _at(batch: RecordBatch, field: str) -> int:
+    """Return where a field of the header of magic 2 stands in the file."""
+    return batch.position + magic_2.HEADER.offsets[field]
 
 
 def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.checks import kraft_snapshot
 from kdump.errors import DamageError, UnreadableError
 from kdump.files import LOCAL
-from kdump.findings import Finding, Level
+from kdump.findings import Finding, Level, text_of
 from kdump.formats import checkpoints, clean_shutdown, meta_properties
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.formats.meta_properties import MetaProperties
@@ -204,7 +204,7 @@ def broken(path: str, damage: DamageError, advice: str) -> Finding:
         kind=damage.kind,
         text=f"it cannot be read: {damage.reason}",
         position=damage.position,
-        expected=None if damage.expected is None else str(damage.expected),
-        found=None if damage.found is None else str(damage.found),
+        expected=text_of(damage.expected),
+        found=text_of(damage.found),
         advice=advice,
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +23,6 @@ ADVICE: Final = (
     "Indexes can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
     ".txnindex, all three (a broker makes them anew only where the .index is missing), or use kdump rebuild-index."
 )
-NOWHERE: Final = 1 << 63
 BEYOND: Final = "beyond the log"
 """The kind of fault that the last entries of an index share when the log lost its end."""
 
@@ -66,7 +66,7 @@ class OffsetIndexCheck:
 
     def _in_order(self) -> Sequence[int]:
         """Judge what needs no log; return the slots of the other entries by rising position."""
-        filled, size = self.index.filled, NOWHERE if self._log_size is None else self._log_size
+        filled, size = self.index.filled, INT64_END if self._log_size is None else self._log_size
         if filled and self.index.rises():
             first, last = self.index.stored(0), self.index.stored(filled - 1)
             if first[0] >= 0 < first[1] and last[1] < size:
@@ -98,7 +98,7 @@ class OffsetIndexCheck:
             relative, self.next_position = self.index.stored(self._slots[at])
             self._offset = self.index.base_offset + relative
         else:
-            self.next_position = NOWHERE
+            self.next_position = INT64_END
 
     def batch(self, batch: RecordBatch, last: int) -> bool:
         """Take the next batch and its last offset; return whether an entry points at its start."""
@@ -313,7 +313,7 @@ class Gaps:
 
     def __init__(self) -> None:
         self._previous = 0
-        self._smallest_indexed = NOWHERE
+        self._smallest_indexed = INT64_END
         self._open = _NONE
         self._widest = _NONE
         self._legacy = False

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.checks.offset_index import ADVICE, BEYOND, NOWHERE, Fault, and_all_behind, first_beyond
+from kdump.checks.offset_index import ADVICE, BEYOND, Fault, and_all_behind, first_beyond
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ class TimeIndexCheck:
         self._previous_last = base_offset - 1
         self._rises = False
         self._slots = self._in_order()
-        self._starts_at = self.index[0].offset if self.index.filled else NOWHERE
+        self._starts_at = self.index[0].offset if self.index.filled else INT64_END
         self._timestamp = NO_TIMESTAMP
         self._advance(0)
 
@@ -73,7 +74,7 @@ class TimeIndexCheck:
             self._timestamp, relative = self.index.stored(self._slots[at])
             self.next_offset = self.index.base_offset + relative
         else:
-            self.next_offset = NOWHERE
+            self.next_offset = INT64_END
 
     def batch(self, batch: RecordBatch, last: int) -> None:
         """Take the next batch and its last offset."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.checks.offset_index import NOWHERE, Fault
+from kdump.checks.offset_index import Fault
 from kdump.findings import Finding, Level
 from kdump.formats import txn_index
 from kdump.formats.txn_index import ABORTED_TXN, AbortedTxn
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +89,7 @@ class TxnIndexCheck:
         return bool(self._missing)
 
     def _next(self) -> int:
-        return self.entries[self._slots[self._at]].last_offset if self._at < len(self._slots) else NOWHERE
+        return self.entries[self._slots[self._at]].last_offset if self._at < len(self._slots) else INT64_END
 
     def _no_marker(self, slot: int, entry: AbortedTxn) -> None:
         text = "ends at an offset at which no ABORT marker stands"

@@ -14,7 +14,7 @@ from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, many
 from kdump.formats import leader_epoch, meta_properties, partition_metadata
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
-from kdump.inputs import LEFTOVER_FOLDER, SEGMENT_NAME
+from kdump.inputs import SEGMENT_NAME
 from kdump.pieces import RecordBatch
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
     met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
     for part in parts:
         properties = dirs.of(part, lambda _: None).properties
-        if part.topic is None or properties is None or properties.broker_id is None or _is_leftover(part):
+        if part.topic is None or properties is None or properties.broker_id is None or folder.leftover_of(part):
             continue
         key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
         other, directory = met.setdefault(key, (part, properties.directory_id))
@@ -106,10 +106,6 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
             text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
             advice="Keep a copy of both; then move away the one of the log dir that failed." if certain else "",
         )
-
-
-def _is_leftover(part: Partition) -> bool:
-    return LEFTOVER_FOLDER.fullmatch(posixpath.basename(part.folder.rstrip("/"))) is not None
 
 
 def _snapshots(part: Partition, options: Options, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:

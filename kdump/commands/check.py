@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,7 @@ import click
 from kdump.checks import whole
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
 from kdump.commands.telling import telling
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import Finder, Wanted
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
 @click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too.")
 @click.option(
     "--index-interval-bytes",
-    type=click.IntRange(0),
+    type=AtLeast(0),
     default=DEFAULT_INTERVAL,
     show_default=True,
     metavar="BYTES",
     help="The topic's setting: it decides what a broker cuts where offsets are not in order.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes to use.")
+@click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use.")
 @MAX_BATCH_BYTES
 @CACHE
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
@@ -70,9 +69,7 @@ def command(
     run = session.Session(quiet=quiet)
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, max_batch_bytes=max_batch_bytes)
     finder = Finder(wanted, note=run.note, fail=run.fail)
-    partitions = list(finder.find(paths))
-    if sys.stderr.isatty():
-        run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))
+    partitions = list(run.watched(finder.find(paths)))
     options = whole.Options(records=not headers_only, interval=index_interval_bytes)
     with telling(run, as_json=as_json, remarks=remarks) as told:
         dirs = LogDirs()
@@ -96,7 +93,7 @@ def _checked(
     """Yield what is found in each partition, in order."""
     if jobs == 1 or len(partitions) < 2:
         for part in partitions:
-            yield whole.check(part, options, dirs, run.progress or (lambda _: None))
+            yield whole.check(part, options, dirs, run.progress)
         return
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -104,8 +101,7 @@ def _checked(
     told: set[Finding] = set()
     with ProcessPoolExecutor(jobs, get_context("fork"), _begin, (partitions, options)) as pool:
         for result in pool.map(_one, range(len(partitions))):
-            if run.progress is not None:
-                run.progress(result.size)
+            run.progress(result.size)
             new = tuple(finding for finding in result.findings if finding not in told)
             told.update(new)
             yield result._replace(findings=new)

@@ -11,12 +11,13 @@ import click
 from kdump import kernel, rows
 from kdump.commands import options as shared
 from kdump.commands import session, words
+from kdump.commands.limits import AtLeast
 from kdump.errors import UsageError
 from kdump.found import Found, Lost
 from kdump.inputs import Finder
 from kdump.outcomes import is_transactional
 from kdump.printers.values import ENCODINGS, Encoding
-from kdump.select import Reader
+from kdump.select import Filter, Reader
 from kdump.stdout import open_output
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from kdump.inputs import Partition
     from kdump.rows import Column
-    from kdump.select import Filter
 
 FORMATS: Final = ("text", "jsonl", "json", "csv", "table", "raw")
 TYPED: Final = {"jsonl", "json", "csv", "table"}
@@ -69,9 +69,9 @@ class Printer(Protocol):
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
 @click.option("--batches", is_flag=True, help="One line per batch, not per record.")
 @shared.add(shared.FILTERS)
-@click.option("--limit", type=click.IntRange(0), metavar="N", help="Stop after N records.")
-@click.option("--head", type=click.IntRange(0), metavar="N", help="The first N records of each partition.")
-@click.option("--tail", type=click.IntRange(0), metavar="N", help="The last N records of each partition.")
+@click.option("--limit", type=AtLeast(0), metavar="N", help="Stop after N records.")
+@click.option("--head", type=AtLeast(0), metavar="N", help="The first N records of each partition.")
+@click.option("--tail", type=AtLeast(0), metavar="N", help="The last N records of each partition.")
 @click.option("--count", is_flag=True, help="Print only how many records there are.")
 @click.option(
     "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
@@ -97,7 +97,7 @@ class Printer(Protocol):
     help="After damage: give up the file, go where the bad length says, or find the next sound batch.",
 )
 @click.option("--include-damaged", is_flag=True, help="Show batches with a wrong crc too, marked as such.")
-@click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Read with N processes; output in order.")
+@click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="Read with N processes; output in order.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
 @shared.add(shared.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
@@ -108,7 +108,7 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     Examples:
       kdump dump /var/kafka/orders-0
       kdump dump /var/kafka --topic orders -o jsonl | jq .value
-      kdump dump /var/kafka/orders-0 --since 2026-11-21T09:00 --until 2026-11-21T09:05
+      kdump dump orders-0 --since 2026-11-21T09:00 --until 2026-11-21T09:05
       kdump dump bundle.tar.gz --key customer-17 -o table
       kdump dump *.log --offset 1000..1010 -o jsonl --batches
       kdump dump orders-0 -f '%o %T %k %s\\n'
@@ -123,9 +123,8 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     dump = Dump(run, options)
     finder = Finder(dump.wanted, note=run.note, fail=run.fail)
     partitions: Iterable[Partition] = finder.find(paths)
-    if sys.stderr.isatty() and not sys.stdout.isatty() and not follow:
-        partitions = list(partitions)
-        run.progress = session.progress(sum(segment.size for part in partitions for segment in part.segments))
+    if not sys.stdout.isatty() and not follow:
+        partitions = run.watched(partitions)
     with open_output(escape=True) as out:
         if follow:
             dump.follow(list(partitions), out)
@@ -211,7 +210,7 @@ class Dump:
             note=self.session.note,
             wrong_index=self.session.wrong_index,
             fail=self.session.fail,
-            progress=self.session.progress or (lambda _: None),
+            progress=self.session.progress,
             unread=unread,
             runs=unread and not (self.batches or self.counting or self.stops_early),
         )
@@ -246,12 +245,13 @@ class Dump:
         return found, counted
 
     def _finish(self, out: BinaryIO, counted: int, *, found: bool) -> None:
-        if self.session.progress is not None:
-            self.session.progress.clear()
+        self.session.progress.clear()
         if self.options["count"]:
             out.write(b"%d\n" % counted)
         if not found and not self.session.met:
-            self.session.note("nothing was found that the options ask for")
+            none = 0 in (self.options["limit"], self.options["head"], self.options["tail"])
+            asked = none or self.filter != Filter() or self.wanted.topics or self.wanted.partitions
+            self.session.note(f"nothing was found{' that the options ask for' if asked else ': no record is there'}")
 
     def parallel(self, partitions: Iterable[Partition], jobs: int, out: BinaryIO) -> None:
         """Do the same in several processes."""
@@ -260,7 +260,7 @@ class Dump:
         if self.options["output"] in {"json", "table"}:
             raise UsageError(f"--jobs does not go with -o {self.options['output']}, which is one thing: try -o jsonl")
         counting = self.options["count"]
-        progress, self.session.progress = self.session.progress, None
+        progress, self.session.progress = self.session.progress, session.Progress()
         reader = self.reader()
         counted, found = 0, False
 
@@ -280,8 +280,7 @@ class Dump:
                 counted += int(file.read())
             else:
                 parallel.copy(file, out)
-            if progress is not None:
-                progress(task.size)
+            progress(task.size)
 
         def prepared() -> Iterator[parallel.Task]:
             for task in parallel.tasks(partitions):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("what", metavar="TOPIC-PARTITION@OFFSET")
 @click.option(
-    "--in", "paths", multiple=True, required=True, metavar="DIR", help="A log dir, folder, segment or archive."
+    "--in", "paths", multiple=True, required=True, metavar="PATH", help="A log dir, folder, segment or archive."
 )
 @click.option("--batch", is_flag=True, help="The whole batch that holds the offset.")
 @click.option("--hexdump", is_flag=True, help="Every byte, its field's name and value beside it.")
@@ -199,7 +199,7 @@ def missing(partitions: list[Partition], topic: str, partition: int, offset: int
             elif behind is None:
                 behind = item.base_offset
     if before is None and behind is None:
-        return f"nothing of {topic}-{partition} was found"
+        return f"nothing of {topic}-{partition} was found: its segments stand in a folder of that name"
     if before is None:
         return f"the log begins with offset {behind}"
     return f"the log ends with offset {before}" if behind is None else f"offset {before} is followed by {behind}"

@@ -6,16 +6,30 @@ One option each for ``--files`` and all commands that read segments; the second 
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from kdump import codecs
 from kdump.text import harmless
 
+
+class AtLeast(click.types.IntParamType):
+    """A whole number, ``least`` or more; unlike click's own, help does not show that."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number: int = super().convert(value, param, ctx)
+        if number < self.least:
+            self.fail(f"{number} is less than {self.least}", param, ctx)
+        return number
+
+
 MAX_BATCH_BYTES: Final = click.option(
     "--max-batch-bytes",
-    type=click.IntRange(1),
+    type=AtLeast(1),
     default=codecs.DEFAULT_LIMIT,
     show_default=True,
     metavar="BYTES",

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
 
-from kdump.errors import KdumpError, UnreadableError
+from kdump.errors import KdumpError
+from kdump.outputs import no_room
 from kdump.text import harmless_line
 
 if TYPE_CHECKING:
@@ -106,11 +107,7 @@ def _temporary() -> IO[bytes]:
     try:
         return tempfile.TemporaryFile()
     except OSError as reason:
-        raise _no_room(tempfile.tempdir or "a temporary file", reason.strerror or str(reason)) from reason
-
-
-def _no_room(where: str, reason: str) -> UnreadableError:
-    return UnreadableError(where, f"cannot be written: {reason}", "set TMPDIR to a folder with more room")
+        raise no_room(tempfile.tempdir, reason.strerror or str(reason)) from reason
 
 
 def _work(work: Callable[[list[Part], BinaryIO], int], task: Task, file: BinaryIO) -> None:
@@ -133,7 +130,7 @@ def _collect(process: BaseProcess, file: IO[bytes], task: Task, take: Callable[[
     with file:
         code = process.exitcode
         if code is not None and code >= _NO_ROOM:
-            raise _no_room(tempfile.gettempdir(), os.strerror(code - _NO_ROOM))
+            raise no_room(tempfile.gettempdir(), os.strerror(code - _NO_ROOM))
         if code is None or code < _DONE:
             first = task.parts[0][1][0].name
             raise KdumpError(f"the process that read {first} and what follows ended with {code}")

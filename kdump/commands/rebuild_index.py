@@ -9,7 +9,7 @@ import click
 
 from kdump import outputs
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
 from kdump.errors import DamageError, UsageError
 from kdump.files import LOCAL
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 @click.option(
     "--index-interval-bytes",
     "interval",
-    type=click.IntRange(0),
+    type=AtLeast(0),
     default=DEFAULT_INTERVAL,
     show_default=True,
     metavar="BYTES",
-    help="The topic's index.interval.bytes: how much log may pass without an entry.",
+    help="The topic's index.interval.bytes: how much log may pass without an index entry.",
 )
 @click.option(
     "--entry-offset",
@@ -55,8 +55,8 @@ def command(
 
     \b
     Examples:
-      kdump rebuild-index orders-0/00000000000000000000.log --out /tmp/fresh
-      kdump rebuild-index orders-0/00000000000000000000.log --out /tmp/fresh --index-interval-bytes 1024
+      kdump rebuild-index orders-0/00000000000000000000.log --out fresh
+      kdump rebuild-index 00000000000000000064.log --out new --entry-offset first
 
     The new files have the segment's name. Before they are put beside a log, the broker must be stopped. Earlier
     segments in the folder are read where transactions of this one may have begun there. Without aborted
@@ -67,7 +67,7 @@ def command(
     """
     run = session.Session(quiet=quiet)
     part, held = _find(segment, max_batch_bytes)
-    run.progress = session.progress(held.size)
+    run.watch(held.size)
     name = PurePath(held.path).name
     stem, _, rest = name.rpartition(".log")
     if not stem or held.base_offset is None:
@@ -102,7 +102,7 @@ def _build(part: Partition, held: Segment, run: session.Session, *, interval: in
     def once() -> tuple[Indexes, bool]:
         builder = IndexBuilder(held.base_offset or 0, interval=interval, first_offsets=first_offsets)
         aborts = False
-        for batch in _batches(held, run.note, run.progress or (lambda _: None)):
+        for batch in _batches(held, run.note, run.progress):
             ended = replay.add(batch)
             aborts = aborts or (ended is not None and ended.aborted)
             builder.add(batch, ended)
@@ -116,8 +116,7 @@ def _build(part: Partition, held: Segment, run: session.Session, *, interval: in
             for batch in _batches(segment, run.note, lambda _: None):
                 replay.add(batch)
         made, _ = once()
-    if run.progress is not None:
-        run.progress.clear()
+    run.progress.clear()
     return made
 
 

@@ -9,7 +9,7 @@ import click
 
 from kdump import outputs, salvaged
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
 from kdump.errors import UnreadableError
 from kdump.findings import many
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -26,9 +26,21 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, metavar="DIR", help="Where to write; it must not be there yet, or be empty.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics (globs too).")
 @click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")
-@click.option("--segment-bytes", type=click.IntRange(1 << 10), default=1 << 30, show_default=True, metavar="BYTES")
 @click.option(
-    "--index-interval-bytes", type=click.IntRange(0), default=DEFAULT_INTERVAL, show_default=True, metavar="BYTES"
+    "--segment-bytes",
+    type=AtLeast(1 << 10),
+    default=1 << 30,
+    show_default=True,
+    metavar="BYTES",
+    help="The most that a segment of the output may hold (the topic's segment.bytes); 1024 or more.",
+)
+@click.option(
+    "--index-interval-bytes",
+    type=AtLeast(0),
+    default=DEFAULT_INTERVAL,
+    show_default=True,
+    metavar="BYTES",
+    help="The topic's index.interval.bytes: how much log may pass without an index entry.",
 )
 @MAX_BATCH_BYTES
 @CACHE
@@ -49,7 +61,7 @@ def command(
     \b
     Examples:
       kdump salvage /var/kafka/orders-0 --out /mnt/rescue
-      kdump salvage /broker1/kafka /broker2/kafka /broker3/kafka --topic orders --out /mnt/rescue
+      kdump salvage /broker1 /broker2 /broker3 --topic orders --out /mnt/rescue
 
     Batches are written unchanged, with fresh indexes, to DIR/logs: the broker's log.dirs. What could not be placed goes
     to DIR/lost+found, with an account of every lost range in account.json. Several copies of a partition are merged

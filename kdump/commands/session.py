@@ -5,19 +5,78 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Self
 
 import click
 
 from kdump.text import harmless_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kdump.errors import UnreadableError
+    from kdump.inputs import Partition
 
 UNREADABLE, DAMAGED, DERIVED = 1, 3, 4
 """Exit statuses; of several the first of these counts."""
 _EVERY: Final = 0.2
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+class Line:
+    """A line of the terminal ``out`` that is written over and over; without one nothing is."""
+
+    def __init__(self, out: IO[str] | None = None) -> None:
+        self._out = out
+        self._length = 0
+
+    def show(self, text: str) -> None:
+        """Write ``text`` in its place."""
+        if self._out is not None:
+            self._out.write("\r" + text.ljust(self._length))
+            self._out.flush()
+            self._length = len(text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._out is not None and self._length:
+            self._out.write("\r" + " " * self._length + "\r")
+            self._out.flush()
+            self._length = 0
+
+
+class Progress(Line):
+    """Bytes done and time left."""
+
+    def __init__(self, total: int = 0, out: IO[str] | None = None) -> None:
+        super().__init__(out)
+        self.total = total
+        self.done = 0
+        self._began = time.monotonic()
+        self._shown = self._began
+
+    def __call__(self, count: int) -> None:
+        """Count bytes that are done with."""
+        self.done += count
+        if self._out is None:
+            return
+        now = time.monotonic()
+        if now - self._shown >= _EVERY:
+            self._shown = now
+            self.show(self._text(now - self._began))
+
+    def _text(self, seconds: float) -> str:
+        text = f"{size(self.done)} of {size(self.total)}"
+        if not self.done or not self.total:
+            return text
+        left = max(0, round(seconds * (self.total - self.done) / self.done))
+        return f"{min(100, 100 * self.done // self.total):3}%  {text}  {left // 60}:{left % 60:02} left"
 
 
 @dataclass
@@ -26,8 +85,22 @@ class Session:
 
     quiet: bool = False
     met: set[int] = field(default_factory=set)
-    progress: Progress | None = None
+    progress: Progress = field(default_factory=Progress)
+    """It shows nothing until :meth:`watch` is called."""
     _failed: set[str] = field(default_factory=set)
+
+    def watch(self, total: int) -> None:
+        """Show how much of ``total`` bytes is done, where somebody sees standard error."""
+        if sys.stderr.isatty():
+            self.progress = Progress(total, sys.stderr)
+
+    def watched(self, partitions: Iterable[Partition]) -> Iterable[Partition]:
+        """Show how much of partitions is done, likewise; return them."""
+        if not sys.stderr.isatty():
+            return partitions
+        found = list(partitions)
+        self.watch(sum(segment.size for part in found for segment in part.segments))
+        return found
 
     def note(self, text: str) -> None:
         """Say something that changes nothing."""
@@ -57,50 +130,8 @@ class Session:
         return next((status for status in (UNREADABLE, DAMAGED, DERIVED) if status in self.met), 0)
 
     def _say(self, text: str) -> None:
-        if self.progress is not None:
-            self.progress.clear()
+        self.progress.clear()
         click.echo(f"kdump: {harmless_line(text)}", err=True)
-
-
-class Progress:
-    """Bytes done and time left, in one line of a terminal."""
-
-    def __init__(self, total: int, out: IO[str] | None = None) -> None:
-        self.total = total
-        self.done = 0
-        self._out = out or sys.stderr
-        self._began = time.monotonic()
-        self._shown = self._began
-        self._length = 0
-
-    def __call__(self, count: int) -> None:
-        """Count bytes that are done with."""
-        self.done += count
-        now = time.monotonic()
-        if now - self._shown >= _EVERY:
-            self._shown = now
-            self._show(now - self._began)
-
-    def _show(self, seconds: float) -> None:
-        line = f"{size(self.done)} of {size(self.total)}"
-        if self.done and self.total:
-            left = max(0, round(seconds * (self.total - self.done) / self.done))
-            line = f"{min(100, 100 * self.done // self.total):3}%  {line}  {left // 60}:{left % 60:02} left"
-        self._out.write("\r" + line.ljust(self._length))
-        self._out.flush()
-        self._length = len(line)
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self._length:
-            self._out.write("\r" + " " * self._length + "\r")
-            self._out.flush()
-            self._length = 0
-
-
-def progress(total: int) -> Progress | None:
-    """Return a progress line, None where nobody would see it, or where it would stand among the output."""
-    return Progress(total) if sys.stderr.isatty() and not sys.stdout.isatty() else None
 
 
 def size(count: float) -> str:

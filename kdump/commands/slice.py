@@ -30,7 +30,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
 
     \b
     Example:
-      kdump slice /var/kafka/orders-0 --offset 1000..1999 --out 00000000000000001000.log
+      kdump slice /var/kafka/orders-0 --offset 1000..1999 --out cut.log
 
     Batches are copied whole and unchanged, so that their crc stays right: the first may begin before A, the last may
     end behind B. Damage is passed over.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.spark_export import following
-    from kdump.spark_export.job import Export
+    from kdump.spark_export.job import Export, Listener, Summary
 
 LEFT_TO_US: Final = {
     "output",
@@ -29,12 +29,6 @@ LEFT_TO_US: Final = {
 """Options of the source that are not flags here, or flags that all commands share.
 
 ``mode`` is Spark's word for two things, so ``--read-mode`` is that one.
-"""
-EXAMPLES: Final = """\b
-Examples:
-  kdump spark-export /var/lib/kafka/data --out /lake/kafka
-  kdump spark-export s3://bucket/logs --out s3a://lake/kafka --topic 'orders*' --isolation read_committed
-  kdump spark-export backup/ --out out --master spark://host:7077 --conf spark.submit.pyFiles=kdump.zip
 """
 
 
@@ -62,16 +56,18 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
             add = click.option(flag, option.name, is_flag=True, help=option.doc)
         else:
             add = click.option(
-                flag, option.name, metavar="TEXT", help=f"{option.doc} ({option.shape})", callback=_checked
+                flag, option.name, metavar="TEXT", help=f"{option.doc[:-1]} ({option.shape}).", callback=_checked
             )
         function = add(function)
     return function
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(short_help="Write every record to Parquet, with Spark.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--out", required=True, metavar="DIR", help="The folder to write, on any file system that Spark knows.")
-@click.option("--format", type=click.Choice(FORMATS), default="parquet", show_default=True)
+@click.option(
+    "--format", type=click.Choice(FORMATS), default="parquet", show_default=True, help="The format of the output."
+)
 @click.option(
     "--partition-by",
     default="topic,date",
@@ -89,6 +85,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--read-mode",
     type=click.Choice((words.PERMISSIVE, words.DROPMALFORMED, words.FAILFAST), case_sensitive=False),
+    metavar=f"[{words.PERMISSIVE}|{words.DROPMALFORMED}|{words.FAILFAST}]",
     default=words.PERMISSIVE,
     show_default=True,
     help="Write damaged stretches to DIR/_damaged, leave them out, or end at the first.",
@@ -111,11 +108,20 @@ def command(
 ) -> int:
     """Write every record of segments, partition folders or log dirs to Parquet, with Spark.
 
+    \b
+    Examples:
+      kdump spark-export /var/lib/kafka/data --out /lake/kafka
+      kdump spark-export s3://bucket/logs --out s3a://lake/kafka --topic 'orders*'
+      kdump spark-export backup --out lake --master spark://host:7077
+
     PATH is a file, a folder, a glob, or a URI that pyarrow opens (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
     that cannot be read, DIR/_manifest.json says of every byte of the input what became of it. Rows are counted before
     and after: the export fails when one is missing.
+
+    Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was met.
     """
     from kdump.spark_export import job
+    from kdump.spark_export.failures import MalformedError
 
     run = session.Session(quiet=quiet)
     ours = {name: given.pop(name) for name in ("out", "format", "mode", "master")}
@@ -132,15 +138,13 @@ def command(
     )
     if incremental or follow:
         return _go_on(run, export, forever=follow)
-    progress = _Progress(show=not quiet and sys.stderr.isatty())
+    progress = _Progress(sys.stderr if sys.stderr.isatty() and not run.quiet else None)
     try:
-        summary = job.run(export, job.Listener(run.note, progress))
-    except job.MalformedError as error:
-        progress.clear()
+        with progress:
+            summary = job.run(export, _listener(run, progress))
+    except MalformedError as error:
         run.damage(str(error))
         return run.status
-    finally:
-        progress.clear()
     rate = summary.rows / max(summary.seconds, 0.001)
     run.note(
         f"{summary.files} files, {summary.batches} batches, {summary.rows} records, "
@@ -149,33 +153,26 @@ def command(
     )
     for unreadable in summary.unreadable:
         run.fail(unreadable)
-    if summary.damaged_ranges or summary.damaged_bytes:
-        run.damage(f"damage was met: {export.out}/_damaged has the bytes, {export.out}/_manifest.json the list")
+    _tell_damage(run, export, summary)
     return run.status
 
 
 def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
-    from kdump.spark_export import following, job
+    from kdump.spark_export import following
+    from kdump.spark_export.failures import MalformedError
 
     if export.mode != "error":
         raise UsageError(f"--mode {export.mode}: --incremental and --follow add to what they have written")
-    progress = _Progress(show=not run.quiet and sys.stderr.isatty())
-
-    def note(text: str) -> None:
-        progress.clear()
-        run.note(text)
-
-    follower = following.Follower(export, job.Listener(note, progress))
+    progress = _Progress(sys.stderr if sys.stderr.isatty() and not run.quiet else None)
+    follower = following.Follower(export, _listener(run, progress))
     try:
-        follower.run(forever=forever)
+        with progress:
+            follower.run(forever=forever)
     except KeyboardInterrupt:  # what was committed stands; the next run goes on behind it
-        progress.clear()
         _sum_up(run, export, follower.added)
         raise
-    except job.MalformedError as error:
+    except MalformedError as error:
         run.damage(str(error))
-    finally:
-        progress.clear()
     _sum_up(run, export, follower.added)
     return run.status
 
@@ -186,8 +183,24 @@ def _sum_up(run: session.Session, export: Export, added: following.Added) -> Non
         f"{done.rows} records added in {added.steps} steps: {done.files} files, {done.batches} batches, "
         f"{done.damaged_ranges} damaged ranges ({session.size(done.damaged_bytes)}), {session.size(done.size)}"
     )
+    for unreadable in done.unreadable:
+        run.fail(unreadable)
     if added.lost:
         run.damage(f"{len(added.lost)} times records were gone before they were read: {export.out}/_manifest.json")
+    _tell_damage(run, export, done)
+
+
+def _listener(run: session.Session, progress: _Progress) -> Listener:
+    from kdump.spark_export.job import Listener
+
+    def note(text: str) -> None:
+        progress.clear()
+        run.note(text)
+
+    return Listener(note, progress)
+
+
+def _tell_damage(run: session.Session, export: Export, done: Summary) -> None:
     if done.damaged_ranges or done.damaged_bytes:
         run.damage(f"damage was met: {export.out}/_damaged has the bytes, {export.out}/_manifest.json the list")
 
@@ -212,23 +225,8 @@ def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-class _Progress:
-    """One line on a terminal: what is being done, and how far it is."""
-
-    def __init__(self, *, show: bool) -> None:
-        self._show = show
-        self._length = 0
+class _Progress(session.Line):
+    """What is being done, and how far it is."""
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        if self._show:
-            line = f"{what}: {done} of {total} tasks" if total else what
-            sys.stderr.write("\r" + line.ljust(self._length))
-            sys.stderr.flush()
-            self._length = len(line)
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self._length:
-            sys.stderr.write("\r" + " " * self._length + "\r")
-            sys.stderr.flush()
-            self._length = 0
+        self.show(f"{what}: {done} of {total} tasks" if total else what)

@@ -36,7 +36,7 @@ class Telling:
         summary.batches += batches
         summary.size += size
         summary.add(findings, folder)
-        if run.progress is not None and findings:
+        if findings:
             run.progress.clear()
         files: dict[str, list[Finding]] = {}
         for finding in findings:
@@ -49,8 +49,7 @@ class Telling:
 
     def end(self) -> None:
         """Tell what was gone through, and how it went."""
-        if self._run.progress is not None:
-            self._run.progress.clear()
+        self._run.progress.clear()
         self._report.end(self.summary, self._run.status)
 
 

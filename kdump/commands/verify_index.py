@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
 import click
 
 from kdump.checks import partition
@@ -12,11 +9,6 @@ from kdump.commands import session
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.commands.telling import telling
 from kdump.inputs import Finder, Wanted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kdump.inputs import Partition
 
 
 @click.command("verify-index")
@@ -45,12 +37,8 @@ def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, max_batch_b
     """
     run = session.Session(quiet=quiet)
     finder = Finder(Wanted(siblings=True, max_batch_bytes=max_batch_bytes), note=run.note, fail=run.fail)
-    partitions: Iterable[Partition] = finder.find(paths)
-    if sys.stderr.isatty():
-        partitions = list(partitions)
-        run.progress = session.Progress(sum(segment.size for part in partitions for segment in part.segments))
     with telling(run, as_json=as_json, remarks=remarks) as told:
-        for part in partitions:
-            for checked in partition.check(part, run.progress or (lambda _: None), fail=run.fail):
+        for part in run.watched(finder.find(paths)):
+            for checked in partition.check(part, run.progress, fail=run.fail):
                 told.tell(checked.findings, segments=1, batches=checked.batches, size=checked.size)
     return run.status

@@ -12,6 +12,7 @@ from kdump.crc import crc32c
 from kdump.errors import DamageError
 from kdump.pieces import CREATE_TIME, LOG_APPEND_TIME, Header, Record, RecordBatch
 from kdump.wire import (
+    INT32_MAX,
     Bytes,
     Int8,
     Int16,
@@ -63,7 +64,6 @@ AHEAD: Final = 16 << 20
 
 CHUNK: Final = 1000
 """Records that are read in one go."""
-_INT32_MAX: Final = 0x7FFFFFFF
 _HELD: Final = 1 << 16
 """Records of a compressed batch that are held in memory; more are read twice."""
 
@@ -258,9 +258,9 @@ class Batch(RecordBatch):
 
 def increment_sequence(sequence: int, increment: int) -> int:
     """Return the sequence number ``increment`` further: 2147483647 is followed by 0 (``incrementSequence``)."""
-    room = to_int32(_INT32_MAX - increment)
+    room = to_int32(INT32_MAX - increment)
     if sequence > room:
-        return to_int32(increment - (_INT32_MAX - sequence) - 1)
+        return to_int32(increment - (INT32_MAX - sequence) - 1)
     return to_int32(sequence + increment)
 
 

@@ -49,6 +49,14 @@ def malformed(line: Line, expected: str) -> NoReturn:
     raise DamageError("line", "a line is malformed", position=line.position, expected=expected, found=repr(line.text))
 
 
+def parts(line: Line, count: int, expected: str) -> list[str]:
+    """Return the ``count`` parts of a line that white space separates; refuse a line of more or fewer."""
+    found = re.split(r"\s+", line.text.rstrip())
+    if len(found) != count:
+        malformed(line, expected)
+    return found
+
+
 def integer(text: str, line: Line, expected: str, bits: int = 32) -> int:
     """Return the number that ``text``, a part of ``line``, spells as Java reads it; refuse it beyond ``bits``."""
     if not INTEGER.fullmatch(text):

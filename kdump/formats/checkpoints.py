@@ -5,7 +5,6 @@ Source: Kafka's class OffsetCheckpointFile. One layout serves all four files: to
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.formats import checkpoint_text
@@ -46,10 +45,7 @@ def encode(entries: Iterable[PartitionOffset]) -> bytes:
 
 
 def _parse(line: checkpoint_text.Line) -> PartitionOffset:
-    parts = re.split(r"\s+", line.text.rstrip())
-    if len(parts) != 3:
-        checkpoint_text.malformed(line, SHAPE)
-    topic, partition, offset = parts
+    topic, partition, offset = checkpoint_text.parts(line, 3, SHAPE)
     return PartitionOffset(
         topic, checkpoint_text.integer(partition, line, SHAPE), checkpoint_text.integer(offset, line, SHAPE, 64)
     )

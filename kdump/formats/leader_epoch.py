@@ -5,7 +5,6 @@ Source: KIP-101 and Kafka's class LeaderEpochCheckpointFile (0.11).
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.formats import checkpoint_text
@@ -37,9 +36,5 @@ def encode(entries: Iterable[EpochEntry]) -> bytes:
 
 
 def _parse(line: checkpoint_text.Line) -> EpochEntry:
-    parts = re.split(r"\s+", line.text.rstrip())
-    if len(parts) != 2:
-        checkpoint_text.malformed(line, SHAPE)
-    return EpochEntry(
-        checkpoint_text.integer(parts[0], line, SHAPE), checkpoint_text.integer(parts[1], line, SHAPE, 64)
-    )
+    epoch, offset = checkpoint_text.parts(line, 2, SHAPE)
+    return EpochEntry(checkpoint_text.integer(epoch, line, SHAPE), checkpoint_text.integer(offset, line, SHAPE, 64))

@@ -313,8 +313,8 @@ class Message(RecordBatch):
         if not last:
             raise DamageError("inner messages", "a compressed message set without messages", position=OVERHEAD.size)
         base = self.inner_base(last[0].offset)
-        for offset, start, end in frames(data):
-            message = Message(data[start:end], to_int64(offset + base), self.position, self)
+        for frame in frames(data):
+            message = self._inside(data, frame, base)
             if message.codec != codecs.NONE:
                 raise DamageError("codec", "a message inside a wrapper is compressed again", position=OVERHEAD.size)
             yield message
@@ -333,9 +333,10 @@ class Message(RecordBatch):
 
     def inner(self, data: memoryview, at: int, base: int) -> Message:
         """Return the message at a place in the set inside this wrapper; ``base`` is what :meth:`inner_base` says."""
-        offset, size = OVERHEAD.read(data, at)
-        start = at + OVERHEAD.size
-        return Message(data[start : start + size], to_int64(offset + base), self.position, self)
+        return self._inside(data, frame_at(data, at), base)
+
+    def _inside(self, data: memoryview, frame: Frame, base: int) -> Message:
+        return Message(data[frame.start : frame.end], to_int64(frame.offset + base), self.position, self)
 
     def inner_base(self, last_inner: int) -> int:
         """Return what to add to inner offsets: magic 1 stores them relative (KIP-31), magic 0 absolute.
@@ -362,11 +363,19 @@ class Frame(NamedTuple):
     end: int
 
 
+def frame_at(data: memoryview, at: int) -> Frame:
+    """Return the frame whose log overhead stands at ``at``, complete or not."""
+    offset, size = OVERHEAD.read(data, at)
+    start = at + OVERHEAD.size
+    return Frame(offset, start, start + size)
+
+
 def frames(data: memoryview) -> Iterator[Frame]:
     """Yield the complete messages of an unpacked set; a cut-off last one ends it, as in Kafka."""
     position = 0
     while position + OVERHEAD.size <= len(data):
-        offset, size = OVERHEAD.read(data, position)
+        frame = frame_at(data, position)
+        size = frame.end - frame.start
         if size < SMALLEST[0]:
             raise DamageError(
                 "message size",
@@ -375,11 +384,10 @@ def frames(data: memoryview) -> Iterator[Frame]:
                 expected=f"{SMALLEST[0]} or more",
                 found=size,
             )
-        end = position + OVERHEAD.size + size
-        if end > len(data):
+        if frame.end > len(data):
             return
-        yield Frame(offset, position + OVERHEAD.size, end)
-        position = end
+        yield frame
+        position = frame.end
 
 
 def write_message(

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
+from kdump.wire import to_int32
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,7 +73,7 @@ def check(properties: MetaProperties) -> None:
             raise DamageError("property", f"{name} is missing", expected=f"a line {name}=...")
     for name in NUMBERS[version]:
         value = properties.values.get(name, "0").strip()
-        if not re.fullmatch(r"[+-]?[0-9]{1,10}", value) or not -(1 << 31) <= int(value) < 1 << 31:
+        if not re.fullmatch(r"[+-]?[0-9]{1,10}", value) or to_int32(int(value)) != int(value):
             raise DamageError("property", f"{name} is no number", expected="a whole number", found=value)
 
 

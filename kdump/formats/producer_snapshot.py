@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.crc import crc32c
 from kdump.errors import DamageError
-from kdump.wire import Int16, Int32, Int64, Layout, UInt32, to_int32
+from kdump.wire import INT32_MAX, Int16, Int32, Int64, Layout, UInt32, to_int32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kdump.wire import Bytes
 
 VERSION = 1
-INT32_MAX = 0x7FFFFFFF
 
 
 class SnapshotHeader(NamedTuple):

@@ -12,6 +12,7 @@ from operator import lt
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from kdump.errors import UsageError
+from kdump.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=tuple[int, int])
 
-MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+MAX_RELATIVE_OFFSET = INT32_MAX
 DEFAULT_INTERVAL = 4096
 """``index.interval.bytes``: how many bytes of log may pass without an entry."""
 WARM = 8192

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
-STAMP: Final = "d469a531"
+STAMP: Final = "318862af"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
+FAR: Final = 1 << 62
+"""Numbers between this and its negative add up within 64 bits."""
 NUMBERS: Final = 32
 """How many numbers ``values`` has room for."""
 
@@ -48,7 +50,7 @@ _MAX_TIMESTAMP = cython.declare(cython.int, _slot("max_timestamp"))
 _BATCH_ATTRIBUTES = cython.declare(cython.int, _slot("attributes"))
 _COUNT = cython.declare(cython.int, _slot("records_count"))
 _APPENDED = cython.declare(cython.longlong, TIMESTAMP_TYPE_FLAG)
-_FAR = cython.declare(cython.longlong, 1 << 62)  # numbers below this add up within 64 bits
+_FAR = cython.declare(cython.longlong, FAR)
 _MOST = cython.declare(cython.longlong, (1 << 63) - 1)
 _BEHIND = cython.declare(cython.Py_ssize_t, sys.maxsize >> 1)  # behind all data: to read there is an IndexError
 

@@ -22,7 +22,7 @@ else:
 if TYPE_CHECKING:
     from array import array
 
-STAMP: Final = "65b4dbda"
+STAMP: Final = "59dcb545"
 
 PLACES: Final = 32
 """How many fields of a struct can be found."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.formats.batch import CODEC_MASK, HEADER, MAGIC, TIMESTAMP_TYPE_FLAG
 from kdump.formats.log import OVERHEAD
-from kdump.kernel.cursor import RECORD_NUMBERS
+from kdump.kernel.cursor import FAR, RECORD_NUMBERS
 
 if TYPE_CHECKING:
     import cython
@@ -24,11 +24,12 @@ if not cython.compiled:
     from kdump.kernel.cursor import Cursor
 else:
     from cython.cimports.kdump.kernel.cursor import Cursor  # type: ignore[no-redef]  # the same in C
+    from cython.cimports.kdump.kernel.words import big
     from cython.cimports.posix.unistd import pread
 if TYPE_CHECKING:
     from kdump.wire import Bytes
 
-STAMP: Final = "e5c03fce"
+STAMP: Final = "b452a5c0"
 
 _WINDOW = cython.declare(cython.Py_ssize_t, 1 << 18)
 """Bytes of the log that are read at a time where records are looked at; larger batches are left to the general way."""
@@ -37,7 +38,7 @@ _NEAR = cython.declare(cython.Py_ssize_t, 1 << 12)
 _SEVERAL = cython.declare(cython.Py_ssize_t, 1 << 14)
 _STEPS = cython.declare(cython.int, 64)
 """Batches behind the entry of the ``.index`` that are looked at: nobody can interrupt this."""
-_FAR = cython.declare(cython.longlong, 1 << 62)  # numbers below this add up within 64 bits
+_FAR = cython.declare(cython.longlong, FAR)
 _TIMESTAMP = cython.declare(cython.int, RECORD_NUMBERS.index("timestamp"))
 _OFFSET_ENTRY = cython.declare(cython.Py_ssize_t, 8)
 _TIME_ENTRY = cython.declare(cython.Py_ssize_t, 12)
@@ -124,14 +125,14 @@ class Held(Cursor):
     @cython.exceptval(-1)
     def offset_entry(self, slot: cython.Py_ssize_t) -> cython.bint:
         """Tell whether an entry names the last offset of the batch at its position."""
-        relative: cython.longlong = number(cython.address(self.entries[slot * _OFFSET_ENTRY]), 4)
-        position: cython.longlong = number(cython.address(self.entries[slot * _OFFSET_ENTRY + 4]), 4)
+        relative: cython.longlong = big(cython.address(self.entries[slot * _OFFSET_ENTRY]), 4)
+        position: cython.longlong = big(cython.address(self.entries[slot * _OFFSET_ENTRY + 4]), 4)
         following: cython.Py_ssize_t = (slot + 1) * _OFFSET_ENTRY
         if relative == 0 and slot > 0:
             return False
         near: cython.longlong = 0
         if following + _OFFSET_ENTRY <= self.entries.shape[0]:
-            near = number(cython.address(self.entries[following + 4]), 4) - position
+            near = big(cython.address(self.entries[following + 4]), 4) - position
         at: cython.Py_ssize_t = self.load(position, _HEADER, _SEVERAL if 0 < near <= _NEAR else _HEADER)
         return at >= 0 and self.header_at(position, at) and self.last == self.base + relative
 
@@ -140,13 +141,11 @@ class Held(Cursor):
     @cython.exceptval(-1)
     def time_entry(self, slot: cython.Py_ssize_t) -> cython.bint:
         """Tell whether an entry names the last offset of a batch, and the largest timestamp of its records."""
-        timestamp: cython.longlong = number(cython.address(self.entries[slot * _TIME_ENTRY]), 8)
-        relative: cython.longlong = number(cython.address(self.entries[slot * _TIME_ENTRY + 8]), 4)
+        timestamp: cython.longlong = big(cython.address(self.entries[slot * _TIME_ENTRY]), 8)
+        relative: cython.longlong = big(cython.address(self.entries[slot * _TIME_ENTRY + 8]), 4)
         if timestamp < 0:
             return False
-        if slot > 0 and (
-            relative == 0 or number(cython.address(self.entries[(slot - 1) * _TIME_ENTRY]), 8) >= timestamp
-        ):
+        if slot > 0 and (relative == 0 or big(cython.address(self.entries[(slot - 1) * _TIME_ENTRY]), 8) >= timestamp):
             return False
         position: cython.longlong = self.look_up(relative)
         at: cython.Py_ssize_t = self.load(position, _HEADER, _WINDOW)
@@ -172,11 +171,11 @@ class Held(Cursor):
         middle: cython.Py_ssize_t
         while low < high:
             middle = (low + high) // 2
-            if number(cython.address(self.offsets[middle * _OFFSET_ENTRY]), 4) <= relative:
+            if big(cython.address(self.offsets[middle * _OFFSET_ENTRY]), 4) <= relative:
                 low = middle + 1
             else:
                 high = middle
-        return number(cython.address(self.offsets[(low - 1) * _OFFSET_ENTRY + 4]), 4) if low > 0 else 0
+        return big(cython.address(self.offsets[(low - 1) * _OFFSET_ENTRY + 4]), 4) if low > 0 else 0
 
     @cython.cfunc
     @cython.nogil
@@ -200,11 +199,11 @@ class Held(Cursor):
     @cython.exceptval(check=False)
     def header_at(self, position: cython.longlong, at: cython.Py_ssize_t) -> cython.bint:
         """Read size and last offset of the batch at ``position``; tell whether they can be believed."""
-        base: cython.longlong = number(cython.address(self.window[at]), 8)
-        self.batch_size = _OVERHEAD + number(cython.address(self.window[at + _AT_LENGTH]), 4)
+        base: cython.longlong = big(cython.address(self.window[at]), 8)
+        self.batch_size = _OVERHEAD + big(cython.address(self.window[at + _AT_LENGTH]), 4)
         if not -_FAR < base < _FAR:
             return False
-        self.last = base + number(cython.address(self.window[at + _AT_LAST_DELTA]), 4)
+        self.last = base + big(cython.address(self.window[at + _AT_LAST_DELTA]), 4)
         return (
             self.window[at + _AT_MAGIC] == _MAGIC
             and _HEADER <= self.batch_size <= self.most
@@ -219,13 +218,13 @@ class Held(Cursor):
 
         -2 stands for records that are not well-formed, or that are compressed.
         """
-        attributes: cython.longlong = number(cython.address(self.window[at + _AT_ATTRIBUTES]), 2)
-        self.base_offset = number(cython.address(self.window[at]), 8)
-        self.base_timestamp = number(cython.address(self.window[at + _AT_BASE_TIMESTAMP]), 8)
-        self.base_sequence = number(cython.address(self.window[at + _AT_BASE_SEQUENCE]), 4)
+        attributes: cython.longlong = big(cython.address(self.window[at + _AT_ATTRIBUTES]), 2)
+        self.base_offset = big(cython.address(self.window[at]), 8)
+        self.base_timestamp = big(cython.address(self.window[at + _AT_BASE_TIMESTAMP]), 8)
+        self.base_sequence = big(cython.address(self.window[at + _AT_BASE_SEQUENCE]), 4)
         self.appended = attributes & _APPENDED != 0
-        self.values[_TIMESTAMP] = number(cython.address(self.window[at + _AT_MAX_TIMESTAMP]), 8)
-        self.left = number(cython.address(self.window[at + _AT_COUNT]), 4)
+        self.values[_TIMESTAMP] = big(cython.address(self.window[at + _AT_MAX_TIMESTAMP]), 8)
+        self.left = big(cython.address(self.window[at + _AT_COUNT]), 4)
         if attributes & _CODEC_MASK or self.left < 0 or not -_FAR < self.base_timestamp < _FAR:
             return -2
         self.at = at + _HEADER
@@ -238,17 +237,3 @@ class Held(Cursor):
             if self.values[_TIMESTAMP] > found:  # noqa: PLR1730  max() may need the GIL
                 found = self.values[_TIMESTAMP]
         return found
-
-
-@cython.cfunc
-@cython.nogil
-@cython.inline
-@cython.exceptval(check=False)
-def number(data: cython.pointer[cython.const[cython.uchar]], size: cython.int) -> cython.longlong:
-    """Return a number of ``size`` bytes, the highest byte first, the highest bit its sign."""
-    found: cython.ulonglong = 0
-    step: cython.int = 0
-    while step < size:
-        found = found << 8 | data[step]
-        step += 1
-    return cython.cast(cython.longlong, found << (64 - 8 * size)) >> (64 - 8 * size)

@@ -24,13 +24,14 @@ else:
     from cython.cimports.kdump.kernel.lines import (  # type: ignore[no-redef]  # the same in C
         Lines,
         number,
+        reserve,
     )
     from cython.cimports.kdump.kernel.quoting import escaped, is_utf8
     from cython.cimports.libc.string import memcpy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "c0a6d16b"
+STAMP: Final = "2f3f0230"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""
@@ -130,11 +131,11 @@ class JsonLines(Lines):
         self.out[self.used] = 34
         self.used += 1
         while left > _BLOCK:
-            self.reserve(_ESCAPE * (_BLOCK + 2))
+            reserve(self, _ESCAPE * (_BLOCK + 2))
             bits |= self.escaped(at, _BLOCK)
             at += _BLOCK
             left -= _BLOCK
-        self.reserve(_ESCAPE * (left + 2))
+        reserve(self, _ESCAPE * (left + 2))
         bits |= self.escaped(at, left)
         at += left - size
         self.out[self.used] = 34
@@ -144,16 +145,6 @@ class JsonLines(Lines):
             if not (is_utf8(text, size) and _is_harmless(text, size)):
                 self.used = begin
                 return False
-        return True
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(-1)
-    def reserve(self, more: cython.Py_ssize_t) -> cython.bint:
-        """Make room for ``more`` bytes beyond what the record needs."""
-        if self.used + self.need + more > self.room:
-            self.grow(more)
         return True
 
     @cython.cfunc
@@ -249,8 +240,7 @@ class JsonLines(Lines):
         """Write the headers as an array of objects."""
         start: cython.Py_ssize_t = self.used
         self.need += _AROUND * self.header_count  # until the next record
-        if self.used + self.need > self.room:
-            self.grow(0)
+        reserve(self, 0)
         self.out[self.used] = 91
         self.used += 1
         at: cython.Py_ssize_t = self.headers_at

@@ -45,5 +45,11 @@ cdef class Lines(Cursor):
     @cython.final
     cdef bint grow(self, Py_ssize_t more) except -1 with gil
 
+# Make room for ``more`` bytes beyond what the record needs.
+cdef inline bint reserve(Lines lines, Py_ssize_t more) except -1 nogil:
+    if lines.used + lines.need + more > lines.room:
+        lines.grow(more)
+    return True
+
 cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil
 cdef bint copy(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Decoder: TypeAlias = Callable[[bytes], bytes]
     Both: TypeAlias = Callable[[int, bytes | None, bytes | None], bytes]
 
-STAMP: Final = "493e3410"
+STAMP: Final = "5c4116da"
 
 _TEXTS: Final = ("header_keys", "key", "value", "decoded")
 SLOTS_OF_TEXTS: Final = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
@@ -311,12 +311,15 @@ class Lines(Cursor):
         op: cython.pointer[cython.const[cython.int]] = self.steps
         op += op[(self.values[_KEY_SIZE] < 0) + 2 * (self.values[_VALUE_SIZE] < 0)]
         done: cython.Py_ssize_t
+        size: cython.Py_ssize_t
         while True:
+            literal: cython.pointer[cython.const[cython.uchar]] = pool + op[0]
+            size = op[1]
             done = 0
-            while done < op[1]:  # the pool has room behind it, and so has the buffer
-                memcpy(out + done, pool + op[0] + done, 16)
+            while done < size:  # the pool has room behind it, and so has the buffer
+                memcpy(out + done, literal + done, 16)
                 done += 16
-            out += op[1]
+            out += size
             slot: cython.int = op[2]
             if slot < _NUMBERS:
                 out = number(out, self.values[slot])
@@ -354,15 +357,16 @@ class Lines(Cursor):
     @cython.boundscheck(False)
     def text(self, slot: cython.int, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:
         """Write ``size`` bytes of the record as text: as they are when they are valid UTF-8 and nobody decodes them."""
+        if self.decoded and slot != _HEADER_KEYS:
+            return self.decode(slot, at, size)
+        if size <= 0:  # it may stand at the end of the data, where there is no byte to point to
+            return True
         text: cython.pointer[cython.const[cython.uchar]] = cython.address(self.data[at])
         if size > self.need:  # no record holds more than itself: there is room for that
             self.grow(size)
-        if not (self.decoded and slot != _HEADER_KEYS) and (
-            copy(cython.address(self.out[self.used]), text, size) or is_utf8(text, size)
-        ):
-            self.used += size
-        else:
-            self.decode(slot, at, size)
+        if not copy(cython.address(self.out[self.used]), text, size) and not is_utf8(text, size):
+            return self.decode(slot, at, size)
+        self.used += size
         return True
 
     def decode(self, slot: cython.int, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:

@@ -14,7 +14,7 @@ from kdump.crc import CRC32, crc32
 from kdump.errors import DamageError
 from kdump.formats.batch import CODEC_MASK
 from kdump.formats.message import HEADER0, HEADER1, OVERHEAD, SMALLEST
-from kdump.kernel.cursor import NUMBERS, RECORD_NUMBERS
+from kdump.kernel.cursor import FAR, NUMBERS, RECORD_NUMBERS
 from kdump.kernel.lines import SLOTS_OF_TEXTS
 from kdump.text import java_text
 
@@ -27,11 +27,12 @@ if not cython.compiled:
     from kdump.kernel.lines import Lines
 else:
     from cython.cimports.kdump.kernel.lines import Lines  # type: ignore[no-redef]  # the same in C
+    from cython.cimports.kdump.kernel.words import big
 if TYPE_CHECKING:
     from kdump.kernel.lines import Shape
     from kdump.wire import Bytes
 
-STAMP: Final = "c10254d6"
+STAMP: Final = "6b54af37"
 
 SLOTS: Final = {name: slot for slot, name in enumerate((*RECORD_NUMBERS, "crc", "position", "size"))}
 """Where the numbers of a message stand. The position is that of an entry of the log."""
@@ -56,7 +57,7 @@ _AT_KEY_0 = cython.declare(cython.Py_ssize_t, OVERHEAD.size + HEADER0.size)
 _AT_KEY_1 = cython.declare(cython.Py_ssize_t, OVERHEAD.size + HEADER1.size)
 _SMALLEST = cython.declare(cython.Py_ssize_t, SMALLEST[0])
 _CODEC_MASK = cython.declare(cython.int, CODEC_MASK)
-_FAR = cython.declare(cython.longlong, 1 << 62)  # numbers below this add up within 64 bits
+_FAR = cython.declare(cython.longlong, FAR)
 _FRAMES: Final = Struct(">qiIBB")  # up to the attributes
 _STARTS: Final = (Struct(">qiIBBi"), Struct(">qiIBBqi"))  # up to the key's size
 _INT32: Final = Struct(">i")
@@ -217,20 +218,6 @@ def stretch(data: Bytes, at: int, most: int) -> int:
             break
         start += _OVERHEAD + size
     return start
-
-
-@cython.cfunc
-@cython.nogil
-@cython.inline
-@cython.exceptval(check=False)
-def big(data: cython.pointer[cython.const[cython.uchar]], size: cython.int) -> cython.longlong:
-    """Return a number of ``size`` bytes, the highest byte first, the highest bit its sign."""
-    found: cython.ulonglong = 0
-    step: cython.int = 0
-    while step < size:
-        found = found << 8 | data[step]
-        step += 1
-    return cython.cast(cython.longlong, found << (64 - 8 * size)) >> (64 - 8 * size)
 
 
 @cython.cfunc

@@ -25,14 +25,14 @@ if not cython.compiled:
     from kdump.kernel.fields import Fields
 else:
     from cython.cimports.kdump.kernel.fields import Fields  # type: ignore[no-redef]  # the same in C
-    from cython.cimports.kdump.kernel.lines import number
+    from cython.cimports.kdump.kernel.lines import number, reserve
     from cython.cimports.kdump.kernel.quoting import escaped, is_utf8
     from cython.cimports.libc.string import memcmp, memcpy
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
-STAMP: Final = "f915f611"
+STAMP: Final = "c14cce92"
 
 WRITES: Final = (
     "literal",
@@ -350,8 +350,8 @@ class Payloads(Fields):
         """Write a field of a fixed size."""
         if kind == _W_UUID:
             return self.base64(at, 16, _BASE64_URL, size)
-        self.reserve(_AROUND)
         if kind == _W_BOOL:
+            reserve(self, _AROUND)
             if self.data[at]:
                 memcpy(cython.address(self.out[self.used]), cython.cast(cython.p_char, b"true"), 4)
                 self.used += 4
@@ -359,7 +359,7 @@ class Payloads(Fields):
                 memcpy(cython.address(self.out[self.used]), cython.cast(cython.p_char, b"false"), 5)
                 self.used += 5
             return 0
-        self.used = number(cython.address(self.out[self.used]), self.integer(at, size)) - cython.address(self.out[0])
+        self.decimal(self.integer(at, size))
         return 0
 
     @cython.cfunc
@@ -444,7 +444,7 @@ class Payloads(Fields):
         """Write a string of at most ``_LONGEST`` bytes, when it is valid UTF-8."""
         bits: cython.ulonglong = 0
         text: cython.pointer[cython.const[cython.uchar]]
-        self.reserve(6 * size + _AROUND)
+        reserve(self, 6 * size + _AROUND)
         if size == 0:
             if quoted:
                 memcpy(cython.address(self.out[self.used]), cython.cast(cython.p_char, b'""'), 2)
@@ -476,7 +476,7 @@ class Payloads(Fields):
         quoted: cython.int,
     ) -> cython.Py_ssize_t:
         """Write bytes as base64, with padding in its first alphabet alone."""
-        self.reserve(size // 3 * 4 + _AROUND)
+        reserve(self, size // 3 * 4 + _AROUND)
         out: cython.p_uchar = cython.address(self.out[self.used])
         word: cython.uint
         if quoted:
@@ -532,7 +532,7 @@ class Payloads(Fields):
     def literal(self, start: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:
         """Write a literal."""
         if size > 0:
-            self.reserve(size)
+            reserve(self, size)
             memcpy(cython.address(self.out[self.used]), cython.address(self.texts[start]), size)
             self.used += size
         return True
@@ -553,7 +553,7 @@ class Payloads(Fields):
     @cython.boundscheck(False)
     def byte(self, byte: cython.uchar) -> cython.bint:
         """Write one byte."""
-        self.reserve(1)
+        reserve(self, 1)
         self.out[self.used] = byte
         self.used += 1
         return True
@@ -564,7 +564,7 @@ class Payloads(Fields):
     @cython.boundscheck(False)
     def decimal(self, value: cython.longlong) -> cython.bint:
         """Write a number."""
-        self.reserve(_AROUND)
+        reserve(self, _AROUND)
         self.used = number(cython.address(self.out[self.used]), value) - cython.address(self.out[0])
         return True
 
@@ -574,17 +574,7 @@ class Payloads(Fields):
     @cython.boundscheck(False)
     def null(self) -> cython.bint:
         """Write null."""
-        self.reserve(_AROUND)
+        reserve(self, _AROUND)
         memcpy(cython.address(self.out[self.used]), cython.cast(cython.p_char, b"null"), 4)
         self.used += 4
-        return True
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(-1)
-    def reserve(self, more: cython.Py_ssize_t) -> cython.bint:
-        """Make room for ``more`` bytes beyond what the record needs."""
-        if self.used + self.need + more > self.room:
-            self.grow(more)
         return True

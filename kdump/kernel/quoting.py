@@ -14,13 +14,36 @@ else:
     from kdump.kernel import _shadow as cython
 
 if cython.compiled:
+    from cython.cimports.kdump.kernel.words import has_shuffles, lowest, ordered, quoted
     from cython.cimports.libc.string import memcpy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STAMP: Final = "582dcfb2"
+STAMP: Final = "161ef2fd"
 
 _ESCAPE = cython.declare(cython.int, 8)  # bytes of an entry of a table of escapes
+
+
+def _orders() -> bytes:
+    """Return 16 bytes for each set of eight bytes, a bit for each: which of the eight stands where, when a backslash is
+    put in front of those of the set. Bytes with the high bit stand for backslashes, and for nothing behind the text.
+    """
+    made = b""
+    for odd in range(256):
+        order = [place for byte in range(8) for place in ([0x80, byte] if odd >> byte & 1 else [byte])]
+        made += bytes(order).ljust(16, b"\x80")
+    return made
+
+
+_ORDERS_OF_BYTES: Final = _orders() if cython.compiled else b""
+_ORDERS = cython.declare(cython.p_char, _ORDERS_OF_BYTES)
+_WIDE = cython.declare(cython.bint, cython.compiled and has_shuffles())
+
+
+def move_words(alone: bool) -> None:
+    """Do without what moves sixteen bytes at once, or with it where the processor can: what is written is the same."""
+    global _WIDE  # noqa: PLW0603  a variable of C, which tests set
+    _WIDE = cython.compiled and not alone and has_shuffles()
 
 
 def escapes(quote: Callable[[str], str]) -> bytes:
@@ -46,37 +69,36 @@ def escaped(
     ``shown`` holds eight bytes for each byte: what stands for it, its size in the last one.
     """
     stop: cython.pointer[cython.const[cython.uchar]] = text + size
-    entry: cython.pointer[cython.const[cython.uchar]]
     word: cython.ulonglong = 0
+    odd: cython.ulonglong
     seen: cython.ulonglong = 0
-    behind: cython.pointer[cython.const[cython.uchar]]
+    rest: cython.int
     while stop - text >= 8:
+        if _WIDE and stop - text >= 16:
+            text = quoted(cython.address(out), text, stop, _ORDERS, cython.address(seen))
+            if stop - text < 8:
+                break
         memcpy(cython.address(word), text, 8)
+        memcpy(out, cython.address(word), 8)
         seen |= word
-        if _is_easy(word):
-            memcpy(out, cython.address(word), 8)
-            out += 8
-            text += 8
+        text += 8
+        odd = _odd(word)
+        out += 8
+        if odd:
+            out = _spelt(out - 8, ordered(word), ordered(odd), 8, shown)
+    rest = cython.cast(cython.int, stop - text)
+    if rest > 0:
+        if size >= 8:  # the last eight bytes, without those that are written already
+            memcpy(cython.address(word), stop - 8, 8)
+            word = ordered(word) >> (8 * (8 - rest))
         else:
-            behind = text + 8
-            while text < behind:
-                entry = shown + _ESCAPE * text[0]
-                memcpy(out, entry, 8)
-                out += entry[7]
-                text += 1
-    if size >= 8 and text < stop:
-        memcpy(cython.address(word), stop - 8, 8)
-        if _is_easy(word):  # so what precedes ``text`` in it stands in front of ``out`` as it is
-            seen |= word
-            memcpy(out + (stop - text) - 8, cython.address(word), 8)
-            out += stop - text
-            text = stop
-    while text < stop:
-        seen |= cython.cast(cython.ulonglong, text[0])
-        entry = shown + _ESCAPE * text[0]
-        memcpy(out, entry, 8)
-        out += entry[7]
-        text += 1
+            word = 0
+            while stop > text:
+                stop -= 1
+                word = (word << 8) | stop[0]
+        seen |= word
+        odd = _odd(word) & (~cython.cast(cython.ulonglong, 0) >> (8 * (8 - rest)))
+        out = _spelt(out, word, odd, rest, shown)
     bits[0] |= seen
     return out
 
@@ -85,8 +107,41 @@ def escaped(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _is_easy(word: cython.ulonglong) -> cython.bint:
-    """Tell whether none of eight bytes is a control character, a quote, a backslash or DEL.
+def _spelt(
+    out: cython.p_uchar,
+    word: cython.ulonglong,
+    odd: cython.ulonglong,
+    size: cython.int,
+    shown: cython.pointer[cython.const[cython.uchar]],
+) -> cython.p_uchar:
+    """Write the first ``size`` bytes of a word, at most eight, in which those of ``odd`` are spelt out.
+
+    The first byte stands lowest in both. What follows a byte is written behind it as if it were easy, until the next.
+    """
+    entry: cython.pointer[cython.const[cython.uchar]]
+    at: cython.int
+    little: cython.ulonglong = ordered(word)
+    memcpy(out, cython.address(little), 8)
+    while odd:
+        at = lowest(odd) & 0x38  # bits in front of the byte
+        entry = shown + _ESCAPE * ((word >> at) & 0xFF)
+        out += at >> 3
+        memcpy(out, entry, 8)
+        out += entry[7]
+        word = word >> at >> 8
+        odd = odd >> at >> 8
+        little = ordered(word)
+        memcpy(out, cython.address(little), 8)
+        size -= (at >> 3) + 1
+    return out + size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _odd(word: cython.ulonglong) -> cython.ulonglong:
+    """Return the high bits of those of eight bytes that are a control character, a quote, a backslash or DEL.
 
     Each byte is looked at without its high bit, so that no sum carries into the next: the high bits of the sums tell.
     """
@@ -97,9 +152,7 @@ def _is_easy(word: cython.ulonglong) -> cython.bint:
     fine &= quote + cython.cast(cython.ulonglong, 0x7F7F7F7F7F7F7F7F)
     fine &= backslash + cython.cast(cython.ulonglong, 0x7F7F7F7F7F7F7F7F)
     fine &= ~(low + cython.cast(cython.ulonglong, 0x0101010101010101))
-    return ((fine | word) & cython.cast(cython.ulonglong, 0x8080808080808080)) == cython.cast(
-        cython.ulonglong, 0x8080808080808080
-    )
+    return ~(fine | word) & cython.cast(cython.ulonglong, 0x8080808080808080)
 
 
 def is_utf8(text: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t) -> cython.bint:

@@ -19,7 +19,7 @@ else:
     from cython.cimports.kdump.kernel.cursor import Cursor  # type: ignore[no-redef]  # the same in C
 
 
-STAMP: Final = "cd0142fe"
+STAMP: Final = "ecc0f1f4"
 
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))
 _TIMESTAMP = cython.declare(cython.int, RECORD_NUMBERS.index("timestamp"))

@@ -15,9 +15,10 @@ from kdump import codecs
 from kdump.dialects import state as dialects_state
 from kdump.errors import KdumpError, UnreadableError
 from kdump.printers import classic_decoders, classic_log
-from kdump.printers.classic_names import INT_MAX, by_file, java_path, offset_in_name, snapshot_id
+from kdump.printers.classic_names import by_file, java_path, offset_in_name, snapshot_id
 from kdump.printers.classic_reports import Reports
 from kdump.text import harmless
+from kdump.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ class Options(NamedTuple):
     skip_record_metadata: bool = False
     max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
     """Bytes."""
-    max_bytes: int = INT_MAX
+    max_bytes: int = INT32_MAX
     """Bytes of a segment that are looked at."""
     max_batch_bytes: int = codecs.DEFAULT_LIMIT
     """Bytes that a batch may have, and may unpack to. Not the original's."""

@@ -48,6 +48,14 @@ class Decoders(NamedTuple):
     key: Decoder
     value: Decoder
 
+    @property
+    def of_classes(self) -> tuple[Decoder | None, Decoder | None]:
+        """The two, None for Java's reading of UTF-8: that the kernel knows itself."""
+        return (
+            None if self.key is java_text else self.key,
+            None if self.value is java_text else self.value,
+        )
+
 
 def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
     """Return the decoders of the classes that the options name; ``say`` prints what the release says of old names.

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.codecs import NONE
 from kdump.errors import DamageError
-from kdump.kernel.lines import SLOTS_OF_TEXTS, Shape
+from kdump.kernel.cursor import FAR
+from kdump.kernel.lines import Shape
 from kdump.kernel.messages import SLOTS, Messages
-from kdump.lines import WRITE
+from kdump.lines import KINDS, split
 from kdump.pieces import LOG_APPEND_TIME
-from kdump.printers.classic_legacy import NUMERIC
-from kdump.printers.classic_lines import CHUNK
-from kdump.text import java_text
+from kdump.printers.classic_lines import CHUNK, encoded, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,20 +36,14 @@ OF_ENTRY: Final = {
 }
 """Where the numbers of a message stand that is an entry of the log itself."""
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
-FAR: Final = 1 << 62
-KINDS: Final = 64
-"""Kinds of inner messages whose lines are kept, at most."""
 
 
 class EntryLines:
     """Prints messages as far as the kernel goes."""
 
     def __init__(self, printer: LogPrinter) -> None:
-        decoders = printer.decoders
         self.printer = printer
-        self.kernel = Messages(
-            None if decoders.key is java_text else decoders.key, None if decoders.value is java_text else decoders.value
-        )
+        self.kernel = Messages(*printer.decoders.of_classes)
         self.entries: dict[tuple[int, int], Shape] = {}
         self.inner: dict[tuple[int, int, int], Shape] = {}
         names = {part.name for line in printer.legacy_record_line for part in line.parts if not isinstance(part, str)}
@@ -108,20 +101,14 @@ class EntryLines:
 
     def print(self, shape: Shape, first: Message, limit: int, *, deep: bool) -> None:
         """Print the next messages that are of one kind with ``first``."""
-        printer, kernel = self.printer, self.kernel
-        kernel.last_offset, kernel.armed = printer.last_offset, printer.armed
-        lines = kernel.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
-        if len(lines):
-            printer.out.write(lines)
-        for last, current in kernel.gaps:
-            printer.gap(last, current)
-        kernel.gaps.clear()
-        printer.last_offset = kernel.last_offset
+        self.printer.lead(self.kernel)
+        lines = self.kernel.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
+        self.printer.follow(self.kernel, lines)
 
     def of_entry(self, key: tuple[int, int], entry: Message, *, head: bool, deep: bool) -> Shape:
         """Return the lines of an entry of the log, what is the same in all of its kind being literal."""
         printer = self.printer
-        own = [*parts(printer.legacy_batch_line, printer.fields(entry), OF_ENTRY), b"\n"] if head else []
+        own = [*parts(printer.legacy_batch_line, OF_ENTRY, printer.fields(entry)), b"\n"] if head else []
         value = printer.record_fields(entry, entry)
         shape = self.entries[key] = Shape([[*own, *record] for record in self.records(value, OF_ENTRY, deep=deep)])
         return shape
@@ -143,21 +130,10 @@ class EntryLines:
             return [[]] * 4
         printer = self.printer
         bare = printer.run.options.skip_record_metadata
-        meta = [] if bare else parts(printer.legacy_record_line, value, slots)
-        return [
-            [*meta, *(part for text, name in content for part in (text, SLOTS_OF_TEXTS[name])), b"\n"]
-            for content in printer.contents
-        ]
+        meta = [] if bare else parts(printer.legacy_record_line, slots, value)
+        return [[*meta, *shown(content), b"\n"] for content in printer.contents]
 
 
-def parts(lines: list[Line], value: Field, slots: Mapping[str, int]) -> list[Part]:
-    """Return the literals and slots of ``lines``; ``value`` gives what has no slot. The checksum is right."""
-    made: list[Part] = []
-    for part in (part for line in lines for part in line.parts):
-        if isinstance(part, str):
-            made.append(part.encode())
-        elif part.name in slots and part.type in NUMERIC:
-            made.append(slots[part.name])
-        else:
-            made.append(WRITE[part.type](part.name == "is_valid" or value(part.name)).encode())
-    return made
+def parts(lines: list[Line], slots: Mapping[str, int], value: Field) -> list[Part]:
+    """Return the literals and slots of ``lines``, as :func:`kdump.lines.split` does. The checksum is right."""
+    return encoded(split(lines, slots, lambda name: name == "is_valid" or value(name)))

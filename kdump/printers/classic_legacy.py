@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.errors import DamageError
 from kdump.formats.batch import BatchHeader
-from kdump.lines import WRITE
+from kdump.lines import KINDS, split
 from kdump.text import java_utf8
 
 if TYPE_CHECKING:
@@ -23,16 +23,11 @@ if TYPE_CHECKING:
     from kdump.pieces import Record
     from kdump.printers.classic_log import Field, LogPrinter
 
-    Kind: TypeAlias = tuple[int, int, bool]
     Template: TypeAlias = tuple[str, Callable[[tuple[object, ...]], object]]
 
 OF_MESSAGE: Final = {"offset": 0, "timestamp": 1, "key_size": 2, "value_size": 3, "crc": 4}
-OF_ENTRY: Final = {"crc": 4, "last_offset": 0, "base_offset": 0, "max_timestamp": 1, "position": 5, "size": 6}
+OF_ENTRY: Final = {**OF_MESSAGE, "last_offset": 0, "base_offset": 0, "max_timestamp": 1, "position": 5, "size": 6}
 """Where the numbers of a message stand that is an entry of the log itself."""
-OF_BOTH: Final = {**OF_ENTRY, **OF_MESSAGE}
-NUMERIC: Final = {"", "long", "int"}
-
-
 OF_RECORD: Final = {
     **{name: 6 + at for at, name in enumerate(BatchHeader._fields) if name != "crc"},  # a record has none
     "count": 6 + BatchHeader._fields.index("records_count"),
@@ -73,7 +68,7 @@ class RecordLines:
         kind = (batch.attributes, batch.crc_valid, batch.delete_horizon_ms)
         made = self.kinds.get(kind)
         if made is None:
-            if len(self.kinds) > 64:  # each delete horizon is one
+            if len(self.kinds) > KINDS:  # each delete horizon is one
                 self.kinds.clear()
             value = self.printer.record_fields(batch, record)
             made = self.kinds[kind] = template(self.printer.record_line, value, OF_RECORD)
@@ -83,49 +78,33 @@ class RecordLines:
 
 
 class LegacyLines:
-    """Makes the lines of messages: of entries of the log, and of what wrappers hold."""
+    """Makes the lines of messages: of entries of the log, and of what wrappers hold; None where one cannot be read."""
 
     def __init__(self, printer: LogPrinter) -> None:
         self.printer = printer
-        self.heads: dict[Kind, Template] = {}
-        self.records: dict[Kind, Template] = {}
-        self.wrapper: Message | None = None
-        self.wrapped: dict[Kind, Template] = {}
-        self.base_offset_is_named = "base_offset" in {
-            part.name for line in printer.legacy_batch_line for part in line.parts if not isinstance(part, str)
-        }
+        self.kinds: dict[tuple[bool, int, int, int, bool], Template] = {}
 
     def head(self, batch: Message) -> bytes | None:
-        """Return the line of an entry without its end, or None when a field cannot be read."""
-        if self.base_offset_is_named and batch.codec:
-            return None
-        try:
-            kind = (batch.magic, batch.attributes, batch.crc_valid)
-            made = self.heads.get(kind)
-            if made is None:
-                printer = self.printer
-                made = template(printer.legacy_batch_line, printer.fields(batch), OF_ENTRY)
-                self.heads[kind] = made
-            numbers = (batch.offset, batch.timestamp, 0, 0, batch.crc, batch.position, batch.size)
-        except DamageError:
-            return None
-        text, take = made
-        return (text % take(numbers)).encode()
+        """Return the line of an entry without its end. That of a wrapper may tell what is inside: it has none here."""
+        return self._text(batch, batch, head=True)
 
-    def record(self, batch: Message, message: Message) -> bytes | None:
-        """Return what stands in front of key and value, or None when a field cannot be read."""
-        known, slots = self.records, OF_BOTH
-        if message is not batch:
-            if batch is not self.wrapper:
-                self.wrapper, self.wrapped = batch, {}
-            known, slots = self.wrapped, OF_MESSAGE
+    def meta(self, batch: Message, message: Message) -> bytes | None:
+        """Return what stands in front of key and value."""
+        return self._text(batch, message, head=False)
+
+    def _text(self, batch: Message, message: Message, *, head: bool) -> bytes | None:
+        is_entry = message is batch
         try:
-            kind = (message.magic, message.attributes, message.crc_valid)
-            made = known.get(kind)
+            if head and batch.codec:
+                return None
+            kind = (head, -1 if is_entry else batch.position, message.magic, message.attributes, message.crc_valid)
+            made = self.kinds.get(kind)
             if made is None:
-                printer = self.printer
-                made = template(printer.legacy_record_line, printer.record_fields(batch, message), slots)
-                known[kind] = made
+                if len(self.kinds) > KINDS:  # each wrapper has its own
+                    self.kinds.clear()
+                lines = self.printer.legacy_batch_line if head else self.printer.legacy_record_line
+                value = self.printer.record_fields(batch, message)
+                made = self.kinds[kind] = template(lines, value, OF_ENTRY if is_entry else OF_MESSAGE)
             numbers = (
                 message.offset,
                 message.timestamp,
@@ -143,14 +122,6 @@ class LegacyLines:
 
 def template(lines: list[Line], value: Field, slots: Mapping[str, int]) -> Template:
     """Return ``lines`` as a % template and what takes its values; ``value`` gives what has no slot."""
-    text = []
-    wanted = []
-    for part in (part for line in lines for part in line.parts):
-        if isinstance(part, str):
-            text.append(part.replace("%", "%%"))
-        elif part.name in slots and part.type in NUMERIC:
-            text.append("%s")
-            wanted.append(slots[part.name])
-        else:
-            text.append(WRITE[part.type](value(part.name)).replace("%", "%%"))
-    return "".join(text), itemgetter(*wanted)
+    parts = list(split(lines, slots, value))
+    text = "".join("%s" if isinstance(part, int) else part.replace("%", "%%") for part in parts)
+    return text, itemgetter(*(part for part in parts if isinstance(part, int)))

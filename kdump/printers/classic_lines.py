@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Final
 from kdump.errors import DamageError
 from kdump.formats.batch import HEADER
 from kdump.kernel import COMPILED
-from kdump.kernel.lines import Lines, Shape, slots
-from kdump.lines import WRITE
+from kdump.kernel.lines import SLOTS_OF_TEXTS, Lines, Shape, slots
+from kdump.lines import KINDS, split
 from kdump.runs import OTHERS, WIDTH
-from kdump.text import java_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable
 
     from kdump.formats.batch import Batch
     from kdump.kernel.lines import Part
-    from kdump.lines import Line
     from kdump.printers.classic import Classic
     from kdump.printers.classic_log import LogPrinter
     from kdump.printers.payloads.texts import Parser
@@ -31,9 +29,9 @@ CHUNK: Final = 1 << 20
 WHOLE: Final = 1 << 18
 """Bytes of a decompressed batch up to which its lines are made in one go, so that nothing stands of a broken one."""
 SLOTS: Final = slots(OTHERS)
-OTHER_NAMES: Final = {"count": "records_count"}
-SAME_IN_A_KIND: Final = {"codec", "timestamp_type", "is_valid", "is_transactional", "is_control", "delete_horizon_ms"}
-"""Fields that are the same in all batches of one kind: same attributes, same soundness, same delete horizon."""
+OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
+"""The slots of fields; the others are the same in all batches of a kind: same attributes, soundness, delete horizon."""
+OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
 OF_RECORDS: Final = {"is_valid": True, "crc": None}
 """What a record of magic 2 says where its batch says something else: it has no checksum of its own."""
 
@@ -42,16 +40,12 @@ class FastLines:
     """Prints batches of magic 2 through the kernel, as far as it goes."""
 
     def __init__(self, printer: LogPrinter) -> None:
-        decoders = printer.decoders
         self.printer = printer
         self.decodes = printer.run.parser is not None
         self.kernel = (
             _decoding(printer.run, printer.run.parser)
             if printer.run.parser is not None
-            else Lines(
-                None if decoders.key is java_text else decoders.key,
-                None if decoders.value is java_text else decoders.value,
-            )
+            else Lines(*printer.decoders.of_classes)
         )
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
 
@@ -77,7 +71,7 @@ class FastLines:
         if not deep:
             printer.out.write(kernel.lines(shapes[0], None, 0))
             return None
-        kernel.last_offset, kernel.armed = printer.last_offset, printer.armed
+        printer.lead(kernel)
         limit = CHUNK
         if batch.codec and kernel.left:
             if len(data) <= WHOLE:
@@ -102,14 +96,10 @@ class FastLines:
             return first, 0
         printer, kernel = self.printer, self.kernel
         kernel.stack(run.block, run.rows, WIDTH, first, run.count)
-        kernel.last_offset, kernel.armed = printer.last_offset, printer.armed
+        printer.lead(kernel)
         kernel.stuck = False
         while not kernel.stuck and (kernel.left or kernel.row < run.count):
-            printer.out.write(kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
-            for last, current in kernel.gaps:
-                printer.gap(last, current)
-            kernel.gaps.clear()
-        printer.last_offset = kernel.last_offset
+            printer.follow(kernel, kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
         if not kernel.left:
             return kernel.row, 0
         return kernel.row - 1, run.batch(kernel.row - 1).count - kernel.left
@@ -123,11 +113,7 @@ class FastLines:
                 kernel.gaps.clear()
                 return 0
             head = None
-            printer.out.write(lines)
-            for last, current in kernel.gaps:
-                printer.gap(last, current)
-            kernel.gaps.clear()
-            printer.last_offset = kernel.last_offset
+            printer.follow(kernel, lines)
             if not kernel.left:
                 return None
             if len(lines) < limit:
@@ -138,35 +124,31 @@ class FastLines:
         printer = self.printer
         value = printer.fields(batch)
         contents = [[(b"", "decoded")]] * 4 if self.decodes and printer.run.options.print_data_log else printer.contents
-        own = [*self.parts(printer.batch_line, value, {}), b"\n"]
-        meta = [] if printer.run.options.skip_record_metadata else self.parts(printer.record_line, value, OF_RECORDS)
-        shapes = (
-            Shape([own] * 4),
-            Shape(
-                [
-                    [*meta, *(part for text, name in content for part in (text, SLOTS[name])), b"\n"]
-                    for content in contents
-                ]
-            ),
-        )
-        if len(self.shapes) > 64:  # each delete horizon is one
+        own = [*encoded(split(printer.batch_line, OF_BATCH, value)), b"\n"]
+        meta: list[Part] = []
+        if not printer.run.options.skip_record_metadata:
+            meta = encoded(
+                split(
+                    printer.record_line,
+                    OF_RECORD,
+                    lambda name: OF_RECORDS[name] if name in OF_RECORDS else value(name),
+                )
+            )
+        shapes = (Shape([own] * 4), Shape([[*meta, *shown(content), b"\n"] for content in contents]))
+        if len(self.shapes) > KINDS:  # each delete horizon is one
             self.shapes.clear()
         self.shapes[key] = shapes
         return shapes
 
-    def parts(self, lines: list[Line], value: Callable[[str], object], other: Mapping[str, object]) -> list[Part]:
-        """Return the literals and slots of ``lines``; ``other`` and ``value`` give what no slot holds."""
-        made: list[Part] = []
-        for part in (part for line in lines for part in line.parts):
-            if isinstance(part, str):
-                made.append(part.encode())
-            elif part.name in other:
-                made.append(WRITE[part.type](other[part.name]).encode())
-            elif part.name in SAME_IN_A_KIND:
-                made.append(WRITE[part.type](value(part.name)).encode())
-            else:
-                made.append(SLOTS[OTHER_NAMES.get(part.name, part.name)])
-        return made
+
+def encoded(parts: Iterable[str | int]) -> list[Part]:
+    """Return literals as bytes, slots as they are."""
+    return [part if isinstance(part, int) else part.encode() for part in parts]
+
+
+def shown(content: Iterable[tuple[bytes, str]]) -> list[Part]:
+    """Return the literals and slots of key and value: a text, and which of the two is behind it."""
+    return [part for text, name in content for part in (text, SLOTS_OF_TEXTS[name])]
 
 
 def _decoding(run: Classic, parser: Parser) -> Lines:

@@ -17,20 +17,23 @@ from kdump.pieces import TIMESTAMP_TYPES, Damage, Record, RecordBatch, Trailing
 from kdump.printers.classic_entries import EntryLines
 from kdump.printers.classic_legacy import LegacyLines, RecordLines
 from kdump.printers.classic_lines import FastLines
-from kdump.printers.classic_names import INT_MAX, absolute
+from kdump.printers.classic_names import absolute
 from kdump.runs import Entries, Run
 from kdump.segment import LocalFile, Window
 from kdump.text import java_utf8
+from kdump.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from kdump.dialects import Dialect
+    from kdump.kernel.lines import Lines
     from kdump.pieces import Piece
     from kdump.printers.classic import Classic, Options
     from kdump.printers.classic_decoders import Decoders
     from kdump.printers.payloads.texts import Parser, Texts
     from kdump.segment import Source
+    from kdump.wire import Bytes
 
     Field: TypeAlias = Callable[[str], object]
 
@@ -51,7 +54,7 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
                 printer.entries.run(piece, head=not deep or run.dialect.batches_beside_records, deep=deep)
             elif isinstance(piece, RecordBatch):
                 printer.batch(piece, deep=deep)
-            elif isinstance(piece, Trailing) and options.max_bytes == INT_MAX:
+            elif isinstance(piece, Trailing) and options.max_bytes == INT32_MAX:
                 if run.dialect.sizes_overflow:
                     printer.overflow(source, piece.position, deep=deep)
                 run.trailing(source, piece.size)
@@ -68,8 +71,10 @@ def dump(run: Classic, path: str, decoders: Decoders) -> None:
 
 def _pieces(source: Source, options: Options, *, deep: bool) -> Generator[Piece | Run | Entries, None, None]:
     end = end_of(source.size, options)
+    leash = ahead.Leash(source)
     return ahead.read(
-        runs.walk(source, 0, end, Window(source, end), limit=options.max_batch_bytes, packed=deep, old=True),
+        runs.walk(leash, 0, end, Window(leash, end), limit=options.max_batch_bytes, packed=deep, old=True),
+        leash,
         end,
         unpack=deep,
     )
@@ -77,7 +82,7 @@ def _pieces(source: Source, options: Options, *, deep: bool) -> Generator[Piece 
 
 def end_of(size: int, options: Options) -> int:
     """Return where to stop in a segment of ``size`` bytes: the greatest --max-bytes stands for no limit."""
-    return size if options.max_bytes == INT_MAX else min(size, options.max_bytes)
+    return size if options.max_bytes == INT32_MAX else min(size, options.max_bytes)
 
 
 class LogPrinter:
@@ -154,7 +159,7 @@ class LogPrinter:
             return
         overhead = log.OVERHEAD.read(head)
         end = position + log.OVERHEAD.size + overhead.size
-        if end <= INT_MAX:
+        if end <= INT32_MAX:
             return
         magic = int.from_bytes(head[log.MAGIC_POSITION : log.UP_TO_MAGIC], "big", signed=True)
         if not deep:
@@ -191,7 +196,7 @@ class LogPrinter:
         if not options.skip_record_metadata:
             meta = None
             if isinstance(batch, Message) and isinstance(entry, Message):
-                meta = self.legacy.record(batch, entry)
+                meta = self.legacy.meta(batch, entry)
             elif isinstance(batch, Batch) and isinstance(entry, Record):
                 meta = self.lines.meta(batch, entry)
             if meta is not None:
@@ -217,6 +222,18 @@ class LogPrinter:
             data = entry.key if name == "key" else entry.value
             if data is not None:
                 yield text + getattr(self.decoders, name)(data)
+
+    def lead(self, kernel: Lines) -> None:
+        """Tell the kernel where it goes on."""
+        kernel.last_offset, kernel.armed = self.last_offset, self.armed
+
+    def follow(self, kernel: Lines, lines: Bytes) -> None:
+        """Print lines that the kernel has made, and go on behind them."""
+        self.out.write(lines)
+        for last, current in kernel.gaps:
+            self.gap(last, current)
+        kernel.gaps.clear()
+        self.last_offset = kernel.last_offset
 
     def gap(self, last: int, current: int) -> None:
         self.run.gaps.setdefault(absolute(self.path), []).append((last, current))

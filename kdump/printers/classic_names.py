@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.errors import UnreadableError
 
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from kdump.dialects import Dialect
 
     Found = TypeVar("Found")
-
-INT_MAX: Final = 0x7FFFFFFF
-"""Java's ``Integer.MAX_VALUE``: sizes and positions of the original end there."""
 
 
 def java_path(name: str) -> str:

@@ -19,10 +19,10 @@ from kdump.lines import line
 from kdump.pieces import Damage, Record, RecordBatch
 from kdump.printers import classic_indexes, classic_messages
 from kdump.printers.classic_log import codec_name
-from kdump.printers.classic_names import INT_MAX, absolute, offset_in_name, sibling
+from kdump.printers.classic_names import absolute, offset_in_name, sibling
 from kdump.printers.classic_reports import Pair
 from kdump.segment import BLOCK, LocalFile, Window, walk
-from kdump.wire import to_int64
+from kdump.wire import INT32_MAX, to_int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,7 +207,7 @@ def _content(path: str) -> bytes:
     Raises UnreadableError, also for a file that Java could not map or hold.
     """
     with LocalFile(path) as file:
-        if file.size > INT_MAX:
+        if file.size > INT32_MAX:
             raise UnreadableError(path, f"has {file.size} bytes, and no broker writes such a file of 2 GiB or more")
         return file.read(0, file.size)
 
@@ -289,7 +289,7 @@ def _batches(run: Classic, log: LocalFile, start: int, end: int, window: Window)
     """
     old = run.dialect.message
     limit = run.options.max_batch_bytes
-    messages = classic_messages.walk(log, run.dialect, INT_MAX, start, end, limit=limit)
+    messages = classic_messages.walk(log, run.dialect, INT32_MAX, start, end, limit=limit)
     for piece in messages if old else walk(log, start, end, window, limit=limit):
         if isinstance(piece, Damage):
             raise DamageError(

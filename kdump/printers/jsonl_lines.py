@@ -13,6 +13,7 @@ from kdump.errors import KdumpError
 from kdump.kernel.cursor import RECORD_NUMBERS, slots
 from kdump.kernel.json_lines import SLOTS, General, JsonLines
 from kdump.kernel.lines import Shape
+from kdump.lines import KINDS
 from kdump.printers import jsonl
 from kdump.runs import OTHERS, WIDTH
 from kdump.unread import UnreadRun
@@ -124,7 +125,7 @@ class FastLines:
                     return None
                 parts += part
             variants.append(self.closed(parts))
-        if len(self.shapes) > 64:  # each delete horizon is one
+        if len(self.shapes) > KINDS:  # each delete horizon is one
             self.shapes.clear()
         shape = self.shapes[kind] = Shape(variants)
         return shape

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import KdumpError, UsageError
 from kdump.spark_export import account
+from kdump.spark_export.failures import try_to
 from kdump.spark_export.output import CHECKPOINT
 
 if TYPE_CHECKING:
@@ -84,7 +85,12 @@ class Checkpoint:
             "account": step,
         }
         text = json.dumps(commit)
-        self._output.write_text(f"{CHECKPOINT}/{number}.json", text)
+        name = f"{CHECKPOINT}/{number}.json"
+        try:
+            self._output.write_text(name, text)
+        except BaseException:
+            try_to(lambda: None if self._output.exists(name) else self._output.delete(STAGING))
+            raise
         self._finish(commit)
         self._waiting.append((number, commit))
         self._size += len(text)

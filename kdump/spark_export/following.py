@@ -10,15 +10,14 @@ any reader, whether it knows Spark's own logs or not.
 from __future__ import annotations
 
 import operator
-import tempfile
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import KdumpError, UnreadableError
 from kdump.spark_export import job, session
 from kdump.spark_export.checkpoint import Checkpoint, State
+from kdump.spark_export.failures import MalformedError, errors, scratch
 from kdump.spark_export.output import Output
 from kdump.spark_source import options as words
 from kdump.spark_source import planning, reading, register, streaming
@@ -52,13 +51,19 @@ class Follower:
         self._done = job.Summary(0, 0, 0, 0, 0, 0, 0)
         self._files: set[str] = set()
         self._lost: list[str] = []
+        self._unreadable: dict[str, UnreadableError] = {}
         self._steps = 0
+        self._forever = False
         self._began = time.monotonic()
 
     @property
     def added(self) -> Added:
         """What was committed."""
-        summary = self._done._replace(files=len(self._files), seconds=time.monotonic() - self._began)
+        summary = self._done._replace(
+            files=len(self._files),
+            seconds=time.monotonic() - self._began,
+            unreadable=tuple(self._unreadable.values()),
+        )
         return Added(summary, self._steps, tuple(self._lost))
 
     def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
@@ -66,11 +71,14 @@ class Follower:
 
         Raises as :func:`kdump.spark_export.job.run` does.
         """
+        self._forever = forever
         session.check()
-        streaming.partitions(self._options, self._listener.note)  # what cannot be read is told before Spark starts
+        # what cannot be read at all is told before Spark starts
+        if not streaming.partitions(self._options, self._listener.note, self._fail) and self._unreadable:
+            raise next(iter(self._unreadable.values()))
         spark = session.start(self._export.master, self._export.conf)
         self._began = time.monotonic()
-        with job.errors():
+        with errors():
             register(spark)
             output = Output(spark, self._export.out, self._export.format, "append")
             checkpoint = Checkpoint(output, _settings(self._export, self._options))
@@ -82,11 +90,19 @@ class Follower:
                         break
                     if is_complete:
                         self._wait(pause)
-            except (KeyboardInterrupt, job.MalformedError):
+            except (KeyboardInterrupt, MalformedError):
                 checkpoint.tell()
                 raise
             checkpoint.tell()
             return self.added
+
+    def _fail(self, error: UnreadableError) -> None:
+        """Keep what cannot be read: the next look, or the next run, tries it again."""
+        if self._options.mode == words.FAILFAST:
+            raise error
+        if self._forever and str(error) not in self._unreadable:
+            self._listener.note(f"{error}; going on with the other folders")
+        self._unreadable[str(error)] = error
 
     def _wait(self, pause: float) -> None:
         total = self.added.summary
@@ -98,14 +114,14 @@ class Follower:
         """Take what is new; return the state after it, and whether that was all there was."""
         tries = TRIES
         while True:
-            advance = streaming.advance(self._options, state.offsets, _limits(self._options))
+            advance = streaming.advance(self._options, state.offsets, _limits(self._options), fail=self._fail)
             if advance.offsets == state.offsets:
                 return state, advance.is_complete
             try:
                 return self._take(spark, checkpoint, state, advance), advance.is_complete
             except KdumpError as error:
                 tries -= 1
-                if not tries or isinstance(error, job.MalformedError) or not _has_changed(advance):
+                if not tries or isinstance(error, MalformedError) or not _has_changed(advance):
                     raise
                 self._listener.note(f"{error}; files have changed meanwhile, once more")
 
@@ -113,10 +129,10 @@ class Follower:
         started = datetime.now(UTC)
         lost = _losses(advance, state.offsets)
         planned = job.numbered([_planned(taken) for taken in advance.taken])
-        with tempfile.TemporaryDirectory(prefix="kdump-") as scratch:
+        with scratch() as folder:
             staging = checkpoint.staging()
-            with job.errors():
-                work = job.Work(spark, self._export, self._options, planned, staging, Path(scratch), self._listener)
+            with errors(), staging.whole(self._listener.note):
+                work = job.Work(spark, self._export, self._options, planned, staging, folder, self._listener)
                 written = work.write(always=not self._steps) if planned else job.Written(0, {}, [])
         step = work.accounted(started, written)
         for file, segment in zip(step["files"], planned, strict=True):

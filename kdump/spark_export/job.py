@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import __version__
 from kdump.errors import KdumpError, UnreadableError
 from kdump.spark_export import account, session
+from kdump.spark_export.failures import errors, scratch
 from kdump.spark_export.output import FOLDERS, Output
 from kdump.spark_source import options as words
 from kdump.spark_source import planning, register, schema
@@ -25,6 +24,7 @@ from kdump.spark_source.survey import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -36,10 +36,6 @@ BITS: Final = 32768
 """Splits that Spark's bitmap tells apart; of more, two that share a bit are both looked at again."""
 SURVEY_BYTES: Final = 256 << 20
 """Bytes of segments whose headers one task walks."""
-
-
-class MalformedError(KdumpError):
-    """Damage ended the export: mode FAILFAST."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +83,7 @@ def run(export: Export, listener: Listener) -> Summary:
     session.check()
     inputs = planning.look(options, listener.note, strict=False)
     spark = session.start(export.master, export.conf)
-    with errors(), tempfile.TemporaryDirectory(prefix="kdump-") as scratch:
+    with errors(), scratch() as folder:
         began = time.monotonic()
         register(spark)
         output = Output(spark, export.out, export.format, export.mode)
@@ -96,7 +92,7 @@ def run(export: Export, listener: Listener) -> Summary:
             planned = planning.plan(
                 _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), inputs
             )
-        work = Work(spark, export, options, numbered(planned), output, Path(scratch), listener)
+        work = Work(spark, export, options, numbered(planned), output, folder, listener)
         return work.run()._replace(seconds=time.monotonic() - began)
 
 
@@ -170,10 +166,11 @@ class Work:
         return [split for segment in self.planned for split in segment.splits]
 
     def run(self) -> Summary:
-        """Write all, and the manifest."""
+        """Write all, and the manifest; or nothing at all."""
         started = datetime.now(UTC)
-        manifest = self.accounted(started, self.write())
-        self.output.write_manifest(manifest)
+        with self.output.whole(self.listener.note):
+            manifest = self.accounted(started, self.write())
+            self.output.write_manifest(manifest)
         return summary(manifest)
 
     def write(self, *, always: bool = True) -> Written:
@@ -181,6 +178,10 @@ class Work:
 
         Damage is written, if there is none as an empty file, unless ``always`` is false.
         """
+        with session.interruptible(self.spark):
+            return self._written(always=always)
+
+    def _written(self, *, always: bool) -> Written:
         before = self.output.count() if self.export.mode == "append" else 0
         rows, marked = self._write()
         again = [split for split in self.splits if self._told(split) is None or split.number % BITS in marked]
@@ -305,45 +306,3 @@ def _watched(spark: SparkSession, what: str, listener: Listener) -> Iterator[Non
     finally:
         done.set()
         watcher.join()
-
-
-_OURS: Final = re.compile(r"kdump\.[\w.]+\.(\w+Error): (.*)")
-_FAILFAST: Final = "mode FAILFAST ends here"
-
-
-@contextmanager
-def errors() -> Iterator[None]:
-    """Turn what Spark makes of an error, in another process or in Java, back into kdump's own."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        text = str(error)
-        found = _OURS.search(text)
-        if found is None:
-            raise KdumpError(f"Spark failed: {_gist(text)}") from error
-        if _FAILFAST in found[2]:
-            raise MalformedError(found[2]) from error
-        file, colon, reason = found[2].partition(": ")
-        raise (UnreadableError(file, reason) if colon else KdumpError(found[2])) from error
-
-
-_RAISED: Final = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(?P<what>\S.*)", re.MULTILINE)
-
-
-def _gist(text: str) -> str:
-    """Return the lines of an error that say what happened, without the places where."""
-    raised = [found["what"] for found in _RAISED.finditer(text)]
-    if raised:
-        missing = re.search(r"No module named '(\w+)", raised[-1])
-        if missing and missing[1] in ("kdump", "pyspark_kdump"):
-            return "the executors have no kdump: hand it over as in --conf spark.submit.pyFiles=kdump.zip"
-        if missing:
-            return f"the Python of the executors (PYSPARK_PYTHON) has no {missing[1]}: pip install 'kdump[spark]' there"
-        return f"in a task: {raised[-1]}"
-    lines = [line.strip() for line in text.splitlines()]
-    lines = [line for line in lines if line and not line.startswith(("at ", "File ", "JVM stacktrace", "... "))]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    return " / ".join(dict.fromkeys([*lines[:2], *causes[-1:]]))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UsageError
 from kdump.spark_export import account
+from kdump.spark_export.failures import try_to, writing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
 MANIFEST: Final = "_manifest.json"
@@ -53,6 +57,8 @@ class Output:
         self._files = hadoop.Path(self.path).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         self._is_empty = False
         """Whether there was a folder without anything in it: what is left of an export that could write nothing."""
+        self._has_begun = False
+        """Whether Spark was told to write here."""
 
     def check(self) -> None:
         """Raise UsageError when there is something that must not be touched."""
@@ -98,7 +104,57 @@ class Output:
         if folders:
             writer = writer.partitionBy(*folders)
         into_empty = self._mode == "error" and self._is_empty and path == self.path
-        writer.mode("append" if into_empty else self._mode).save(path)
+        self._has_begun = True
+        with writing(self.path), self._not_there(path):
+            writer.mode("append" if into_empty else self._mode).save(path)
+
+    @contextmanager
+    def _not_there(self, path: str) -> Iterator[None]:
+        """Raise UsageError where Spark finds what :meth:`check` did not: another export has begun since."""
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except PySparkException as error:
+            if "[PATH_ALREADY_EXISTS]" in str(error):
+                raise UsageError(f"{path} is there now, and was not before: another export writes to it") from error
+            raise
+
+    @contextmanager
+    def whole(self, note: Callable[[str], None]) -> Iterator[None]:
+        """Take back what the block wrote where it fails. ``note`` is told when that fails too.
+
+        Nothing is deleted where another export has made the folder, or finished in it, meanwhile.
+        """
+        before = set(self.files("")) if self.exists("") else None
+        written = self._written()
+        try:
+            yield
+        except UsageError:  # it is another's
+            raise
+        except BaseException:
+            if self._has_begun and not try_to(lambda: self._take_back(before, written, note)):
+                note(f"{self.path}: what has been written cannot be deleted: do not use it")
+            raise
+
+    def _take_back(
+        self, before: set[str] | None, written: tuple[str, int, int] | None, note: Callable[[str], None]
+    ) -> None:
+        """Delete the files that were not there ``before``; with None, when there was no folder, all of it.
+
+        ``written`` is the manifest that was there. Where there is another one now, it tells of the files.
+        """
+        if self._written() not in (written, None):  # None: Spark has deleted what it was to overwrite
+            note(f"{self.path}/{MANIFEST} has been written meanwhile: nothing is deleted")
+            return
+        if before is None:
+            self.delete("")
+            return
+        for name in set(self.files("")) - before:
+            self.delete(name)
+        if not before:  # folders, and Spark's mark of success
+            for status in self._files.listStatus(self._at("")):
+                self._files.delete(status.getPath(), True)
 
     def below(self, name: str) -> Output:
         """Return a folder in this one, which is written anew."""
@@ -122,8 +178,10 @@ class Output:
     def move(self, name: str, target: str) -> None:
         """Move a file into its place, if it was not moved before. Raises KdumpError when it cannot be."""
         if self.exists(name):
-            self._files.mkdirs(self._at(target).getParent())
-            if not self._files.rename(self._at(name), self._at(target)):
+            with writing(f"{self.path}/{target}"):
+                self._files.mkdirs(self._at(target).getParent())
+                moved = self._files.rename(self._at(name), self._at(target))
+            if not moved:
                 raise KdumpError(f"{self.path}: {name} cannot be moved to {target}")
         elif not self.exists(target):
             raise KdumpError(f"{self.path}/{target} is missing, and so is {name}: the output is not whole")
@@ -142,14 +200,23 @@ class Output:
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file, or write it anew: whole or not at all. Where a run is killed, :data:`NEW` holds it."""
-        stream = self._files.create(self._at(name + NEW), True)
-        try:
-            stream.write(text.encode())
-        finally:
-            stream.close()
-        self._files.delete(self._at(name), False)
+        with writing(f"{self.path}/{name}"):
+            self._create(name + NEW, text)
+            self._files.delete(self._at(name), False)
         if not self._files.rename(self._at(name + NEW), self._at(name)):
             raise KdumpError(f"{self.path}: {name}{NEW} cannot be renamed to {name}")
+
+    def _create(self, name: str, text: str) -> None:
+        """Write a file; where it cannot be, none is left."""
+        try:
+            stream = self._files.create(self._at(name), True)
+            try:
+                stream.write(text.encode())
+            finally:
+                stream.close()
+        except BaseException:
+            try_to(lambda: self.delete(name))
+            raise
 
     def _at(self, name: str) -> Any:
         return self._path(f"{self.path}/{name}" if name else self.path)
@@ -163,8 +230,19 @@ class Output:
         """Return the number of the last step of --incremental or --follow that the manifest tells of, 0 for none."""
         return int((self._manifest() or {}).get("steps", 0))
 
+    def _written(self) -> tuple[str, int, int] | None:
+        """Return name, time and size of the manifest, None when there is none."""
+        name = self._manifest_name()
+        if name is None:
+            return None
+        status = self._files.getFileStatus(self._at(name))
+        return name, int(status.getModificationTime()), int(status.getLen())
+
+    def _manifest_name(self) -> str | None:
+        return next((name for name in (MANIFEST, MANIFEST + NEW) if self.exists(name)), None)
+
     def _manifest(self) -> dict[str, Any] | None:
-        name = next((name for name in (MANIFEST, MANIFEST + NEW) if self.exists(name)), None)
+        name = self._manifest_name()
         if name is None:
             return None
         try:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
+import threading
+import time
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UsageError
+from kdump.spark_export.failures import try_to
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -64,9 +70,50 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     for name, value in given.items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
     except PySparkException as reason:
         raise KdumpError(f"Spark does not start on {master}: {reason} What Spark itself says stands above") from reason
+    if "spark.log.level" not in settings:
+        spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks say nothing more
+    return spark
+
+
+@contextmanager
+def interruptible(spark: SparkSession) -> Iterator[None]:
+    """Let Ctrl-C end what Spark does in the block, and wait for that: else it writes on while the program ends.
+
+    PySpark's own handler calls Java in the middle of another call, which fails, and logs stacks of both.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    log = logging.getLogger()
+    log.addFilter(_is_no_interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        try_to(lambda: _end_jobs(spark))  # the interrupt may have ended Java, too
+        raise
+    finally:
+        log.removeFilter(_is_no_interrupt)
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_jobs(spark: SparkSession) -> None:
+    spark.sparkContext.cancelAllJobs()
+    for _ in range(_JOB_ENDS):
+        if not spark.sparkContext.statusTracker().getActiveJobsIds():
+            break
+        time.sleep(0.1)
+
+
+_JOB_ENDS: Final = 100
+"""Looks at jobs that were told to end, ten in a second."""
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 _MASTER: Final = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|spark://[^/]+|yarn|k8s://.+")

@@ -21,6 +21,7 @@ from kdump.formats.time_index import TimeIndex
 from kdump.found import File
 from kdump.inputs import Finder, Wanted, raise_it
 from kdump.outcomes import Outcomes, together
+from kdump.outputs import no_room
 from kdump.pieces import RecordBatch
 from kdump.select import Reader
 from kdump.spark_source import options as words
@@ -171,8 +172,11 @@ def group(splits: Iterable[Split], options: Options) -> list[list[Split]]:
 
 
 def save(splits: Iterable[Split], path: str) -> None:
-    """Write splits to a file, for another process of this kdump to :func:`load`."""
-    Path(path).write_bytes(pickle.dumps(list(splits)))
+    """Write splits to a temporary file, for another process of this kdump to :func:`load`. Raises UnreadableError."""
+    try:
+        Path(path).write_bytes(pickle.dumps(list(splits)))
+    except OSError as reason:
+        raise no_room(path, reason.strerror or str(reason)) from reason
 
 
 def load(path: str) -> list[Split]:

@@ -19,10 +19,10 @@ from kdump.spark_source import options as words
 from kdump.spark_source import schema
 from kdump.spark_source.columns import Rows
 from kdump.spark_source.marks import DataLossError
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
 
     import pyarrow as pa
 
@@ -237,9 +237,7 @@ class _Closed:
     def __enter__(self) -> _Closed:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing is open."""
 
     def read(self, position: int, size: int) -> bytes:  # noqa: ARG002  as every source
@@ -270,13 +268,13 @@ def _state(batch: RecordBatch, outcomes: Outcomes | None) -> str | None:
 
 
 def _inside(ranges: Ranges, offset: int) -> bool:
-    at = bisect_right(ranges, (offset, 1 << 63)) - 1
+    at = bisect_right(ranges, (offset, INT64_END)) - 1
     return at >= 0 and offset < ranges[at][1]
 
 
 def _wholly(ranges: Ranges, batch: RecordBatch) -> bool | None:
     """Tell whether the offsets of a batch are inside the ranges: all of them, or none; None for some."""
-    at = bisect_right(ranges, (batch.last_offset, 1 << 63)) - 1
+    at = bisect_right(ranges, (batch.last_offset, INT64_END)) - 1
     if at < 0 or ranges[at][1] <= batch.base_offset:
         return False
     start, end = ranges[at]

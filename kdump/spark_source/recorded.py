@@ -13,6 +13,7 @@ from kdump.errors import DamageError
 from kdump.pieces import Record
 from kdump.select import RECORD_COST
 from kdump.text import java_utf8
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from kdump.wire import Bytes
 
 _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
-_FAR: Final = 1 << 63
 
 
 class Objects:
@@ -153,11 +153,11 @@ def _of_buffers(made: Buffers, kind: pa.DataType) -> pa.Array:
 
 
 def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
-    return -_FAR if first is None else first, _FAR - 1 if last is None else last
+    return -INT64_END if first is None else first, INT64_END - 1 if last is None else last
 
 
 def columns(fields: Collection[str], wanted: Filter) -> Columns | None:
     """Return columns of these fields; None where the kernel is plain Python, or a bound is beyond 64 bits."""
     bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
-    fit = all(bound is None or -_FAR < bound < _FAR for bound in bounds)
+    fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
     return Columns(fields, wanted) if kernel.COMPILED and fit else None

@@ -14,7 +14,6 @@ from kdump.files import LOCAL, Entry, Files, OpenSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
 
 _URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
 _HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
@@ -163,9 +162,7 @@ class RemoteSource:
     def __enter__(self) -> RemoteSource:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def read(self, position: int, size: int) -> bytes:

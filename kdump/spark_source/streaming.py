@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump import segment as log
 from kdump.errors import UnreadableError
-from kdump.inputs import NO_SEGMENT
+from kdump.inputs import NO_SEGMENT, raise_it
 from kdump.outcomes import Outcomes, together
 from kdump.pieces import RecordBatch
 from kdump.spark_source import planning
@@ -21,6 +21,7 @@ from kdump.spark_source.marks import START, Mark, ahead, cut_back, holds, topic_
 from kdump.spark_source.planning import Split
 from kdump.spark_source.remote import is_there
 from kdump.spark_source.survey import Stretch, survey
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kdump.spark_source.options import Options
 
 Looked = TypeVar("Looked")
+Fail: TypeAlias = "Callable[[UnreadableError], None]"
 Offsets: TypeAlias = "dict[str, dict[str, Any]]"
 """Folder -> the fields of its :class:`Mark`."""
 TRIES: Final = 5
@@ -77,53 +79,62 @@ def latest(options: Options, start: Offsets, limits: Limits, target: Offsets | N
     return advance(options, start, limits, target).offsets
 
 
-def advance(options: Options, start: Offsets, limits: Limits, target: Offsets | None = None) -> Advance:
+def advance(
+    options: Options, start: Offsets, limits: Limits, target: Offsets | None = None, fail: Fail = raise_it
+) -> Advance:
     """Return how far a trigger that begins at ``start`` gets, and not beyond ``target``.
 
     Only whole batches with a right checksum count as the end: what is half written at the end of the last segment waits
-    for the next trigger. The folder that has waited longest comes first. Raises UnreadableError.
+    for the next trigger. The folder that has waited longest comes first. ``fail`` is told what cannot be read, maybe
+    more than once; its folder stops before it. By default that raises.
     """
-    return _until_still(lambda: _advance(options, start, limits, target), options)
+    return _until_still(lambda fail: _advance(options, start, limits, target, fail), options, fail)
 
 
-def _until_still(look: Callable[[], Looked], options: Options) -> Looked:
+def _until_still(look: Callable[[Fail], Looked], options: Options, fail: Fail = raise_it) -> Looked:
     """Look at a log dir, and again where a file vanishes meanwhile: retention deletes what has just been listed."""
+
+    def told(error: UnreadableError) -> None:
+        if not is_there(str(error.path), options.paths):
+            raise error
+        fail(error)
+
     for _ in range(TRIES - 1):
         try:
-            return look()
+            return look(told)
         except UnreadableError as error:
             if is_there(str(error.path), options.paths):
                 raise
             time.sleep(0.05)
-    return look()
+    return look(fail)
 
 
-def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets | None) -> Advance:
+def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets | None, fail: Fail) -> Advance:
     meter = _Meter(limits)
     end = dict(start)
     taken: list[Taken] = []
     marks = {key: Mark(**fields) for key, fields in start.items()}
     trigger = 1 + max((mark.trigger for mark in marks.values()), default=0)
-    found = {_key(partition): partition for partition in partitions(options)}
+    found = {_key(partition): partition for partition in partitions(options, fail=fail)}
     for key, partition in sorted(found.items(), key=lambda item: marks.get(item[0], START).trigger):
         if target is not None and key not in target:
             continue
-        fates, stable = _outcomes(partition, options) if options.committed else (None, None)
-        if target is not None:
-            bound = target[key]["offset"] or 0
-            stable = bound if stable is None else min(bound, stable)
         begun = marks.get(key, START)
-        here = topic_id(partition)
-        begin = at = _restarted(partition, begun, here)
-        meter.go_on(stable)
-        for segment, position in ahead(partition, at):
-            if position < segment.size and meter.opens():
-                part = _take(partition, (segment, position), at, meter, options.split_bytes)
+        begin = at = begun
+        here = ""
+        try:
+            fates, stable = _outcomes(partition, options) if options.committed else (None, None)
+            if target is not None:
+                bound = target[key]["offset"] or 0
+                stable = bound if stable is None else min(bound, stable)
+            here = topic_id(partition)
+            begin = at = _restarted(partition, begun, here)
+            meter.go_on(stable)
+            for part in _parts_from(partition, at, meter, options.split_bytes):
                 at = part.until
-                meter.took(part)
                 taken += [part._replace(outcomes=fates)] if part.size else []
-            if meter.is_stopped:
-                break
+        except UnreadableError as error:  # what was taken before it stands
+            fail(error)
         if at != begun:
             since = _first(partition) if begin.offset is None else begin.offset
             end[key] = at._replace(topicId=here or at.topicId, since=since, trigger=trigger)._asdict()
@@ -133,14 +144,16 @@ def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets |
     return Advance(end, taken, found, not meter.is_full)
 
 
-def partitions(options: Options, note: Callable[[str], None] = lambda _: None) -> list[Partition]:
+def partitions(
+    options: Options, note: Callable[[str], None] = lambda _: None, fail: Fail = raise_it
+) -> list[Partition]:
     """Return the partitions that ``options`` names. Those of a folder that holds none may still come."""
-    try:
-        return list(planning.find(options, note))
-    except UnreadableError as error:
+
+    def told(error: UnreadableError) -> None:
         if error.reason != NO_SEGMENT:
-            raise
-        return []
+            fail(error)
+
+    return list(planning.find(options, note, told))
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
@@ -180,6 +193,7 @@ class _Meter:
         self._files = self._bytes = self._records = 0
         self._stable: int | None = None
         self.is_stopped = self.is_full = False
+        self._before = (0, 0, False)
 
     def go_on(self, stable: int | None) -> None:
         """Turn to the next partition, in which nothing from the offset ``stable`` on is taken."""
@@ -194,7 +208,12 @@ class _Meter:
         """Tell whether one more file is within the limit."""
         if self._limits.files is not None and self._files >= self._limits.files:
             self.is_stopped = self.is_full = True
+        self._before = (self._bytes, self._records, self.is_full)
         return not self.is_stopped
+
+    def failed(self) -> None:
+        """Forget the file that was opened last: it cannot be read, and nothing of it is taken."""
+        self._bytes, self._records, self.is_full = self._before
 
     def took(self, part: Taken) -> None:
         """Count a file of which something was taken."""
@@ -220,6 +239,25 @@ class _Meter:
 
 def _key(partition: Partition) -> str:
     return partition.files.shown(partition.folder)
+
+
+def _parts_from(partition: Partition, at: Mark, meter: _Meter, split_bytes: int) -> Iterator[Taken]:
+    """Yield what the trigger takes of the segments from a mark on. Raises UnreadableError."""
+    for segment, position in ahead(partition, at):
+        if not segment.size:  # neither has a pipe or a link to nowhere
+            with segment.open():
+                pass
+        if position < segment.size and meter.opens():
+            try:
+                part = _take(partition, (segment, position), at, meter, split_bytes)
+            except UnreadableError:
+                meter.failed()
+                raise
+            at = part.until
+            meter.took(part)
+            yield part
+        if meter.is_stopped:
+            return
 
 
 def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter, split_bytes: int) -> Taken:
@@ -272,7 +310,7 @@ def between(
     ``note`` is told what a read_committed consumer cannot be given, since nothing tells what became of it.
     Each split reads by Kafka's offsets: a segment that was compacted in between gives what is left of it.
     """
-    splits, told, unknown = _until_still(lambda: _planned(options, start, end), options)
+    splits, told, unknown = _until_still(lambda _: _planned(options, start, end), options)
     for text in told:
         lost(text)
     for text in unknown:
@@ -282,7 +320,7 @@ def between(
 
 def unknown(key: str, outcomes: Outcomes | None, since: int | None) -> list[str]:
     """Return what to tell of transactions that reach to the offset ``since`` or further, and cannot be told."""
-    text = None if outcomes is None else outcomes.among(since or 0, 1 << 63).unknown
+    text = None if outcomes is None else outcomes.among(since or 0, INT64_END).unknown
     return [] if text is None else [f"{key}: {text}"]
 
 

@@ -17,6 +17,7 @@ from kdump.formats.log import OVERHEAD
 from kdump.outcomes import MARKER_BYTES, Follower
 from kdump.pieces import Damage, Padding, RecordBatch
 from kdump.spark_source.replicas import Run, extend
+from kdump.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,9 +67,7 @@ class Stretch:
         """Count a piece."""
         self.end = piece.position + piece.size
         if isinstance(piece, RecordBatch):
-            self.batches += 1
-            self.batch_bytes += piece.size
-            self._add_records(piece)
+            self._add_batch(piece)
         elif isinstance(piece, Damage):
             self.damaged_ranges += 1
             self.damaged_bytes += piece.size
@@ -77,17 +76,27 @@ class Stretch:
         else:
             self.trailing_bytes += piece.size
 
-    def _add_records(self, batch: RecordBatch) -> None:
+    def _add_batch(self, batch: RecordBatch) -> None:
         try:
             count, first, last = _count(batch), batch.base_offset, batch.last_offset
         except DamageError:
+            self.batches += 1
+            self.batch_bytes += batch.size
             self.told = False
             return
-        self.records += count
+        self.count(batch.size, first, last, count, batch.max_timestamp)
         self.control_records += count if batch.is_control else 0
-        self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
-        self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
-        self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
+
+    def count(self, size: int, first: int, last: int, records: int, max_timestamp: int) -> None:
+        """Count a batch of so many bytes and records, of the offsets from ``first`` to ``last``."""
+        self.batches += 1
+        self.batch_bytes += size
+        self.records += records
+        if self.first_offset is None or first < self.first_offset:
+            self.first_offset = first
+        if self.last_offset is None or last > self.last_offset:
+            self.last_offset = last
+        self.max_timestamp = max(self.max_timestamp, max_timestamp)
 
 
 def _count(batch: RecordBatch) -> int:
@@ -163,21 +172,14 @@ def _plain(source: log.Source, stretches: list[Stretch], follower: Follower, spl
         base, size, _, magic, _, flags, delta, _, latest, _, _, _, count = unpack(block, at)
         end = position + OVERHEAD.size + size
         is_plain = magic == MAGIC and not flags & IN_TRANSACTIONS and MARKER_BYTES < size <= source.limit
-        if not is_plain or end > source.size or not -(1 << 63) <= base + delta < 1 << 63:
+        if not is_plain or end > source.size or not -INT64_END <= base + delta < INT64_END:
             break
         if position - stretch.start >= split_bytes and is_sound_at(source, position):
             stretch = Stretch(position, position)
             stretches.append(stretch)
         last = base + delta
         stretch.end = end
-        stretch.batches += 1
-        stretch.batch_bytes += end - position
-        stretch.records += count
-        if stretch.first_offset is None or base < stretch.first_offset:
-            stretch.first_offset = base
-        if stretch.last_offset is None or last > stretch.last_offset:
-            stretch.last_offset = last
-        stretch.max_timestamp = max(stretch.max_timestamp, latest)
+        stretch.count(end - position, base, last, count, latest)
         position = end
     if position:
         follower.skip(last + 1)

@@ -38,4 +38,4 @@ PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {
         share_group_state.MESSAGES, dialect.share, dialect.definitions
     ),
 }
-"""Switch -> what makes its parser. The first one given wins."""
+"""Switch -> what makes its parser."""

@@ -1,0 +1,85 @@
+# Words of bytes in C: numbers as Kafka writes them, and what differs between machines and compilers.
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    static int kdump_lowest(unsigned long long word) { unsigned long at; _BitScanForward64(&at, word); return (int) at; }
+    #else
+    #define kdump_lowest(word) __builtin_ctzll(word)
+    #endif
+
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    #define kdump_ordered(word) __builtin_bswap64(word)
+    #else
+    #define kdump_ordered(word) (word)
+    #endif
+
+    #if defined(__GNUC__) && defined(__x86_64__)
+    #include <immintrin.h>
+
+    static int kdump_has_shuffles(void) {
+        __builtin_cpu_init();
+        return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt");
+    }
+
+    __attribute__((target("ssse3,popcnt"))) static const unsigned char *kdump_quoted(
+            unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
+            unsigned long long *seen) {
+        const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\\\');
+        const __m128i last_control = _mm_set1_epi8(0x1f), del = _mm_set1_epi8(0x7f);
+        unsigned char *out = *to;
+        int high = 0;
+        while (stop - text >= 16) {
+            __m128i bytes = _mm_loadu_si128((const __m128i *) text);
+            __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
+            if (_mm_movemask_epi8(_mm_or_si128(control, _mm_cmpeq_epi8(bytes, del))))
+                break;
+            int odd = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)));
+            if (odd == 0) {
+                _mm_storeu_si128((__m128i *) out, bytes);
+                out += 16;
+            } else {
+                for (int half = 0; half < 2; half++) {
+                    __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * (odd & 0xff)));
+                    __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), backslash);
+                    _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
+                    out += 8 + _mm_popcnt_u32(odd & 0xff);
+                    bytes = _mm_srli_si128(bytes, 8);
+                    odd >>= 8;
+                }
+            }
+            high |= _mm_movemask_epi8(_mm_loadu_si128((const __m128i *) text));
+            text += 16;
+        }
+        *to = out;
+        if (high)
+            *seen |= 0x8080808080808080ULL;
+        return text;
+    }
+    #else
+    #define kdump_has_shuffles() 0
+    #define kdump_quoted(to, text, stop, orders, seen) (text)
+    #endif
+    """
+    # The number of the lowest bit of a word that is not zero.
+    int lowest "kdump_lowest"(unsigned long long word) noexcept nogil
+
+    # A word as memory has it, with its first byte lowest; and back.
+    unsigned long long ordered "kdump_ordered"(unsigned long long word) noexcept nogil
+
+    # Whether this processor puts sixteen bytes into another order at once.
+    bint has_shuffles "kdump_has_shuffles"() noexcept nogil
+
+    # Copy text, sixteen bytes at a time, with a backslash in front of quotes and backslashes; return where it ends: in
+    # front of sixteen bytes that hold a control character or DEL, or where fewer are left. Move ``to`` behind what is
+    # written: up to sixteen bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
+    const unsigned char* quoted "kdump_quoted"(unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen) noexcept nogil
+
+# A number of ``size`` bytes, the highest byte first, the highest bit its sign.
+cdef inline long long big(const unsigned char* data, int size) noexcept nogil:
+    cdef unsigned long long found = 0
+    cdef int step
+    for step in range(size):
+        found = found << 8 | data[step]
+    return (<long long> (found << (64 - 8 * size))) >> (64 - 8 * size)

@@ -1,0 +1,11 @@
+"""The command line of a tool: what its module says is its help."""
+
+import argparse
+
+
+def parser(text: str | None, **defaults: int | str) -> argparse.ArgumentParser:
+    """Return a parser with an option for each of ``defaults``: its name, and what it is when nothing is said."""
+    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in defaults.items():
+        made.add_argument(f"--{name}", type=type(value), default=value, help="(%(default)s)")
+    return made
