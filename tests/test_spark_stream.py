@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from kdump.errors import KdumpError, UnreadableError
 from kdump.segment import LocalFile
 from kdump.spark_source import options as words
-from kdump.spark_source import reading, streaming
+from kdump.spark_source import reading, register, streaming
 from kdump.spark_source.marks import DataLossError
 from kdump.spark_source.source import KdumpStreamReader
 from kdump.spark_source.streaming import Limits
@@ -392,6 +392,23 @@ def test_read_committed_takes_nothing_of_what_came_after_its_look_at_transaction
     assert stream.replay({}, stream.at) == [0, 1, 2]
     log.end(1, 1)
     assert stream.trigger() == [3, 4, 5]
+
+
+def test_streams_that_begin_at_once_change_nothing_that_they_share(spark, tmp_path):
+    """Spark gives both the same map of variables, without a lock: a broken one would end every stream of a session."""
+    kept = dict(spark.sparkContext.environment)
+    register(spark)
+    assert spark.sparkContext.environment == kept
+    manager = spark._jsparkSession.sessionState().dataSourceManager()
+    variables = manager.lookupDataSource("kdump").dataSourceCls().envVars()
+    before = set(variables.keySet())
+    Log(tmp_path / "in" / "t-0").append(2)
+    frame = spark.readStream.format("kdump").load(str(tmp_path / "in")).select("offset")
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
+    query.awaitTermination()
+    assert sorted(row.offset for row in spark.read.parquet(str(tmp_path / "out")).collect()) == list(range(6))
+    assert set(variables.keySet()) == before
 
 
 def test_a_query_writes_each_record_once_over_restarts(spark, tmp_path):

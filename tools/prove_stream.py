@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 from tools import arguments
 from tools.broker import Broker
-from tools.stream_driver import COLUMNS, ISOLATIONS, SPARKS_OWN
+from tools.stream_driver import COLUMNS, ISOLATIONS, RESTARTS, SPARKS_OWN
 
 CLIENT = Path(__file__).with_name("StreamClient.java")
 TOPICS = {"live": 4, "stamped": 1}
@@ -80,10 +80,14 @@ class Driver:
         return self.log.read_text(errors="replace")
 
     def ended(self) -> int | None:
-        """Return its status once it has ended. One that met a failure of Spark's own is started again, five times."""
+        """Return its status once it has ended. One that met a failure of Spark's own is started again."""
         assert self._process is not None
         status = self._process.poll()
-        if status and self.hiccups < 5 and any(failure in self.said[self._said_before :] for failure in SPARKS_OWN):
+        if (
+            status
+            and self.hiccups < RESTARTS
+            and any(failure in self.said[self._said_before :] for failure in SPARKS_OWN)
+        ):
             self.hiccups += 1
             self.start()
             return None

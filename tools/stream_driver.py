@@ -16,10 +16,10 @@ from kdump.spark_export import session
 from kdump.spark_source import register
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
-SPARKS_OWN = ("Python worker failed to connect back", "java.io.OptionalDataException")
+SPARKS_OWN = ("Python worker failed to connect back",)
 """Failures of Spark that say nothing of the source: it waits ten seconds for a Python process and no longer, which a
-busy machine exceeds; two queries serialize what they share at once. A query that meets one is started again from its
-checkpoint, as its user would."""
+busy machine exceeds. A query that meets one is started again from its checkpoint, as its user would, RESTARTS times."""
+RESTARTS = 5
 COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestampType", "key", "value", "headers")
 
 
@@ -36,7 +36,7 @@ def main(logs: str, place: Path, options: dict[str, str]) -> int:
         writers.append((writer.trigger(processingTime="200 milliseconds"), str(place / isolation)))
     queries = [writer.start(path) for writer, path in writers]
     (place / "ready").write_text(str(os.getpid()))
-    at_end = False
+    at_end, left = False, RESTARTS
     while not at_end:
         at_end = (place / "stop").exists()
         for number, query in enumerate(queries):
@@ -48,9 +48,10 @@ def main(logs: str, place: Path, options: dict[str, str]) -> int:
                     sys.stderr.write("stream failed: it has ended by itself\n")
                     return 3
             except StreamingQueryException as reason:
-                if not any(failure in str(reason) for failure in SPARKS_OWN):
+                if not left or not any(failure in str(reason) for failure in SPARKS_OWN):
                     sys.stderr.write(f"stream failed: {reason}\n")
                     return 3
+                left -= 1
                 writer, path = writers[number]
                 queries[number] = writer.start(path)
                 at_end = False

@@ -6,14 +6,29 @@ elsewhere :func:`register` makes it known to a session.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SET_BY_SPARK: Final = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
+"""Variables that Spark 4 sets for each Python process of a stream, in one map of the source and without a lock.
+
+Two streams that begin at once may break that map, and then no stream of the session works any more
+(OptionalDataException). Where the variables stand in it from the beginning, setting them changes nothing else.
+"""
+
 
 def register(spark: SparkSession) -> None:
-    """Make the source ``kdump`` known to ``spark``."""
+    """Make the source ``kdump`` known to ``spark``; several streams of it may then begin at the same time."""
     from kdump.spark_source.source import KdumpDataSource
 
-    spark.dataSource.register(KdumpDataSource)
+    context = getattr(spark, "sparkContext", None)  # none of Spark Connect's sessions has one here
+    variables: dict[str, str] = {} if context is None else context.environment
+    missing = [name for name in SET_BY_SPARK if name not in variables]
+    variables |= dict.fromkeys(missing, "")
+    try:
+        spark.dataSource.register(KdumpDataSource)
+    finally:
+        for name in missing:
+            del variables[name]
