@@ -5,9 +5,11 @@ Also the other two standard streams, where whoever started kdump closed them.
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from kdump.errors import KdumpError
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 BUFFER: Final = 1 << 18
+PIPE: Final = 1 << 20
+"""Bytes that a pipe holds, where the system allows: with its usual 64 KiB, writer and reader wait for each other."""
 
 
 class OutputError(KdumpError):
@@ -70,7 +74,15 @@ def open_output(*, escape: bool = False) -> BinaryIO:
     With ``escape`` control characters but tab and newline reach a terminal as ``\\x1b`` and the like; in a pipe or a
     file every byte stays as it is. Writing raises OutputError, and BrokenPipeError where the reader has gone.
     """
+    _widen_pipe()
     return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and os.isatty(1)), BUFFER))
+
+
+def _widen_pipe() -> None:
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with suppress(OSError):  # it is no pipe, or this user's pipes may hold no more
+            if fcntl.fcntl(1, fcntl.F_GETPIPE_SZ) < PIPE:
+                fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, PIPE)
 
 
 def open_standard_streams() -> None:
