@@ -1,17 +1,22 @@
 """``python -m kdump`` and the script ``kdump``: Ctrl-C ends both quietly, from the first import on."""
 
 import sys
+from typing import Final
 
 CTRL_C = 130
 """What a shell reports for a program that Ctrl-C ended (128 + SIGINT)."""
+MANY: Final = 10_000
+"""New objects after which Python looks for garbage: what imports make stays, and what a dump makes goes at once."""
 
 
 def main() -> int:
     """Run kdump; return the exit status."""
     try:
+        import gc
         import os
         import signal
 
+        gc.set_threshold(MANY)
         # A KeyboardInterrupt in the midst of an import may be swallowed there, or come out as another error.
         heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if heeded:
@@ -20,7 +25,9 @@ def main() -> int:
 
         if heeded:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        return cli.main()
+        status = cli.main()
+        gc.freeze()  # what is left goes with the process: nobody has to look through it at the end
+        return status
     except KeyboardInterrupt:
         return CTRL_C
 

@@ -6,26 +6,24 @@ are like it; whatever is odd ends the run and is left to the walk.
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from kdump import segment
-from kdump.crc import crc32c
-from kdump.formats.batch import CODEC_MASK, CRC_COVERS_FROM, DELETE_HORIZON_FLAG, HEADER, MAGIC, Batch
+from kdump.formats.batch import CODEC_MASK, HEADER, Batch
 from kdump.formats.log import OVERHEAD
 from kdump.formats.message import Message
-from kdump.kernel.cursor import FAR, Cursor
+from kdump.kernel import batches
+from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.kernel.cursor import Cursor
 from kdump.kernel.messages import stretch
-from kdump.wire import INT32_MAX
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator
 
     from kdump.pieces import Piece
     from kdump.segment import Source, Window
 
-OTHERS: Final = ("last_offset", "last_sequence", "position", "size")
-"""The numbers of a row behind those of the batch's header."""
 LARGE: Final = 1 << 20
 """Bytes of a batch from which on it is no part of a run."""
 _COUNT: Final = 2 + HEADER.fields._fields.index("records_count")
@@ -123,9 +121,6 @@ def entries(first: Message, window: Window) -> Entries | None:
     return Entries(first, window.block, window.start, stop) if stop > at + first.size else None
 
 
-WIDTH: Final = 2 + len(HEADER.fields._fields) + len(OTHERS)
-
-
 @overload
 def walk(
     source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool
@@ -164,30 +159,7 @@ def walk(
 def run(first: Batch, window: Window) -> Run | None:
     """Return the run that a batch in the block of ``window`` begins, None when it has not two batches."""
     block, start = window.block, window.start
-    attributes, horizon = first.attributes, first.delete_horizon_ms
-    dated = attributes & DELETE_HORIZON_FLAG
-    end = len(block)
-    begin = at = first.position - start
-    last = min(first.limit, LARGE) - OVERHEAD.size
-    unpack, least = HEADER.struct.unpack_from, HEADER.size
-    rows = array("q")
-    add = rows.extend
-    while at >= 0 and at + least <= end:
-        header = unpack(block, at)
-        base, length, _, magic, crc, kind, delta, dates_from, _, _, _, sequence, _ = header
-        size = OVERHEAD.size + length
-        stop = at + size
-        if not (magic == MAGIC and kind == attributes and least <= size and length <= last and stop <= end):
-            break
-        if dated and dates_from != horizon:
-            break
-        if sequence != -1 and not (sequence >= 0 and 0 <= delta <= INT32_MAX - sequence):
-            break
-        if not -FAR < base < FAR:
-            break
-        if not (first.crc_valid if at == begin else crc == crc32c(block[at + CRC_COVERS_FROM : stop])):
-            break
-        ends_with = sequence if sequence == -1 else sequence + delta
-        add((at + least, stop, *header, base + delta, ends_with, start + at, size))
-        at = stop
-    return Run(first, block, start, rows, at - begin) if len(rows) > WIDTH else None
+    rows = batches.rows(block, first.position - start, start, min(first.limit, LARGE))
+    if len(rows) <= WIDTH:
+        return None
+    return Run(first, block, start, rows, start + rows[len(rows) - WIDTH + 1] - first.position)

@@ -3,7 +3,8 @@
 import pytest
 
 from kdump.formats.batch import DELETE_HORIZON_FLAG, HEADER, Batch
-from kdump.runs import LARGE, OTHERS, WIDTH, run
+from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.runs import LARGE, run
 from kdump.segment import Window, walk
 from tests import forge
 from tests.segments import Memory

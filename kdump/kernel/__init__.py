@@ -27,6 +27,7 @@ MODULES: Final = (
     "fields",
     "payloads",
     "messages",
+    "batches",
 )
 """What is compiled, each module behind those that it builds on."""
 

@@ -22,7 +22,7 @@ else:
 if TYPE_CHECKING:
     from array import array
 
-STAMP: Final = "59dcb545"
+STAMP: Final = "cefc903c"
 
 PLACES: Final = 32
 """How many fields of a struct can be found."""

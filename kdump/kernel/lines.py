@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Decoder: TypeAlias = Callable[[bytes], bytes]
     Both: TypeAlias = Callable[[int, bytes | None, bytes | None], bytes]
 
-STAMP: Final = "5c4116da"
+STAMP: Final = "24b228d6"
 
 _TEXTS: Final = ("header_keys", "key", "value", "decoded")
 SLOTS_OF_TEXTS: Final = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
@@ -316,6 +316,9 @@ class Lines(Cursor):
             literal: cython.pointer[cython.const[cython.uchar]] = pool + op[0]
             size = op[1]
             done = 0
+            if size > 64:
+                memcpy(out, literal, size)
+                done = size
             while done < size:  # the pool has room behind it, and so has the buffer
                 memcpy(out + done, literal + done, 16)
                 done += 16

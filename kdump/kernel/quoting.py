@@ -19,7 +19,7 @@ if cython.compiled:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STAMP: Final = "161ef2fd"
+STAMP: Final = "262db070"
 
 _ESCAPE = cython.declare(cython.int, 8)  # bytes of an entry of a table of escapes
 
@@ -73,11 +73,11 @@ def escaped(
     odd: cython.ulonglong
     seen: cython.ulonglong = 0
     rest: cython.int
-    while stop - text >= 8:
-        if _WIDE and stop - text >= 16:
+    while True:
+        if _WIDE:
             text = quoted(cython.address(out), text, stop, _ORDERS, cython.address(seen))
-            if stop - text < 8:
-                break
+        if stop - text < 8:
+            break
         memcpy(cython.address(word), text, 8)
         memcpy(out, cython.address(word), 8)
         seen |= word

@@ -17,10 +17,32 @@ cdef extern from *:
 
     #if defined(__GNUC__) && defined(__x86_64__)
     #include <immintrin.h>
+    #include <string.h>
 
     static int kdump_has_shuffles(void) {
         __builtin_cpu_init();
         return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt");
+    }
+
+    /* One to fifteen bytes, zeros behind them, without a look beyond them. */
+    static inline __m128i kdump_up_to_fifteen(const unsigned char *text, int size) {
+        unsigned long long low = 0, high = 0;
+        if (size > 8) {
+            memcpy(&low, text, 8);
+            memcpy(&high, text + size - 8, 8);
+            high >>= 8 * (16 - size);
+        } else if (size == 8) {
+            memcpy(&low, text, 8);
+        } else if (size >= 4) {
+            unsigned int first, last;
+            memcpy(&first, text, 4);
+            memcpy(&last, text + size - 4, 4);
+            low = first | (unsigned long long) last << 8 * (size - 4);
+        } else {
+            low = text[0] | (unsigned long long) text[size >> 1] << 8 * (size >> 1)
+                | (unsigned long long) text[size - 1] << 8 * (size - 1);
+        }
+        return _mm_set_epi64x((long long) high, (long long) low);
     }
 
     __attribute__((target("ssse3,popcnt"))) static const unsigned char *kdump_quoted(
@@ -30,27 +52,28 @@ cdef extern from *:
         const __m128i last_control = _mm_set1_epi8(0x1f), del = _mm_set1_epi8(0x7f);
         unsigned char *out = *to;
         int high = 0;
-        while (stop - text >= 16) {
-            __m128i bytes = _mm_loadu_si128((const __m128i *) text);
+        while (text < stop) {
+            int size = stop - text < 16 ? (int) (stop - text) : 16;
+            __m128i bytes = size == 16 ? _mm_loadu_si128((const __m128i *) text) : kdump_up_to_fifteen(text, size);
             __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
-            if (_mm_movemask_epi8(_mm_or_si128(control, _mm_cmpeq_epi8(bytes, del))))
+            if (_mm_movemask_epi8(_mm_or_si128(control, _mm_cmpeq_epi8(bytes, del))) & ((1 << size) - 1))
                 break;
             int odd = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)));
+            high |= _mm_movemask_epi8(bytes);
+            text += size;
             if (odd == 0) {
                 _mm_storeu_si128((__m128i *) out, bytes);
-                out += 16;
-            } else {
-                for (int half = 0; half < 2; half++) {
-                    __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * (odd & 0xff)));
-                    __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), backslash);
-                    _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
-                    out += 8 + _mm_popcnt_u32(odd & 0xff);
-                    bytes = _mm_srli_si128(bytes, 8);
-                    odd >>= 8;
-                }
+                out += size;
+                continue;
             }
-            high |= _mm_movemask_epi8(_mm_loadu_si128((const __m128i *) text));
-            text += 16;
+            for (; size > 0; size -= 8) {
+                __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * (odd & 0xff)));
+                __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), backslash);
+                _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
+                out += (size < 8 ? size : 8) + _mm_popcnt_u32(odd & 0xff);
+                bytes = _mm_srli_si128(bytes, 8);
+                odd >>= 8;
+            }
         }
         *to = out;
         if (high)
@@ -72,8 +95,8 @@ cdef extern from *:
     bint has_shuffles "kdump_has_shuffles"() noexcept nogil
 
     # Copy text, sixteen bytes at a time, with a backslash in front of quotes and backslashes; return where it ends: in
-    # front of sixteen bytes that hold a control character or DEL, or where fewer are left. Move ``to`` behind what is
-    # written: up to sixteen bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
+    # front of sixteen bytes that hold a control character or DEL, or at the end. Move ``to`` behind what is written: up
+    # to sixteen bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
     const unsigned char* quoted "kdump_quoted"(unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen) noexcept nogil
 
 # A number of ``size`` bytes, the highest byte first, the highest bit its sign.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from kdump.errors import DamageError
 from kdump.formats.batch import HEADER
 from kdump.kernel import COMPILED
+from kdump.kernel.batches import OTHERS, WIDTH
 from kdump.kernel.lines import SLOTS_OF_TEXTS, Lines, Shape, slots
 from kdump.lines import KINDS, split
-from kdump.runs import OTHERS, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import found, rows
 from kdump.errors import KdumpError
+from kdump.kernel.batches import OTHERS, WIDTH
 from kdump.kernel.cursor import RECORD_NUMBERS, slots
 from kdump.kernel.json_lines import SLOTS, General, JsonLines
 from kdump.kernel.lines import Shape
 from kdump.lines import KINDS
 from kdump.printers import jsonl
-from kdump.runs import OTHERS, WIDTH
 from kdump.unread import UnreadRun
 
 if TYPE_CHECKING:
