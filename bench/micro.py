@@ -22,15 +22,11 @@ if TYPE_CHECKING:
 
     from kdump.kernel.lines import Part
 
-MOST = 100_000
-"""Records that a stage runs over."""
-
 
 def table(folder: Path, records: int) -> Iterator[str]:
     """Yield the lines of a table: stage, seconds, MB/s of what it reads."""
     yield "| Stage | CPU ms | MB/s | million records/s |"
     yield "|---|---|---|---|"
-    records = min(records, MOST)
     plain = segments.make(folder, segments.SHAPES["none"], records)
     with LocalFile(plain) as source:
         batches = [piece for piece in walk(source) if isinstance(piece, Batch)]

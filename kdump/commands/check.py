@@ -9,9 +9,8 @@ import click
 from kdump.checks import whole
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
 from kdump.commands.telling import telling
-from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import Finder, Wanted
 
 if TYPE_CHECKING:
@@ -27,14 +26,7 @@ if TYPE_CHECKING:
 @click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines: kdump/findings.schema.json describes them.")
 @click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too.")
-@click.option(
-    "--index-interval-bytes",
-    type=AtLeast(0),
-    default=DEFAULT_INTERVAL,
-    show_default=True,
-    metavar="BYTES",
-    help="The topic's setting: it decides what a broker cuts where offsets are not in order.",
-)
+@index_interval("it decides what a broker cuts where offsets are not in order")
 @click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use.")
 @MAX_BATCH_BYTES
 @CACHE
@@ -45,7 +37,7 @@ def command(
     headers_only: bool,
     as_json: bool,
     remarks: bool,
-    index_interval_bytes: int,
+    interval: int,
     jobs: int,
     max_batch_bytes: int,
     quiet: bool,
@@ -70,7 +62,7 @@ def command(
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, max_batch_bytes=max_batch_bytes)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths)))
-    options = whole.Options(records=not headers_only, interval=index_interval_bytes)
+    options = whole.Options(records=not headers_only, interval=interval)
     with telling(run, as_json=as_json, remarks=remarks) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, options, dirs, jobs, run):

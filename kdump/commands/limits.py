@@ -1,17 +1,23 @@
-"""What reading may take: memory for a batch, and the page cache.
+"""Options of several commands: what reading may take, memory for a batch and the page cache, and a topic's settings.
 
-One option each for ``--files`` and all commands that read segments; the second not for ``spark-export``: Spark reads.
+The first two are those of ``--files`` and all commands that read segments; the second not of ``spark-export``: Spark
+reads.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kdump import codecs
 from kdump.text import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.decorators import FC
 
 
 class AtLeast(click.types.IntParamType):
@@ -35,6 +41,21 @@ MAX_BATCH_BYTES: Final = click.option(
     metavar="BYTES",
     help="The most that a batch may take, as it is and unpacked; more is damage.",
 )
+
+
+def index_interval(effect: str) -> Callable[[FC], FC]:
+    """Return the option for a topic's index.interval.bytes, whose ``effect`` is a part of its help."""
+    from kdump.formats.sparse_index import DEFAULT_INTERVAL  # which a dump does without
+
+    return click.option(
+        "--index-interval-bytes",
+        "interval",
+        type=AtLeast(0),
+        default=DEFAULT_INTERVAL,
+        show_default=True,
+        metavar="BYTES",
+        help=f"The topic's index.interval.bytes: {effect}.",
+    )
 
 
 def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:

@@ -9,10 +9,9 @@ import click
 
 from kdump import outputs
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, index_interval
 from kdump.errors import DamageError, UsageError
 from kdump.files import LOCAL
-from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import Finder, Wanted
 from kdump.pieces import RecordBatch, Trailing
 from kdump.rebuild import IndexBuilder, Indexes
@@ -28,15 +27,7 @@ if TYPE_CHECKING:
 @click.command("rebuild-index", short_help="Write fresh indexes of a segment.")
 @click.argument("segment", metavar="SEGMENT")
 @click.option("--out", required=True, metavar="DIR", help="The folder for the new files; it is made where missing.")
-@click.option(
-    "--index-interval-bytes",
-    "interval",
-    type=AtLeast(0),
-    default=DEFAULT_INTERVAL,
-    show_default=True,
-    metavar="BYTES",
-    help="The topic's index.interval.bytes: how much log may pass without an index entry.",
-)
+@index_interval("how much log may pass without an index entry")
 @click.option(
     "--entry-offset",
     type=click.Choice(["last", "first"]),

@@ -9,10 +9,9 @@ import click
 
 from kdump import outputs, salvaged
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
 from kdump.errors import UnreadableError
 from kdump.findings import many
-from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.inputs import Finder, Wanted
 from kdump.merge import UNREADABLE, merge
 
@@ -34,14 +33,7 @@ if TYPE_CHECKING:
     metavar="BYTES",
     help="The most that a segment of the output may hold (the topic's segment.bytes); 1024 or more.",
 )
-@click.option(
-    "--index-interval-bytes",
-    type=AtLeast(0),
-    default=DEFAULT_INTERVAL,
-    show_default=True,
-    metavar="BYTES",
-    help="The topic's index.interval.bytes: how much log may pass without an index entry.",
-)
+@index_interval("how much log may pass without an index entry")
 @MAX_BATCH_BYTES
 @CACHE
 @click.option("-q", "--quiet", is_flag=True, help="Say only what was lost.")
@@ -52,7 +44,7 @@ def command(
     topics: tuple[str, ...],
     leftovers: bool,
     segment_bytes: int,
-    index_interval_bytes: int,
+    interval: int,
     max_batch_bytes: int,
     quiet: bool,
 ) -> int:
@@ -81,7 +73,7 @@ def command(
             run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))
         return run.status
     outputs.outside(paths, out)
-    limits = salvaged.Limits(segment_bytes, index_interval_bytes)
+    limits = salvaged.Limits(segment_bytes, interval)
     batches = missing = 0
     with outputs.whole(out) as folder:
         folder.mkdir()
