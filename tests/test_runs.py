@@ -1,13 +1,17 @@
 """Runs: the same batches as the walk finds, as far as they are like the first and sound."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kdump.formats.batch import DELETE_HORIZON_FLAG, HEADER, Batch
+from kdump.kernel import batches
 from kdump.kernel.batches import OTHERS, WIDTH
 from kdump.runs import LARGE, run
 from kdump.segment import Window, walk
 from tests import forge
 from tests.segments import Memory
+from tools.build_kernel import in_python
 
 
 def batch(number, **rest):
@@ -105,3 +109,20 @@ def test_cut_at_every_byte():
         if isinstance(first, Batch):
             found = run(first, window)
             assert (found.count if found else 1) == end // size
+
+
+PLAIN = in_python().batches
+FOUR = b"".join(batch(number) for number in range(4))
+EDGES = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])
+CHANGES = st.lists(st.tuples(st.integers(0, len(FOUR) - 1), st.one_of(EDGES, st.integers(0, 255))), max_size=4)
+
+
+@given(CHANGES, st.integers(-2, len(FOUR) + 2), st.integers(0, len(FOUR)), st.integers(0, 1 << 62))
+def test_both_builds_list_the_same(changes, at, cut, place):
+    data = bytearray(FOUR)
+    for position, byte in changes:
+        data[position] = byte
+    for block, start in ((data, at), (data, 0), (data[:cut], 0)):
+        for most in (LARGE, len(batch(0)), len(batch(0)) - 1):
+            args = memoryview(bytes(block)), start, place, most
+            assert batches.rows(*args) == PLAIN.rows(*args)

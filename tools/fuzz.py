@@ -52,6 +52,7 @@ from kdump.formats.time_index import TimeIndex
 from kdump.found import Found, Lost
 from kdump.inputs import Finder, Wanted
 from kdump.kernel import arrow, lines
+from kdump.kernel import batches as kernel_batches
 from kdump.kernel import messages as kernel_messages
 from kdump.kernel.cursor import Cursor
 from kdump.kernel.indexes import Held
@@ -360,24 +361,25 @@ def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object
     options = Options(print_data_log=True, deep_iteration=True, max_batch_bytes=LIMIT)
     run = Classic(dialects.find(release), options, out)
     fast = classic_lines.FastLines
-    kept = classic_lines.Lines, classic_lines.Shape, fast.batch, fast.run
+    kept = classic_lines.Lines, classic_lines.Shape, fast.batch, runs.run, runs.batches
     old = classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, runs.entries
     error = ""
     try:
         if build is None:
             fast.batch = lambda *_args, **_options: 0
-            fast.run = lambda _self, _run, first, **_options: (first, 0)
             classic_entries.EntryLines.wrapper, runs.entries = lambda *_: 0, lambda *_: None
+            runs.run = lambda *_: None
         else:
             classic_lines.Lines, classic_lines.Shape = build.Lines, build.Shape
             messages = kernel_messages if build is lines else _plain().messages
+            runs.batches = kernel_batches if build is lines else _plain().batches
             classic_entries.Messages, classic_entries.Shape = messages.Messages, build.Shape
         with contextlib.redirect_stderr(io.StringIO()):
             run.run([str(path)])
     except (DamageError, UnreadableError) as reason:
         error = str(reason)
     finally:
-        classic_lines.Lines, classic_lines.Shape, fast.batch, fast.run = kept
+        classic_lines.Lines, classic_lines.Shape, fast.batch, runs.run, runs.batches = kept
         classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, runs.entries = old
     return out.getvalue(), error, run.gaps
 
