@@ -159,7 +159,7 @@ def walk(
 def run(first: Batch, window: Window) -> Run | None:
     """Return the run that a batch in the block of ``window`` begins, None when it has not two batches."""
     block, start = window.block, window.start
-    rows = batches.rows(block, first.position - start, start, min(first.limit, LARGE))
-    if len(rows) <= WIDTH:
+    rows = batches.rows(first, block, start, min(first.limit, LARGE))
+    if not rows:
         return None
     return Run(first, block, start, rows, start + rows[len(rows) - WIDTH + 1] - first.position)

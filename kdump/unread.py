@@ -102,5 +102,7 @@ class UnreadRun(Sequence[Record]):
     def __getitem__(self, index: slice) -> list[Record]: ...
     def __getitem__(self, index: int | slice) -> Record | list[Record]:
         if index == 0:  # asked for by whoever wants to know what all of them have in common
-            return next(batch[0] for batch in self.batches() if len(batch))
+            for batch in self.batches():
+                if len(batch):
+                    return batch[0]
         return list(self)[index]

@@ -8,6 +8,7 @@ from kdump.formats.batch import DELETE_HORIZON_FLAG, HEADER, Batch
 from kdump.kernel import batches
 from kdump.kernel.batches import OTHERS, WIDTH
 from kdump.runs import LARGE, run
+from kdump.runs import walk as walk_in_runs
 from kdump.segment import Window, walk
 from tests import forge
 from tests.segments import Memory
@@ -117,12 +118,31 @@ EDGES = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])
 CHANGES = st.lists(st.tuples(st.integers(0, len(FOUR) - 1), st.one_of(EDGES, st.integers(0, 255))), max_size=4)
 
 
-@given(CHANGES, st.integers(-2, len(FOUR) + 2), st.integers(0, len(FOUR)), st.integers(0, 1 << 62))
+@given(CHANGES, st.integers(0, len(FOUR) - HEADER.size), st.integers(HEADER.size, len(FOUR)), st.integers(0, 1 << 62))
 def test_both_builds_list_the_same(changes, at, cut, place):
     data = bytearray(FOUR)
     for position, byte in changes:
         data[position] = byte
-    for block, start in ((data, at), (data, 0), (data[:cut], 0)):
+    for block, start in ((data, at), (data, 0), (data[:cut], 0), (data[start_of(1) :], -start_of(1)), (data[:9], 0)):
         for most in (LARGE, len(batch(0)), len(batch(0)) - 1):
-            args = memoryview(bytes(block)), start, place, most
+            first = Batch(memoryview(bytes(data))[max(0, start) :], place + start, len(batch(0)))
+            args = first, memoryview(bytes(block)), place, most
             assert batches.rows(*args) == PLAIN.rows(*args)
+
+
+def start_of(number):
+    return number * len(batch(0))
+
+
+def test_a_wrong_checksum_ends_the_list_where_it_stands(monkeypatch):
+    """What was listed behind it would be listed again for each of the batches that follow."""
+    reckoned = []
+    plain = batches.crc32c
+    monkeypatch.setattr(batches, "crc32c", lambda data: reckoned.append(len(data)) or plain(data))
+    right, wrong = batch(0), batch(0)[:-1] + b"?"
+    for data in (wrong * 100, (right + wrong) * 50, (right * 2 + wrong) * 33):
+        reckoned.clear()
+        source = Memory(data)
+        found = list(walk_in_runs(source, 0, len(data), Window(source, len(data)), limit=LARGE, packed=False))
+        assert sum(piece.size for piece in found) == len(data)
+        assert len(reckoned) <= 100

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kdump.formats.batch import BatchHeader
     from kdump.wire import Bytes
 
-STAMP: Final = "abea95a4"
+STAMP: Final = "56767d88"
 
 COLUMNS: Final = ("offset", "timestamp", "sequence", "attributes", "key", "value", "headers")
 """What can be made of each record: fields of :class:`kdump.pieces.Record`."""

@@ -24,9 +24,10 @@ else:
 if cython.compiled:
     from cython.cimports.kdump.kernel.words import big
 if TYPE_CHECKING:
+    from kdump.formats.batch import Batch
     from kdump.wire import Bytes
 
-STAMP: Final = "c1a0daba"
+STAMP: Final = "594cd52a"
 
 OTHERS: Final = ("last_offset", "last_sequence", "position", "size")
 """The numbers of a row behind those of the batch's header."""
@@ -34,7 +35,6 @@ _FIELDS: Final = HEADER.fields._fields
 WIDTH: Final = 2 + len(_FIELDS) + len(OTHERS)
 """How many numbers a row has: where the records of the batch start and end in the block, its header, and OTHERS."""
 
-_AT_CRC: Final = 2 + _FIELDS.index("crc")
 _HEADER_SIZE = cython.declare(cython.Py_ssize_t, HEADER.size)
 _OVERHEAD_SIZE = cython.declare(cython.Py_ssize_t, OVERHEAD.size)
 _LENGTH = cython.declare(cython.Py_ssize_t, HEADER.offsets["length"])
@@ -44,6 +44,8 @@ _LAST_DELTA = cython.declare(cython.Py_ssize_t, HEADER.offsets["last_offset_delt
 _BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, HEADER.offsets["base_timestamp"])
 _BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, HEADER.offsets["base_sequence"])
 _CRC = cython.declare(cython.int, _FIELDS.index("crc"))
+_CRC_AT = cython.declare(cython.Py_ssize_t, HEADER.offsets["crc"])
+_COVERED = cython.declare(cython.Py_ssize_t, CRC_COVERS_FROM)
 _COUNT_OF_FIELDS = cython.declare(cython.int, len(_FIELDS))
 _ROW = cython.declare(cython.Py_ssize_t, WIDTH)
 _MAGIC = cython.declare(cython.int, MAGIC)
@@ -54,35 +56,27 @@ _STARTS = cython.declare(cython.uint[16])
 _SIZES = cython.declare(cython.uint[16])
 
 
-def rows(block: Bytes, at: int, place: int, most: int) -> array[int]:
-    """Return a row for each batch that stands in ``block`` from ``at`` on and is like the first, one behind the other.
+def rows(first: Batch, block: Bytes, place: int, most: int) -> array[int]:
+    """Return a row for each batch that follows ``first`` in ``block`` and is like it, behind its own; none without one.
 
     They are whole, their checksums are right, and they have its attributes and its delete horizon. ``place`` is where
-    the block stands in the file, ``most`` the greatest size of a batch in bytes. No checksum is reckoned, and nothing
-    returned, where the first stands alone.
+    the block stands in the file, ``most`` the greatest size of a batch in bytes. What is not listed is not looked at,
+    but for the batch behind the last: who calls this for each batch of a block reads the block twice at most.
     """
-    table = _table(block, at, place, most) if cython.compiled else _table_in_python(block, at, place, most)
-    row: cython.Py_ssize_t
-    if len(table) <= WIDTH:
+    at = first.position - place
+    if not 0 <= at <= len(block) - HEADER.size:
         return array("q")
-    for row in range(0, len(table), WIDTH):
-        covered = block[table[row] - HEADER.size + CRC_COVERS_FROM : table[row + 1]]
-        if table[row + _AT_CRC] != crc32c(covered):
-            del table[row:]
-            break
-    return table
+    return _rows(first, block, at, place, most) if cython.compiled else _rows_in_python(first, block, at, place, most)
 
 
-def _table_in_python(block: Bytes, at: int, place: int, most: int) -> array[int]:
+def _rows_in_python(first: Batch, block: Bytes, at: int, place: int, most: int) -> array[int]:
     unpack, least, end = HEADER.struct.unpack_from, HEADER.size, len(block)
+    attributes, horizon = first.attributes, first.base_timestamp
     table = array("q")
     add = table.extend
-    attributes = horizon = None
-    while 0 <= at <= end - least:
+    while at <= end - least:
         header = unpack(block, at)
-        base, length, _, magic, _, kind, delta, dates_from, _, _, _, sequence, _ = header
-        if attributes is None:
-            attributes, horizon = kind, dates_from
+        base, length, _, magic, crc, kind, delta, dates_from, _, _, _, sequence, _ = header
         size = OVERHEAD.size + length
         stop = at + size
         if not (magic == MAGIC and kind == attributes and least <= size <= most and stop <= end):
@@ -93,34 +87,40 @@ def _table_in_python(block: Bytes, at: int, place: int, most: int) -> array[int]
             break
         if not -FAR < base < FAR:
             break
+        if table and not (first.crc_valid and crc == crc32c(block[at + CRC_COVERS_FROM : stop])):
+            break
         ends_with = sequence if sequence == -1 else sequence + delta
         add((at + least, stop, *header, base + delta, ends_with, place + at, size))
         at = stop
-    return table
+    return table if len(table) > WIDTH else array("q")
 
 
 @cython.cfunc
-def _table(block: Bytes, at: cython.Py_ssize_t, place: cython.longlong, most: cython.longlong):  # type: ignore[no-untyped-def]  # noqa: ANN202  an array
+def _rows(  # type: ignore[no-untyped-def]  # noqa: ANN202  an array
+    first: Batch, block: Bytes, at: cython.Py_ssize_t, place: cython.longlong, most: cython.longlong
+):
     text: cython.const[cython.uchar][::1] = block
     end: cython.Py_ssize_t = text.shape[0]
     stop: cython.Py_ssize_t = at
+    size: cython.Py_ssize_t
     count: cython.Py_ssize_t = 0
-    attributes: cython.longlong
-    horizon: cython.longlong
-    if at < 0 or end - at < _HEADER_SIZE:
-        return array("q")
-    first: cython.pointer[cython.const[cython.uchar]] = cython.address(text[at])
-    attributes = big(first + _ATTRIBUTES, 2)
-    horizon = big(first + _BASE_TIMESTAMP, 8)
+    crc: cython.uint
+    attributes: cython.longlong = first.attributes
+    horizon: cython.longlong = first.base_timestamp
     while end - stop >= _HEADER_SIZE:
         size = like(cython.address(text[stop]), end - stop, attributes, horizon, most)
         if size == 0:
             break
+        if count:
+            crc = cython.cast(cython.uint, big(cython.address(text[stop + _CRC_AT]), 4))
+            if not (first.crc_valid and crc == crc32c(block[stop + _COVERED : stop + size])):
+                break
         stop += size
         count += 1
+    if count < 2:
+        return array("q")
     table = array("q", bytes(8 * _ROW * count))
-    if count:
-        fill(first, count, at, place, table)
+    fill(cython.address(text[at]), count, at, place, table)
     return table
 
 
@@ -179,6 +179,11 @@ def fill(
         at += size
 
 
+def _split() -> None:
+    """Note where the fields of a header stand."""
+    for field, (start, stop) in enumerate(pairwise([*HEADER.offsets.values(), HEADER.size])):
+        _STARTS[field], _SIZES[field] = start, stop - start
+
+
 if cython.compiled:
-    for number, (start, stop) in enumerate(pairwise([*HEADER.offsets.values(), HEADER.size])):
-        _STARTS[number], _SIZES[number] = start, stop - start
+    _split()

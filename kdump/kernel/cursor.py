@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.wire import Bytes
 
-STAMP: Final = "099d1718"
+STAMP: Final = "095626b6"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""

@@ -22,7 +22,7 @@ else:
 if TYPE_CHECKING:
     from array import array
 
-STAMP: Final = "cefc903c"
+STAMP: Final = "7c684461"
 
 PLACES: Final = 32
 """How many fields of a struct can be found."""

@@ -29,7 +29,7 @@ else:
 if TYPE_CHECKING:
     from kdump.wire import Bytes
 
-STAMP: Final = "9b5a6837"
+STAMP: Final = "e9ad0bf3"
 
 _WINDOW = cython.declare(cython.Py_ssize_t, 1 << 18)
 """Bytes of the log that are read at a time where records are looked at; larger batches are left to the general way."""

@@ -31,7 +31,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "001b6f29"
+STAMP: Final = "7a9897bf"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""

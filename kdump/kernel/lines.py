@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Decoder: TypeAlias = Callable[[bytes], bytes]
     Both: TypeAlias = Callable[[int, bytes | None, bytes | None], bytes]
 
-STAMP: Final = "24b228d6"
+STAMP: Final = "5800623e"
 
 _TEXTS: Final = ("header_keys", "key", "value", "decoded")
 SLOTS_OF_TEXTS: Final = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
@@ -315,13 +315,13 @@ class Lines(Cursor):
         while True:
             literal: cython.pointer[cython.const[cython.uchar]] = pool + op[0]
             size = op[1]
-            done = 0
             if size > 64:
                 memcpy(out, literal, size)
-                done = size
-            while done < size:  # the pool has room behind it, and so has the buffer
-                memcpy(out + done, literal + done, 16)
-                done += 16
+            else:
+                done = 0
+                while done < size:  # the pool has room behind it, and so has the buffer
+                    memcpy(out + done, literal + done, 16)
+                    done += 16
             out += size
             slot: cython.int = op[2]
             if slot < _NUMBERS:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.kernel.lines import Shape
     from kdump.wire import Bytes
 
-STAMP: Final = "da5b5bc0"
+STAMP: Final = "ec736af2"
 
 SLOTS: Final = {name: slot for slot, name in enumerate((*RECORD_NUMBERS, "crc", "position", "size"))}
 """Where the numbers of a message stand. The position is that of an entry of the log."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
-STAMP: Final = "7f34a5b5"
+STAMP: Final = "a5651310"
 
 WRITES: Final = (
     "literal",

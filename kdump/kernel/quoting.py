@@ -19,7 +19,7 @@ if cython.compiled:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STAMP: Final = "262db070"
+STAMP: Final = "0a31eae3"
 
 _ESCAPE = cython.declare(cython.int, 8)  # bytes of an entry of a table of escapes
 

@@ -19,7 +19,7 @@ else:
     from cython.cimports.kdump.kernel.cursor import Cursor  # type: ignore[no-redef]  # the same in C
 
 
-STAMP: Final = "de028c05"
+STAMP: Final = "c8dccea5"
 
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))
 _TIMESTAMP = cython.declare(cython.int, RECORD_NUMBERS.index("timestamp"))

@@ -95,8 +95,8 @@ cdef extern from *:
     bint has_shuffles "kdump_has_shuffles"() noexcept nogil
 
     # Copy text, sixteen bytes at a time, with a backslash in front of quotes and backslashes; return where it ends: in
-    # front of sixteen bytes that hold a control character or DEL, or at the end. Move ``to`` behind what is written: up
-    # to sixteen bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
+    # front of sixteen bytes, or fewer at the end, that hold a control character or DEL, or behind the text. Move ``to``
+    # behind what is written: up to sixteen bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
     const unsigned char* quoted "kdump_quoted"(unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen) noexcept nogil
 
 # A number of ``size`` bytes, the highest byte first, the highest bit its sign.

@@ -6,6 +6,8 @@ elsewhere :func:`register` makes it known to a session.
 
 from __future__ import annotations
 
+import os
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,16 +21,20 @@ Two streams that begin at once may break that map, and then no stream of the ses
 """
 
 
+_ONE: Final = Lock()
+
+
 def register(spark: SparkSession) -> None:
     """Make the source ``kdump`` known to ``spark``; several streams of it may then begin at the same time."""
     from kdump.spark_source.source import KdumpDataSource
 
     context = getattr(spark, "sparkContext", None)  # none of Spark Connect's sessions has one here
     variables: dict[str, str] = {} if context is None else context.environment
-    missing = [name for name in SET_BY_SPARK if name not in variables]
-    variables |= dict.fromkeys(missing, "")
-    try:
-        spark.dataSource.register(KdumpDataSource)
-    finally:
-        for name in missing:
-            del variables[name]
+    with _ONE:
+        missing = [name for name in SET_BY_SPARK if name not in variables]
+        variables |= {name: os.environ.get(name, "") for name in missing}
+        try:
+            spark.dataSource.register(KdumpDataSource)
+        finally:
+            for name in missing:
+                variables.pop(name, None)
