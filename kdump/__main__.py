@@ -1,11 +1,10 @@
 """``python -m kdump`` and the script ``kdump``: Ctrl-C ends both quietly, from the first import on."""
 
 import sys
-from typing import Final
 
 CTRL_C = 130
 """What a shell reports for a program that Ctrl-C ended (128 + SIGINT)."""
-MANY: Final = 10_000
+MANY = 10_000
 """New objects after which Python looks for garbage: what imports make stays, and what a dump makes goes at once."""
 
 

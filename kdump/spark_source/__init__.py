@@ -19,8 +19,6 @@ SET_BY_SPARK: Final = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_B
 Two streams that begin at once may break that map, and then no stream of the session works any more
 (OptionalDataException). Where the variables stand in it from the beginning, setting them changes nothing else.
 """
-
-
 _ONE: Final = Lock()
 
 
