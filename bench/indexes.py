@@ -17,13 +17,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdump import outputs
 from kdump.checks import partition
-from kdump.formats import batch
-from kdump.inputs import Finder, Wanted
-from kdump.pieces import RecordBatch
-from kdump.rebuild import IndexBuilder
-from kdump.segment import LocalFile, walk
+from kdump.formats import record_layout
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.local import LocalFile
+from kdump.output import files
+from kdump.records import magic_2
+from kdump.records.record_batch import RecordBatch
+from kdump.recovery.index_builder import IndexBuilder
+from kdump.segments.walk import walk
 from tools import arguments
 
 if TYPE_CHECKING:
@@ -38,29 +40,29 @@ def make(folder: Path, size: int, batch_bytes: int) -> None:
     """Write the segment and its indexes."""
     value = bytes(batch_bytes // RECORDS - 12)
     records = b"".join(
-        batch.write_record(timestamp_delta=n, offset_delta=n, key=None, value=value) for n in range(RECORDS)
+        magic_2.write_record(timestamp_delta=n, offset_delta=n, key=None, value=value) for n in range(RECORDS)
     )
     with (folder / f"{STEM}.log").open("wb") as out:
         written = number = 0
         while written < size:
             stamp = 1_700_000_000_000 + number * RECORDS
-            header = batch.BatchHeader(
+            header = record_layout.BatchHeader(
                 number * RECORDS, 0, 0, 2, 0, 0, RECORDS - 1, stamp, stamp + RECORDS - 1, -1, -1, -1, RECORDS
             )
-            written += out.write(batch.write_batch(header, records))
+            written += out.write(magic_2.write_batch(header, records))
             number += 1
     builder = IndexBuilder(0)
     with LocalFile(folder / f"{STEM}.log") as source:
-        for piece in walk(source):
-            if isinstance(piece, RecordBatch):
-                builder.add(piece)
+        for region in walk(source):
+            if isinstance(region, RecordBatch):
+                builder.add(region)
     made = builder.finish()
-    outputs.write(folder, {f"{STEM}.index": made.offset_index, f"{STEM}.timeindex": made.time_index})
+    files.write(folder, {f"{STEM}.index": made.offset_index, f"{STEM}.timeindex": made.time_index})
 
 
 def walk_headers(folder: Path) -> int:
     with LocalFile(folder / f"{STEM}.log") as source:
-        return sum(1 for piece in walk(source) if isinstance(piece, RecordBatch) and piece.last_offset >= 0)
+        return sum(1 for region in walk(source) if isinstance(region, RecordBatch) and region.last_offset >= 0)
 
 
 def verify(folder: Path) -> int:
@@ -76,9 +78,9 @@ def verify(folder: Path) -> int:
 
 def read_records(folder: Path) -> int:
     with LocalFile(folder / f"{STEM}.log") as source:
-        held = [piece for piece in walk(source, end=min(source.size, SAMPLE)) if isinstance(piece, RecordBatch)]
-        for piece in held:
-            for record in piece.records():
+        held = [region for region in walk(source, end=min(source.size, SAMPLE)) if isinstance(region, RecordBatch)]
+        for region in held:
+            for record in region.records():
                 if record.offset < 0:
                     raise SystemExit("a record has no offset")
         return len(held)

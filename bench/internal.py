@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bench.segments import repeated
-from kdump.formats.batch import Batch
-from kdump.segment import LocalFile, walk
+from kdump.log_dirs.local import LocalFile
+from kdump.records.magic_2 import Batch
+from kdump.segments.walk import walk
 from tools.goldens import FOLDER
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def _batches(topic: str) -> tuple[list[bytes], int]:
     held, made = 0, []
     for path in sorted((FOLDER / SOURCES[topic]).glob("*.log")):
         with LocalFile(path) as source:
-            for piece in walk(source):
-                if isinstance(piece, Batch) and not piece.is_control and piece.count:
-                    made.append(held.to_bytes(8, "big") + bytes(piece.raw[8:]))
-                    held += piece.last_offset - piece.base_offset + 1
+            for region in walk(source):
+                if isinstance(region, Batch) and not region.is_control and region.count:
+                    made.append(held.to_bytes(8, "big") + bytes(region.raw[8:]))
+                    held += region.last_offset - region.base_offset + 1
     return made, held

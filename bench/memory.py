@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import runs
-from kdump.formats import batch
+from kdump.formats import record_layout
+from kdump.records import magic_2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +28,15 @@ RUNS = (["--files"], ["--print-data-log", "--files"], ["dump", "--batches", "-o"
 
 def make(path: Path, size: int) -> None:
     """Write a sparse segment of ``size`` bytes, a multiple of 1 MiB."""
-    room = BATCH - batch.HEADER.size
+    room = BATCH - record_layout.BATCH_HEADER.size
     value = bytes(room - 20)
-    record = batch.write_record(timestamp_delta=0, offset_delta=0, key=None, value=value)
+    record = magic_2.write_record(timestamp_delta=0, offset_delta=0, key=None, value=value)
     value = bytes(len(value) + room - len(record))
-    record = batch.write_record(timestamp_delta=0, offset_delta=0, key=None, value=value)
-    header = batch.BatchHeader(0, 0, 0, batch.MAGIC, 0, 0, 0, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1, 1)
-    whole = batch.write_batch(header, record)
+    record = magic_2.write_record(timestamp_delta=0, offset_delta=0, key=None, value=value)
+    header = record_layout.BatchHeader(
+        0, 0, 0, record_layout.MAGIC_2, 0, 0, 0, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1, 1
+    )
+    whole = magic_2.write_batch(header, record)
     front = whole[: len(whole) - len(value) - 1]
     with path.open("wb") as out:
         for number in range(size // BATCH):

@@ -7,14 +7,17 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from bench import segments
-from kdump import codecs, kernel
-from kdump.crc import crc32c
-from kdump.formats.batch import CRC_COVERS_FROM, Batch
-from kdump.found import File, Found
+from kdump import kernel
+from kdump.formats.record_layout import CRC_COVERS_FROM
 from kdump.kernel.cursor import Cursor
 from kdump.kernel.lines import Lines, Shape, slots
-from kdump.segment import LocalFile, walk
-from kdump.select import Filter
+from kdump.log_dirs.local import LocalFile
+from kdump.log_reader.filter import Filter
+from kdump.primitives import compression
+from kdump.primitives.crc import crc32c
+from kdump.records.magic_2 import Batch
+from kdump.rows.selection import SegmentFacts, SelectedBatch
+from kdump.segments.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,18 +32,18 @@ def table(folder: Path, records: int) -> Iterator[str]:
     yield "|---|---|---|---|"
     plain = segments.make(folder, segments.SHAPES["none"], records)
     with LocalFile(plain) as source:
-        batches = [piece for piece in walk(source) if isinstance(piece, Batch)]
+        batches = [region for region in walk(source) if isinstance(region, Batch)]
         size = source.size
         yield row("walk: batches found, headers read", lambda: sum(1 for _ in walk(source)), size, records)
     contents = [batch.raw[CRC_COVERS_FROM:] for batch in batches]
     yield row("crc", lambda: [crc32c(content) for content in contents], size, records)
-    for codec, name in list(enumerate(codecs.NAMES))[1:]:
+    for codec, name in list(enumerate(compression.NAMES))[1:]:
         with LocalFile(segments.make(folder, segments.SHAPES[name], records)) as source:
-            packed = [piece for piece in walk(source) if isinstance(piece, Batch)]
+            packed = [region for region in walk(source) if isinstance(region, Batch)]
             out = sum(len(batch.payload()[0]) for batch in packed)
             unpack = [batch.payload for batch in packed]
             yield row(
-                f"decompress {codecs.NAMES[codec]}", lambda calls=unpack: [call() for call in calls], out, records
+                f"decompress {compression.NAMES[codec]}", lambda calls=unpack: [call() for call in calls], out, records
             )
     build = kernel.build()
     yield row(f"decode (kernel: {build})", lambda: decode(batches), size, records)
@@ -79,12 +82,12 @@ def decode(batches: list[Batch]) -> None:
 
 def arrow(batches: list[Batch], path: Path) -> None:
     """Make of the records all columns of the Spark source."""
-    from kdump.spark_source import columns, schema
+    from kdump.spark.source import columns, schema
 
-    rows = columns.Rows(File(str(path), "topic", 0), schema.RECORD_NAMES, Filter())
+    rows = columns.Rows(SegmentFacts(str(path), "topic", 0), schema.RECORD_NAMES, Filter())
     for batch in batches:
         if not rows.read(batch, "none"):
-            rows.add(Found(File(str(path)), batch, batch.base_offset, list(batch.records())))
+            rows.add(SelectedBatch(SegmentFacts(str(path)), batch, batch.base_offset, list(batch.records())))
         if rows.is_full:
             rows.take()
     rows.take()
@@ -92,7 +95,7 @@ def arrow(batches: list[Batch], path: Path) -> None:
 
 def arrow_of(path: Path) -> None:
     """Do what a task of Spark does: read the file, check it, make all columns."""
-    from kdump.spark_source import options, planning, reading
+    from kdump.spark.source import options, planning, reading
 
     wanted = options.Options(paths=(str(path),))
     for planned in planning.plan(wanted):

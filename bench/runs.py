@@ -16,7 +16,7 @@ from tools.fetch_jars import fetch, main_class
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 ROOT = Path(__file__).parent.parent
 HEAP = ["-Xmx256M", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]

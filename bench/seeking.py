@@ -16,10 +16,10 @@ from itertools import islice
 from pathlib import Path
 
 from bench.indexes import RECORDS, STEM, make
-from kdump.files import LOCAL
-from kdump.inputs import Finder
-from kdump.segment import LocalFile
-from kdump.select import Filter, Reader
+from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.local import LOCAL, LocalFile
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import PartitionReader
 from tools import arguments
 
 WANTED = 100
@@ -43,7 +43,7 @@ def look(folder: Path, wanted: Filter) -> tuple[int, float, list[int]]:
     Counting.count = 0
     began = time.perf_counter()
     (partition,) = Finder().find([str(folder)])
-    items = Reader(filter=wanted).read(partition)
+    items = PartitionReader(filter=wanted).read(partition)
     offsets = list(islice((record.offset for item in items for record in item.records), WANTED))
     return Counting.count, time.perf_counter() - began, offsets
 

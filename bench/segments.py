@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump import codecs
-from kdump.formats import batch, message
+from kdump.formats import record_layout
+from kdump.primitives import compression
+from kdump.records import magic_0_1, magic_2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ class Shape(NamedTuple):
 
     name: str
     magic: int = 2
-    codec: int = codecs.NONE
+    codec: int = compression.NONE
     value_bytes: int = 105
     """About; values are JSON texts."""
     batch_bytes: int = BATCH_BYTES
@@ -39,14 +40,14 @@ class Shape(NamedTuple):
 SHAPES: Final = {
     shape.name: shape
     for shape in (
-        *(Shape(name, codec=codec) for codec, name in enumerate(codecs.NAMES)),
+        *(Shape(name, codec=codec) for codec, name in enumerate(compression.NAMES)),
         Shape("small", value_bytes=24),
         Shape("large", value_bytes=100_000, batch_bytes=1 << 20, share=0.001),
-        Shape("large-zstd", codec=codecs.ZSTD, value_bytes=100_000, batch_bytes=1 << 20, share=0.001),
+        Shape("large-zstd", codec=compression.ZSTD, value_bytes=100_000, batch_bytes=1 << 20, share=0.001),
         Shape("magic0", magic=0),
-        Shape("magic0-gzip", magic=0, codec=codecs.GZIP),
+        Shape("magic0-gzip", magic=0, codec=compression.GZIP),
         Shape("magic1", magic=1),
-        Shape("magic1-lz4", magic=1, codec=codecs.LZ4),
+        Shape("magic1-lz4", magic=1, codec=compression.LZ4),
     )
 }
 
@@ -71,7 +72,7 @@ def make(folder: Path, shape: Shape, records: int) -> Path:
 
 def entries(shape: Shape, records: int) -> Iterator[bytes]:
     """Yield the batches, or the messages and wrappers, of a segment."""
-    if shape.magic != batch.MAGIC:
+    if shape.magic != record_layout.MAGIC_2:
         yield from _messages(shape, records)
         return
     batches = list(_batches(shape, min(records, UNIQUE)))
@@ -120,7 +121,7 @@ def _batches(shape: Shape, records: int) -> Iterator[bytes]:
     part: list[bytes] = []
     size = base = 0
     for number, (key, value) in enumerate(contents(shape, records)):
-        record = batch.write_record(
+        record = magic_2.write_record(
             timestamp_delta=number - base,
             offset_delta=number - base,
             key=key,
@@ -130,7 +131,7 @@ def _batches(shape: Shape, records: int) -> Iterator[bytes]:
         if part and size + len(record) > shape.batch_bytes:
             yield _batch(shape, base, part)
             part, size, base = [], 0, number
-            record = batch.write_record(
+            record = magic_2.write_record(
                 timestamp_delta=0, offset_delta=0, key=key, value=value, headers=[(b"trace", b"%09x" % number)]
             )
         part.append(record)
@@ -140,11 +141,11 @@ def _batches(shape: Shape, records: int) -> Iterator[bytes]:
 
 def _batch(shape: Shape, base: int, records: list[bytes]) -> bytes:
     last = len(records) - 1
-    header = batch.BatchHeader(
+    header = record_layout.BatchHeader(
         base_offset=base,
         length=0,
         partition_leader_epoch=3,
-        magic=batch.MAGIC,
+        magic=record_layout.MAGIC_2,
         crc=0,
         attributes=shape.codec,
         last_offset_delta=last,
@@ -155,17 +156,17 @@ def _batch(shape: Shape, base: int, records: list[bytes]) -> bytes:
         base_sequence=-1,
         records_count=last + 1,
     )
-    return batch.write_batch(header, codecs.compress(shape.codec, b"".join(records)))
+    return magic_2.write_batch(header, compression.compress(shape.codec, b"".join(records)))
 
 
 def _messages(shape: Shape, records: int) -> Iterator[bytes]:
     made = (
-        (number, message.write_message(shape.magic, key=key, value=value, timestamp=START_MS + number))
+        (number, magic_0_1.write_message(shape.magic, key=key, value=value, timestamp=START_MS + number))
         for number, (key, value) in enumerate(contents(shape, records))
     )
-    if shape.codec == codecs.NONE:
+    if shape.codec == compression.NONE:
         for number, entry in made:
-            yield message.write_entry(number, entry)
+            yield magic_0_1.write_entry(number, entry)
         return
     part: list[tuple[int, bytes]] = []
     size = 0
@@ -174,7 +175,7 @@ def _messages(shape: Shape, records: int) -> Iterator[bytes]:
             yield _wrapper(shape, part)
             part, size = [], 0
         part.append((number, entry))
-        size += len(entry) + message.OVERHEAD.size
+        size += len(entry) + record_layout.LOG_OVERHEAD.size
     yield _wrapper(shape, part)
 
 
@@ -182,9 +183,9 @@ def _wrapper(shape: Shape, inner: list[tuple[int, bytes]]) -> bytes:
     """Return a wrapper: inner offsets are absolute in magic 0 and count from 0 in magic 1."""
     base = inner[0][0] if shape.magic else 0
     last = inner[-1][0]
-    messages = b"".join(message.write_entry(number - base, entry) for number, entry in inner)
-    packed = codecs.compress(shape.codec, messages, magic=shape.magic)
-    return message.write_entry(
+    messages = b"".join(magic_0_1.write_entry(number - base, entry) for number, entry in inner)
+    packed = compression.compress(shape.codec, messages, magic=shape.magic)
+    return magic_0_1.write_entry(
         last,
-        message.write_message(shape.magic, key=None, value=packed, timestamp=START_MS + last, attributes=shape.codec),
+        magic_0_1.write_message(shape.magic, key=None, value=packed, timestamp=START_MS + last, attributes=shape.codec),
     )

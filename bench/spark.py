@@ -29,9 +29,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from bench import segments
 from kdump import kernel
-from kdump.spark_export import job
-from kdump.spark_source import options as words
-from kdump.spark_source import planning, reading, register, schema
+from kdump.spark.export import job
+from kdump.spark.source import options as words
+from kdump.spark.source import planning, reading, register, schema
 from tools import arguments
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from kdump.spark_source import register
+from kdump.spark.source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

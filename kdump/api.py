@@ -7,19 +7,22 @@ from datetime import UTC, datetime, timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from kdump import found, rows
-from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import UsageError
-from kdump.found import Found
-from kdump.inputs import Finder, Wanted
-from kdump.pieces import TIMESTAMP_TYPES
-from kdump.select import Filter, Reader, RecordType
+from kdump.formats.record_layout import TIMESTAMP_TYPES
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_reader.filter import Filter, RecordType
+from kdump.log_reader.reader import PartitionReader
+from kdump.primitives import timestamps
+from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.rows import columns as rows
+from kdump.rows import values
+from kdump.rows.selection import SelectedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from kdump.pieces import Damage, Header, Record
-    from kdump.segment import OnError
+    from kdump.formats.record import Header, Record
+    from kdump.segments.regions import Damage, OnError
 
 Path: TypeAlias = str | PathLike[str]
 Time: TypeAlias = int | datetime
@@ -29,7 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class LogBatch(NamedTuple):
     """A batch with the records of it that were asked for."""
 
-    found: Found
+    found: SelectedBatch
 
     @property
     def base_offset(self) -> int:
@@ -66,7 +69,7 @@ class LogBatch(NamedTuple):
 
     def row(self) -> dict[str, object]:
         """Return all columns by the names of ``kdump dump -o jsonl --batches``; codec and times as stored numbers."""
-        return {column.name: found.value(column, self.found) for column in rows.BATCH}
+        return {column.name: values.value(column, self.found) for column in rows.BATCH}
 
 
 class LogRecord(NamedTuple):
@@ -95,7 +98,7 @@ class LogRecord(NamedTuple):
     @property
     def datetime(self) -> datetime | None:
         """The timestamp in UTC; None for none, and outside the years 1 to 9999."""
-        if found.iso(self.timestamp) is None:
+        if timestamps.iso(self.timestamp) is None:
             return None
         return _EPOCH + timedelta(milliseconds=self.timestamp)
 
@@ -132,7 +135,7 @@ class LogRecord(NamedTuple):
     def row(self) -> dict[str, object]:
         """Return all columns by the names of ``kdump dump -o jsonl``; bytes, codec and times as stored."""
         columns = (column for column in rows.RECORD if column.source not in _TEXT_ONLY)
-        return {column.name: found.value(column, self.batch.found, self.record) for column in columns}
+        return {column.name: values.value(column, self.batch.found, self.record) for column in columns}
 
 
 _TEXT_ONLY = {"state.key_encoding", "state.value_encoding"}
@@ -158,7 +161,7 @@ class Log:
     def batches(self) -> Iterator[LogBatch]:
         """Yield the batches that hold such records, with them. Raises UnreadableError."""
         self.damage, self.notes = [], []
-        reader = Reader(
+        reader = PartitionReader(
             filter=self._filter,
             on_error=self._on_error,
             wrong_index=self.notes.append,
@@ -166,7 +169,7 @@ class Log:
         )
         for partition in Finder(self._wanted, note=self.notes.append).find(self._paths):
             for item in reader.read(partition):
-                if isinstance(item, Found):
+                if isinstance(item, SelectedBatch):
                     yield LogBatch(item)
                 else:
                     self.damage.append((item.file.name, item.damage))

@@ -12,7 +12,7 @@ import click
 from kdump import __version__
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import KdumpError, UsageError
-from kdump.wire import INT32_MAX, to_int32
+from kdump.primitives.wire import INT32_MAX, to_int32
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,7 +89,7 @@ def _closed_pipe() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        from kdump.stdout import give_up
+        from kdump.output.stdout import give_up
 
         give_up()
         raise click.exceptions.Exit(CLOSED_PIPE) from None
@@ -228,11 +228,13 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
 
 def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) -> None:
     """Run the clone of DumpLogSegments. ``given`` names the options that the command line holds."""
-    from kdump import dialects
-    from kdump.dialects import state as dialects_state
-    from kdump.printers.classic import Classic, Options
-    from kdump.printers.classic_names import java_split
-    from kdump.stdout import open_output
+    from kdump.dump_log_segments import dialects
+    from kdump.dump_log_segments.dialects import state as dialects_state
+    from kdump.dump_log_segments.dispatch import dump_files
+    from kdump.dump_log_segments.java_paths import java_split
+    from kdump.dump_log_segments.options import Options
+    from kdump.dump_log_segments.run import DumpRun
+    from kdump.output.stdout import open_output
 
     dialect = dialects.find(compat)
     for name in given:
@@ -245,7 +247,7 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     with open_output(escape=True) as out:
         chosen = Options(**options, decoder_switch=switches[0] if switches else None)
         state = dialects_state.find(compat)
-        Classic(dialect, chosen, out, state=state, release=compat).run(java_split(files))
+        dump_files(DumpRun(dialect, chosen, out, state=state, release=compat), java_split(files))
 
 
 OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes"})
@@ -254,8 +256,8 @@ OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes"})
 
 def main() -> int:
     """Run kdump; return the exit status."""
-    from kdump.stdout import OutputError, give_up, open_standard_streams
-    from kdump.text import harmless
+    from kdump.output.stdout import OutputError, give_up, open_standard_streams
+    from kdump.primitives.terminal import harmless
 
     try:
         open_standard_streams()

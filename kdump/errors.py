@@ -1,8 +1,8 @@
 """What can go wrong, as data.
 
 Three kinds reach a caller: bad usage, a file that cannot be read, and damaged bytes. Damage is raised where it is
-met, with the position at which it was met, and becomes a :class:`kdump.pieces.Damage` piece in ``segment.py``. Every
-other exception is a bug.
+met, with the position at which it was met, and becomes a :class:`kdump.segments.regions.Damage` region in
+``segment.py``. Every other exception is a bug.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from kdump import cli
 SECONDS = 20
 MEMORY = 2 << 30
 CRASHED = 70
-IMPORTED_ONCE = ("kdump.printers.classic", "lz4.block", "snappy", "xxhash", "zstandard")
+IMPORTED_ONCE = ("kdump.dump_log_segments.run", "lz4.block", "snappy", "xxhash", "zstandard")
 """What kdump imports late, and children would import again each time."""
 
 

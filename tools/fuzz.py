@@ -11,7 +11,7 @@
                                                        each guided by coverage for 600 s (needs `pip install atheris`)
 
 Inputs are mutations of golden files (tools/mutations) and noise. An input that breaks a target is written to
-tests/hostile/TARGET-DIGEST, where tests/test_fuzz.py tries it again for ever. Exit status 1 when there is one.
+tests/hostile/TARGET-DIGEST, where tests/tools/test_fuzz.py tries it again for ever. Exit status 1 when there is one.
 """
 
 import argparse
@@ -39,18 +39,23 @@ from pathlib import Path
 from random import Random
 from types import ModuleType, SimpleNamespace
 
-from kdump import codecs, dialects, kernel, runs
-from kdump.checks import whole as check
+from kdump import kernel
+from kdump.checks import everything as check
 from kdump.checks.log_dir import LogDirs
-from kdump.dialects import payload as dialects_payload
+from kdump.dump_log_segments import dialects, kernel_lines
+from kdump.dump_log_segments import kernel_messages as classic_entries
+from kdump.dump_log_segments.decoders import programs, switches
+from kdump.dump_log_segments.decoders.texts import Parser
+from kdump.dump_log_segments.dialects import payload as dialects_payload
+from kdump.dump_log_segments.dispatch import dump_files
+from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, KdumpError, UnreadableError, UsageError
 from kdump.formats import FORMATS, producer_snapshot
-from kdump.formats.batch import Batch, BatchHeader
 from kdump.formats.offset_index import OffsetIndex
-from kdump.formats.payloads.decode import decode
+from kdump.formats.record_layout import BatchHeader
 from kdump.formats.time_index import TimeIndex
-from kdump.found import Found, Lost
-from kdump.inputs import Finder, Wanted
+from kdump.internal_topics.decode import decode
 from kdump.kernel import arrow, lines
 from kdump.kernel import batches as kernel_batches
 from kdump.kernel import messages as kernel_messages
@@ -58,16 +63,20 @@ from kdump.kernel.cursor import Cursor
 from kdump.kernel.indexes import Held
 from kdump.kernel.payloads import Payloads
 from kdump.kernel.records import Records
-from kdump.merge import merge
-from kdump.pieces import RecordBatch
-from kdump.printers import classic_entries, classic_lines
-from kdump.printers.classic import Classic, Options
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import PartitionReader
+from kdump.primitives import compression
+from kdump.primitives.wire import Bytes, write_varint
 from kdump.printers.jsonl import JsonLines
-from kdump.printers.payloads import programs, switches
-from kdump.printers.payloads.texts import Parser
-from kdump.segment import OnError, read, walk
-from kdump.select import Filter, Reader
-from kdump.wire import Bytes, write_varint
+from kdump.records.magic_2 import Batch
+from kdump.records.record_batch import RecordBatch
+from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.salvage.merge import merge
+from kdump.segments import batch_runs
+from kdump.segments.read import read
+from kdump.segments.regions import OnError
+from kdump.segments.walk import walk
 from tools import build_kernel, goldens, mutations
 from tools.fuzz_report import Figures
 from tools.mutations import segments, whole
@@ -111,31 +120,31 @@ class Memory:
 
 
 def segment(data: bytes) -> None:
-    """Every way of reading a segment, and the law that each byte belongs to one piece."""
+    """Every way of reading a segment, and the law that each byte belongs to one region."""
     for on_error in ON_ERROR:
         position = 0
-        for piece in read(Memory(data), on_error=on_error, limit=LIMIT):
-            if piece.position != position or piece.size <= 0:
-                raise Broken(f"{on_error}: a piece at {piece.position}, expected at {position}: {piece}")
-            position += piece.size
-            if isinstance(piece, RecordBatch):
+        for region in read(Memory(data), on_error=on_error, limit=LIMIT):
+            if region.position != position or region.size <= 0:
+                raise Broken(f"{on_error}: a region at {region.position}, expected at {position}: {region}")
+            position += region.size
+            if isinstance(region, RecordBatch):
                 with contextlib.suppress(DamageError):
-                    for record in piece.records(LIMIT):
+                    for record in region.records(LIMIT):
                         if record.size <= 0:
                             raise Broken(f"a record of {record.size} bytes")
         if position != len(data):
-            raise Broken(f"{on_error}: pieces of {position} bytes in {len(data)}")
-    if sum(piece.size for piece in walk(Memory(data), limit=LIMIT)) != len(data):
+            raise Broken(f"{on_error}: regions of {position} bytes in {len(data)}")
+    if sum(region.size for region in walk(Memory(data), limit=LIMIT)) != len(data):
         raise Broken("the walk loses bytes")
 
 
 def codec(data: bytes) -> None:
     """Every codec on the bytes behind the first one, which chooses the magic."""
-    for number in (codecs.GZIP, codecs.SNAPPY, codecs.LZ4, codecs.ZSTD):
+    for number in (compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD):
         with contextlib.suppress(DamageError):
-            out = codecs.decompress(number, data[1:], magic=data[0] % 3 if data else 2, limit=LIMIT)
+            out = compression.decompress(number, data[1:], magic=data[0] % 3 if data else 2, limit=LIMIT)
             if len(out) > LIMIT:
-                raise Broken(f"{codecs.NAMES[number]}: {len(out)} bytes came out")
+                raise Broken(f"{compression.NAMES[number]}: {len(out)} bytes came out")
 
 
 def state(data: bytes) -> None:
@@ -154,7 +163,7 @@ def state(data: bytes) -> None:
 @functools.cache
 def _readers() -> list[Callable[[bytes], object]]:
     """The readers of whole files, every one of the table."""
-    names = sorted(set(FORMATS.values()) - {"log", "offset_index", "time_index"})
+    names = sorted(set(FORMATS.values()) - {"record_layout", "offset_index", "time_index"})
     return [import_module(f"kdump.formats.{name}").read for name in names]
 
 
@@ -165,8 +174,8 @@ def archive(data: bytes) -> None:
     for partition in Finder(Wanted(leftovers=True, max_batch_bytes=LIMIT), fail=lambda _: None).find([str(path)]):
         for each in partition.segments:
             with each.open() as source:
-                if sum(piece.size for piece in read(source, on_error="resync")) != source.size:
-                    raise Broken(f"{each.name}: the pieces lose bytes")
+                if sum(region.size for region in read(source, on_error="resync")) != source.size:
+                    raise Broken(f"{each.name}: the regions lose bytes")
 
 
 def partition(data: bytes) -> None:
@@ -188,13 +197,13 @@ def partition(data: bytes) -> None:
         merge([found])
         bare = replace(found, segments=tuple(replace(each, siblings={}) for each in found.segments))
         for taken in (Filter(first_offset=20, last_offset=40), Filter(since=1_700_000_000_000)):
-            lines = [_offsets(Reader(filter=taken).read(each)) for each in (found, bare)]
+            lines = [_offsets(PartitionReader(filter=taken).read(each)) for each in (found, bare)]
             if lines[0] != lines[1]:
                 raise Broken(f"{taken}: with indexes {lines[0]}, without {lines[1]}")
 
 
-def _offsets(items: Iterable[Found | Lost]) -> list[int]:
-    return [record.offset for item in items if isinstance(item, Found) for record in item.records]
+def _offsets(items: Iterable[SelectedBatch | DamagedRange]) -> list[int]:
+    return [record.offset for item in items if isinstance(item, SelectedBatch) for record in item.records]
 
 
 def payload(data: bytes) -> None:
@@ -271,22 +280,22 @@ def in_kernel(data: bytes) -> None:
 def in_kernel_alone(data: bytes) -> None:
     """All that the active kernel does with a segment: for builds in which the compiler watches the memory."""
     columns = _columns()
-    for piece in walk(Memory(data)):
-        if isinstance(piece, Batch):
+    for region in walk(Memory(data)):
+        if isinstance(region, Batch):
             with contextlib.suppress(DamageError):
-                body, start = piece.payload()
+                body, start = region.payload()
                 cursor, objects = Cursor(), Records()
-                if cursor.begin(body, start, piece.header, ()):
+                if cursor.begin(body, start, region.header, ()):
                     cursor.sound()
                     cursor.spans()
                     cursor.facts()
-                if objects.begin(body, start, piece.header, ()):
+                if objects.begin(body, start, region.header, ()):
                     objects.records(LIMIT)
                 for made in columns:
-                    _add(made, body, start, piece)
+                    _add(made, body, start, region)
                 for decode_lines, _ in _decoders():
                     if decode_lines is not None:
-                        _lines_of(decode_lines, body, start, piece.count)
+                        _lines_of(decode_lines, body, start, region.count)
     for made in columns:
         rows = made.rows
         for name, buffers in made.take().items():
@@ -302,7 +311,7 @@ def in_kernel_alone(data: bytes) -> None:
 
 def _hold(path: Path, data: bytes) -> None:
     """Hold entries of indexes against a segment: those of its batches, and its own bytes taken for entries."""
-    batches = [(piece.position, piece.last_offset) for piece in walk(Memory(data)) if isinstance(piece, Batch)]
+    batches = [(region.position, region.last_offset) for region in walk(Memory(data)) if isinstance(region, Batch)]
     near = [(position, last) for position, last in batches if 0 <= last < 1 << 31]
     offsets = b"".join(struct.pack(">ii", last, position) for position, last in near)
     times = b"".join(struct.pack(">qi", last, last) for _, last in near)
@@ -359,39 +368,39 @@ def _plain() -> SimpleNamespace:
 def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object, ...]:
     out = io.BytesIO()
     options = Options(print_data_log=True, deep_iteration=True, max_batch_bytes=LIMIT)
-    run = Classic(dialects.find(release), options, out)
-    fast = classic_lines.FastLines
-    kept = classic_lines.Lines, classic_lines.Shape, fast.batch, runs.run, runs.batches
-    old = classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, runs.entries
+    run = DumpRun(dialects.find(release), options, out)
+    fast = kernel_lines.FastLines
+    kept = kernel_lines.Lines, kernel_lines.Shape, fast.batch, batch_runs.run, batch_runs.batches
+    old = classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, batch_runs.entries
     error = ""
     try:
         if build is None:
             fast.batch = lambda *_args, **_options: 0
-            classic_entries.EntryLines.wrapper, runs.entries = lambda *_: 0, lambda *_: None
-            runs.run = lambda *_: None
+            classic_entries.EntryLines.wrapper, batch_runs.entries = lambda *_: 0, lambda *_: None
+            batch_runs.run = lambda *_: None
         else:
-            classic_lines.Lines, classic_lines.Shape = build.Lines, build.Shape
+            kernel_lines.Lines, kernel_lines.Shape = build.Lines, build.Shape
             messages = kernel_messages if build is lines else _plain().messages
-            runs.batches = kernel_batches if build is lines else _plain().batches
+            batch_runs.batches = kernel_batches if build is lines else _plain().batches
             classic_entries.Messages, classic_entries.Shape = messages.Messages, build.Shape
         with contextlib.redirect_stderr(io.StringIO()):
-            run.run([str(path)])
+            dump_files(run, [str(path)])
     except (DamageError, UnreadableError) as reason:
         error = str(reason)
     finally:
-        classic_lines.Lines, classic_lines.Shape, fast.batch, runs.run, runs.batches = kept
-        classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, runs.entries = old
+        kernel_lines.Lines, kernel_lines.Shape, fast.batch, batch_runs.run, batch_runs.batches = kept
+        classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, batch_runs.entries = old
     return out.getvalue(), error, run.gaps
 
 
 def _objects(path: Path, *, unread: bool) -> bytes:
     """The same as JSON lines, with ``unread`` through the kernel where it takes them."""
     out = io.BytesIO()
-    reader = Reader(unread=unread, include_damaged=True, fail=lambda _: None)
+    reader = PartitionReader(unread=unread, include_damaged=True, fail=lambda _: None)
     printer = JsonLines(out)
     for partition in Finder(Wanted(max_batch_bytes=LIMIT)).find([str(path)]):
         for item in reader.read(partition):
-            if isinstance(item, Lost):
+            if isinstance(item, DamagedRange):
                 printer.lost(item)
             else:
                 printer.found(item)
@@ -458,7 +467,7 @@ def _texts() -> list[bytes]:
 def _archives() -> list[bytes]:
     """Archives of a few golden segments: tar in its three forms with links and holes, packed and not; a packed file."""
     subjects = [data for _, data in zip(range(3), segments.segments().values(), strict=False)]
-    found = [gzip.compress(subjects[0]), codecs.compress(codecs.ZSTD, subjects[0])]
+    found = [gzip.compress(subjects[0]), compression.compress(compression.ZSTD, subjects[0])]
     for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w", format=form) as tar:
@@ -495,9 +504,9 @@ def _streams() -> list[bytes]:
     for data in segments.segments().values():
         for entry in segments.split(data):
             plain = segments.unpacked(entry)
-            if plain is not None and plain[0] != codecs.NONE:
+            if plain is not None and plain[0] != compression.NONE:
                 found.append(entry[segments.body_of(entry) :])
-    bodies = [codecs.compress(number, found[number]) for number in range(1, 5)]
+    bodies = [compression.compress(number, found[number]) for number in range(1, 5)]
     return found + bodies
 
 
@@ -507,9 +516,9 @@ def _payloads() -> list[tuple[bytes, bytes]]:
     found = []
     for name, data in segments.segments().items():
         if "/__" in name:
-            for piece in read(Memory(data)):
-                if isinstance(piece, RecordBatch):
-                    found += [(record.key or b"", record.value or b"") for record in piece.records()]
+            for region in read(Memory(data)):
+                if isinstance(region, RecordBatch):
+                    found += [(record.key or b"", record.value or b"") for record in region.records()]
     return found
 
 

@@ -25,18 +25,18 @@ from kdump.checks.indexes import IndexCheck, PartitionState, SegmentFiles
 from kdump.formats import txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
-from kdump.inputs import Finder, Wanted
-from kdump.pieces import RecordBatch
-from kdump.segment import walk
-from kdump.transactions import AbortedRanges, ended
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.records.record_batch import RecordBatch
+from kdump.segments.walk import walk
+from kdump.transactions.replay import AbortedRanges, ended
 from tools import arguments, goldens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.formats.txn_index import AbortedTxn
-    from kdump.inputs import Partition
-    from kdump.transactions import EndedTransaction
+    from kdump.log_dirs.partition import Partition
+    from kdump.transactions.replay import EndedTransaction
 
 SIZES = {"index": 8, "timeindex": 12, "txnindex": 34}
 FIELDS = {"index": (4, 4), "timeindex": (8, 4), "txnindex": (2, 8, 8, 8, 8)}
@@ -101,7 +101,7 @@ def of_partition(held: Partition) -> Iterator[Subject]:
     state, history = PartitionState(), History()
     for number, segment in enumerate(held.segments):
         with segment.open() as source:
-            batches = [piece for piece in walk(source) if isinstance(piece, RecordBatch)]
+            batches = [region for region in walk(source) if isinstance(region, RecordBatch)]
             size = source.size
         if not batches or batches[0].last_offset < (segment.base_offset or 0):
             continue

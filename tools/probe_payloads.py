@@ -14,19 +14,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kdump import dialects
 from kdump.cli import DECODER_SWITCHES
-from kdump.formats.payloads import (
+from kdump.dump_log_segments import dialects
+from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
     remote_log_metadata,
     share_group_state,
     transaction_state,
 )
-from kdump.formats.payloads.interpreter import write
-from kdump.formats.payloads.schema import Message, Slot, Struct, Value, Values
-from kdump.wire import write_unsigned_varint
-from tests import forge
+from kdump.internal_topics.interpreter import write
+from kdump.internal_topics.schema import Message, Slot, Struct, Value, Values
+from kdump.primitives.wire import write_unsigned_varint
+from tests.helpers import forge
 from tools import arguments, forked, original
 
 SWITCHES = {

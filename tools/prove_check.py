@@ -17,11 +17,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from kdump import segment
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
-from kdump.pieces import RecordBatch
-from tests.support import GOLDEN, kdump
+from kdump.log_dirs import local
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from tests.helpers.support import GOLDEN, kdump
 from tools import arguments
 
 RELEASE = "4.2.2"
@@ -120,26 +121,26 @@ def _is_damaged(path: Path, done: str, file: str) -> bool:
     return path.suffix not in {".index", ".timeindex"} and bool(file)
 
 
-def _pieces(path: Path, batches: int | None = None) -> list[RecordBatch]:
-    with segment.LocalFile(path) as source:
-        found = [piece for piece in segment.read(source) if isinstance(piece, RecordBatch)]
+def _regions(path: Path, batches: int | None = None) -> list[RecordBatch]:
+    with local.LocalFile(path) as source:
+        found = [region for region in read.read(source) if isinstance(region, RecordBatch)]
     return found[:batches]
 
 
 def _end(path: Path) -> int:
-    return max((piece.end for piece in _pieces(path)), default=0)
+    return max((region.end for region in _regions(path)), default=0)
 
 
 def _cut(path: Path, batches: int | None) -> bytes:
     """Return the bytes of the first batches of a segment, of all of it without a number."""
     data = path.read_bytes()
-    return data if batches is None else data[: _pieces(path, batches)[-1].end]
+    return data if batches is None else data[: _regions(path, batches)[-1].end]
 
 
 def _records(path: Path, batches: int | None = None) -> list[tuple[object, ...]]:
     found = []
-    for piece in _pieces(path, batches):
-        found += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in piece.records()]
+    for region in _regions(path, batches):
+        found += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in region.records()]
     return found
 
 

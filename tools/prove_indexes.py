@@ -18,8 +18,8 @@ from pathlib import Path
 
 from kdump.checks import partition
 from kdump.errors import UnreadableError
-from kdump.inputs import Finder, Wanted
-from tests.support import kdump
+from kdump.log_dirs.finder import Finder, Wanted
+from tests.helpers.support import kdump
 from tools import arguments
 from tools.broker import Broker
 

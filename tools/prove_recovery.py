@@ -13,12 +13,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kdump import recovery, segment
 from kdump.formats import checkpoints
 from kdump.formats.checkpoints import PartitionOffset
-from kdump.inputs import Finder, Wanted
-from kdump.pieces import RecordBatch
-from tests.support import GOLDEN
+from kdump.log_dirs import local
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.records.record_batch import RecordBatch
+from kdump.recovery import log_loader
+from kdump.segments import walk
+from tests.helpers.support import GOLDEN
 from tools import arguments
 from tools.broker import Broker
 from tools.damages import damage
@@ -36,8 +38,8 @@ def sources() -> list[Path]:
 
 def starts_of(path: Path) -> list[int]:
     """Where the batches of a segment begin, and its end."""
-    with segment.LocalFile(path) as source:
-        return [*(piece.position for piece in segment.walk(source) if isinstance(piece, RecordBatch)), source.size]
+    with local.LocalFile(path) as source:
+        return [*(region.position for region in walk.walk(source) if isinstance(region, RecordBatch)), source.size]
 
 
 def install(source: Path, target: Path, rng: random.Random) -> str:
@@ -87,10 +89,10 @@ def prepare(logs: Path, names: list[str], rng: random.Random) -> dict[str, str]:
     return done
 
 
-def foretell(logs: Path, points: dict[str, int]) -> dict[str, recovery.Outcome]:
+def foretell(logs: Path, points: dict[str, int]) -> dict[str, log_loader.Outcome]:
     """Return what kdump says of the partitions that have a recovery point in ``points``."""
     return {
-        partition.name: recovery.dry_run(partition, clean=False, recovery_point=points[partition.name])
+        partition.name: log_loader.dry_run(partition, clean=False, recovery_point=points[partition.name])
         for partition in Finder(Wanted(leftovers=True)).find([str(logs)])
         if partition.name in points
     }

@@ -16,10 +16,12 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from kdump import segment
-from kdump.inputs import Finder, Partition
-from kdump.pieces import Record, RecordBatch
-from tests.support import GOLDEN, kdump
+from kdump.formats.record import Record
+from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.partition import Partition
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from tests.helpers.support import GOLDEN, kdump
 from tools import arguments, original
 from tools.broker import Broker
 from tools.damages import damage
@@ -51,8 +53,8 @@ def batches(part: Partition) -> list[RecordBatch]:
     found = []
     for each in part.segments:
         with each.open() as source:
-            pieces = list(segment.read(source, on_error="resync"))
-        found += [piece for piece in pieces if isinstance(piece, RecordBatch)]
+            regions = list(read.read(source, on_error="resync"))
+        found += [region for region in regions if isinstance(region, RecordBatch)]
     return found
 
 
@@ -115,18 +117,18 @@ def held(inputs: list[str], logs: Path) -> Held:
     """Compare the log dir ``logs`` with the inputs that it was salvaged from."""
     found: dict[str, set[bytes]] = {}
     for part in Finder().find(inputs):
-        found.setdefault(part.name, set()).update(bytes(piece.raw) for piece in batches(part))
+        found.setdefault(part.name, set()).update(bytes(region.raw) for region in batches(part))
     counts: dict[str, int] = {}
     records: list[list[str]] = []
     strange = lacking = 0
     for part in Finder().find([str(logs)]):
         out = batches(part)
         counts[part.name] = len(out)
-        raws = {bytes(piece.raw) for piece in out}
+        raws = {bytes(region.raw) for region in out}
         strange += len(raws - found[part.name])
         lacking += len(found[part.name] - raws)
-        for piece in out:
-            records += [line(part.name, record) for record in piece.records() if not piece.is_control]
+        for region in out:
+            records += [line(part.name, record) for record in region.records() if not region.is_control]
     return Held(counts, records, strange, lacking)
 
 

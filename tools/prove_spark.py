@@ -21,7 +21,7 @@ from typing import Any
 
 from pyarrow import dataset
 
-from kdump.spark_source import schema
+from kdump.spark.source import schema
 from tools import arguments, spark_cluster
 
 ROOT = Path(__file__).resolve().parent.parent

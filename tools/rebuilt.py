@@ -21,22 +21,24 @@ from typing import TYPE_CHECKING
 from kdump.checks.indexes import IndexCheck, PartitionState, SegmentFiles
 from kdump.errors import UnreadableError
 from kdump.formats.time_index import TimeIndex
-from kdump.inputs import Finder, Segment, Wanted
-from kdump.pieces import RecordBatch
-from kdump.rebuild import IndexBuilder, Indexes
-from kdump.segment import walk
-from kdump.transactions import Replay
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.records.record_batch import RecordBatch
+from kdump.recovery.index_builder import IndexBuilder, Indexes
+from kdump.segments.walk import walk
+from kdump.transactions.replay import Replay
 from tools import arguments, goldens, original
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from kdump.log_dirs.partition import Segment
 
 INTERVALS = (4096, 300, 200, 0)
 
 
 def batches(segment: Segment) -> list[RecordBatch]:
     with segment.open() as source:
-        return [piece for piece in walk(source) if isinstance(piece, RecordBatch)]
+        return [region for region in walk(source) if isinstance(region, RecordBatch)]
 
 
 def rebuild(base_offset: int, held: list[RecordBatch], replay: Replay, **choice: object) -> Indexes:

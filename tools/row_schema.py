@@ -1,6 +1,6 @@
 """Write the JSON Schema of kdump's JSON lines from the columns that rows.py declares.
 
-python -m tools.row_schema > kdump/rows.schema.json
+python -m tools.row_schema > kdump/rows/schema.json
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import sys
 
-from kdump import codecs, rows
-from kdump.pieces import TIMESTAMP_TYPES
+from kdump.formats.record_layout import TIMESTAMP_TYPES
+from kdump.primitives import compression
+from kdump.rows import columns as rows
 
 PAYLOAD = "A text, unless the encoding beside it says otherwise: hex, base64, or json for a JSON value as it is."
 STRING = {"type": "string"}
@@ -29,7 +30,7 @@ def value(column: rows.Column) -> dict:
         "json": {"type": "object"},
         "timestamp": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"},
         "timestampType": {"enum": [word for code, word in TIMESTAMP_TYPES.items() if code is not None]},
-        "codec": {"enum": list(codecs.NAMES)},
+        "codec": {"enum": list(compression.NAMES)},
         "any": {"type": ["string", "integer"]},
         "string": STRING,
     }[column.type]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from kdump import rows
+from kdump.rows import columns as rows
 
 
 def table() -> str:

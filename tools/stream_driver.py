@@ -12,8 +12,8 @@ import os
 import sys
 from pathlib import Path
 
-from kdump.spark_export import session
-from kdump.spark_source import register
+from kdump.spark.export import session
+from kdump.spark.source import register
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
 SPARKS_OWN = ("Python worker failed to connect back",)

@@ -1,1 +1,1 @@
-"""What can be wrong: pieces in, findings out."""
+"""What can be wrong: regions in, findings out."""

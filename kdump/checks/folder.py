@@ -11,16 +11,17 @@ from kdump.checks.log_dir import HALF_WRITTEN, broken
 from kdump.errors import DamageError, UnreadableError
 from kdump.findings import Finding, Level
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
-from kdump.inputs import LEFTOVER_FOLDER, SEGMENT_NAME, SIBLING_NAME, raise_it
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, SIBLING_NAME
+from kdump.log_dirs.finder import raise_it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.checks.log_dir import LogDirs
-    from kdump.files import Entry
     from kdump.formats.leader_epoch import EpochEntry
-    from kdump.inputs import Partition
-    from kdump.wire import Bytes
+    from kdump.log_dirs.files import Entry
+    from kdump.log_dirs.partition import Partition
+    from kdump.primitives.wire import Bytes
 
 UNFINISHED: Final = {
     ".deleted": "a file that is to be deleted: a broker removes it when it starts",

@@ -10,12 +10,12 @@ from kdump.checks.time_index import TimeIndexCheck
 from kdump.checks.txn_index import TxnIndexCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level, text_of
-from kdump.transactions import Replay
+from kdump.transactions.replay import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.pieces import RecordBatch
+    from kdump.records.record_batch import RecordBatch
 
 SUFFIXES: Final = ("index", "timeindex", "txnindex")
 LOG_ADVICE: Final = "The log itself is damaged: take this copy aside before a broker starts on it and cuts it."

@@ -13,17 +13,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.log import LogCheck
-from kdump.codecs import DEFAULT_LIMIT
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
-from kdump.formats import control
-from kdump.pieces import Padding, RecordBatch
+from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.records import control
+from kdump.records.record_batch import RecordBatch
+from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.files import Files
-    from kdump.pieces import Piece
+    from kdump.log_dirs.files import Files
+    from kdump.segments.regions import Region
 
 TOPIC: Final = "__cluster_metadata"
 SUFFIX: Final = ".checkpoint"
@@ -65,16 +66,16 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
         findings.append(_wrong(shown, "name", "its name tells no end offset and no epoch", None, _NAMES))
     log = LogCheck(records=records, topic=TOPIC, cleaned=False)
     first: RecordBatch | None = None
-    last: Piece | None = None
+    last: Region | None = None
     others = 0
     with files.open(path) as source:
         source.limit = limit
         size = source.size
-        for piece in log.segment(shown, 0, source, active=True, findings=findings):
-            if isinstance(piece, RecordBatch):
-                first = first or piece
-                others += epoch is not None and piece.partition_leader_epoch != epoch
-            last = piece
+        for region in log.segment(shown, 0, source, active=True, findings=findings):
+            if isinstance(region, RecordBatch):
+                first = first or region
+                others += epoch is not None and region.partition_leader_epoch != epoch
+            last = region
         findings += log.finish()
         findings = [finding if finding.is_remark else replace(finding, advice=ADVICE) for finding in findings]
         findings += _frame(shown, size, first, last)
@@ -87,7 +88,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
 _NAMES: Final = "a name such as 00000000000000000077-0000000001.checkpoint"
 
 
-def _frame(file: str, size: int, first: RecordBatch | None, last: Piece | None) -> Iterator[Finding]:
+def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None) -> Iterator[Finding]:
     """Yield what is wrong with the two ends of a snapshot."""
     if first is None or first.position or _type(first) != control.SNAPSHOT_HEADER:
         text = "it does not begin with a snapshot header" if size else "it is empty"

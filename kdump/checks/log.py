@@ -9,26 +9,27 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump import segment
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level, text_of
-from kdump.formats import batch as magic_2
-from kdump.formats import control
-from kdump.formats.batch import Batch
-from kdump.formats.log import MAGIC_POSITION
-from kdump.formats.message import Message
+from kdump.formats import record_layout
+from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
 from kdump.kernel.cursor import Cursor
-from kdump.pieces import LOG_APPEND_TIME, TIMESTAMP_TYPES, Damage, Padding, RecordBatch, Trailing
-from kdump.wire import INT64_END
+from kdump.primitives.wire import INT64_END
+from kdump.records import control, magic_2
+from kdump.records.magic_0_1 import Message
+from kdump.records.magic_2 import Batch
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
-    from kdump.formats.payloads.decode import DecodedRecord
-    from kdump.pieces import Piece
-    from kdump.segment import Source
+    from kdump.internal_topics.decode import DecodedRecord
+    from kdump.log_dirs.files import Source
+    from kdump.segments.regions import Region
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
@@ -90,18 +91,18 @@ class LogCheck:
 
     def segment(
         self, file: str, base_offset: int | None, source: Source, *, active: bool, findings: list[Finding]
-    ) -> Iterator[Piece]:
-        """Read one segment and yield its pieces; what is wrong with it is put into ``findings``."""
+    ) -> Iterator[Region]:
+        """Read one segment and yield its regions; what is wrong with it is put into ``findings``."""
         self._file, self._active, self._found, self._epoch_told = file, active, findings, False
         self._epoch_until = 0
         if base_offset is not None:
             self._begin(base_offset)
-        for piece in segment.read(source, on_error="resync", first_offset=self.next_offset):
-            if isinstance(piece, RecordBatch):
-                self._batch(piece)
+        for region in read.read(source, on_error="resync", first_offset=self.next_offset):
+            if isinstance(region, RecordBatch):
+                self._batch(region)
             else:
-                self._end(piece)
-            yield piece
+                self._end(region)
+            yield region
 
     def forget(self) -> None:
         """Begin anew behind a segment that cannot be read: nothing is known of what it holds."""
@@ -165,30 +166,30 @@ class LogCheck:
             self._gap(0, self.next_offset, base_offset)
         self.next_offset = base_offset
 
-    def _end(self, piece: Damage | Trailing | Padding) -> None:
+    def _end(self, region: Damage | Trailing | Padding) -> None:
         self.wants_recovery = True
         self._producers.clear()
-        if isinstance(piece, Padding):
-            text = f"{piece.size} bytes of zeros follow the last batch: {ZEROS if piece.size >= 17 else FEW_ZEROS}"
-            self._say("zero tail", text, piece.position, level=Level.REMARK)
-        elif isinstance(piece, Trailing):
-            text = f"the last {piece.size} bytes are the beginning of a batch: torn, or copied while it was written"
-            self._say("end of log", text, piece.position, offset=self.next_offset, advice=LOG_ADVICE)
+        if isinstance(region, Padding):
+            text = f"{region.size} bytes of zeros follow the last batch: {ZEROS if region.size >= 17 else FEW_ZEROS}"
+            self._say("zero tail", text, region.position, level=Level.REMARK)
+        elif isinstance(region, Trailing):
+            text = f"the last {region.size} bytes are the beginning of a batch: torn, or copied while it was written"
+            self._say("end of log", text, region.position, offset=self.next_offset, advice=LOG_ADVICE)
         else:
-            missing = piece.missing
+            missing = region.missing
             lost = f"; offsets {missing.start} to {missing.stop - 1} are missing" if missing else ""
-            if missing is None and piece.missing_from is not None:
-                lost = f"; what is missing begins with offset {piece.missing_from}"
+            if missing is None and region.missing_from is not None:
+                lost = f"; what is missing begins with offset {region.missing_from}"
             self._say(
-                piece.kind,
-                f"{piece.size} bytes cannot be read: {piece.reason} (byte {piece.at}){lost}",
-                piece.position,
-                offset=piece.missing_from,
-                expected=text_of(piece.expected),
-                found=text_of(piece.found),
+                region.kind,
+                f"{region.size} bytes cannot be read: {region.reason} (byte {region.at}){lost}",
+                region.position,
+                offset=region.missing_from,
+                expected=text_of(region.expected),
+                found=text_of(region.found),
                 advice=LOG_ADVICE,
             )
-            self.next_offset = piece.missing_until if piece.missing_until is not None else self.next_offset
+            self.next_offset = region.missing_until if region.missing_until is not None else self.next_offset
 
     def _gap(self, position: int, first: int, until: int) -> None:
         if len(self._gaps) < MOST_GAPS:
@@ -266,10 +267,10 @@ class LogCheck:
                 expected=f"0 to {delta + 1} records" if delta >= 0 else "a last offset delta of 0 or more",
                 found=text,
             )
-        elif count == 0 and batch.size > magic_2.HEADER.size:
+        elif count == 0 and batch.size > record_layout.BATCH_HEADER.size:
             self._say(
                 "record count",
-                f"the batch claims no record, and has {batch.size - magic_2.HEADER.size} bytes of them",
+                f"the batch claims no record, and has {batch.size - record_layout.BATCH_HEADER.size} bytes of them",
                 _at(batch, "records_count"),
                 found=0,
             )
@@ -281,7 +282,7 @@ class LogCheck:
             self.compacted = True
         kind = batch.timestamp_type
         if not batch.is_control:
-            self._usual_attributes = header.attributes & magic_2.TIMESTAMP_TYPE_FLAG
+            self._usual_attributes = header.attributes & record_layout.TIMESTAMP_TYPE_FLAG
         changes = not self._time_types or self._time_types[-1][0] != kind
         if changes and not batch.is_control and len(self._time_types) < MOST_GAPS:
             self._time_types.append((kind, self._file, batch.position))
@@ -413,7 +414,7 @@ class LogCheck:
                     broken += 1
                 last = record.offset
                 highest = max(highest, record.timestamp)
-                if record.crc_valid is False or (batch.magic == magic_2.MAGIC and record.attributes):
+                if record.crc_valid is False or (batch.magic == record_layout.MAGIC_2 and record.attributes):
                     broken += 1
                 if batch.is_control:
                     self._control(batch, control.read_key(record.key).type)
@@ -491,14 +492,14 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
     """Return what decodes the records of a topic, None for a topic of users."""
     if topic is None or not topic.startswith("__"):
         return None
-    from kdump.formats.payloads.decode import DECODERS  # the schemas take a while to parse
+    from kdump.internal_topics.decode import DECODERS  # the schemas take a while to parse
 
     return DECODERS.get(topic)
 
 
 def _at(batch: RecordBatch, field: str) -> int:
     """Return where a field of the header of magic 2 stands in the file."""
-    return batch.position + magic_2.HEADER.offsets[field]
+    return batch.position + record_layout.BATCH_HEADER.offsets[field]
 
 
 def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, str]]:

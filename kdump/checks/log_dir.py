@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import kraft_snapshot
 from kdump.errors import DamageError, UnreadableError
-from kdump.files import LOCAL
 from kdump.findings import Finding, Level, text_of
 from kdump.formats import checkpoints, clean_shutdown, meta_properties
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.formats.meta_properties import MetaProperties
-from kdump.inputs import FOLDER_NAME, LEFTOVER_FOLDER, raise_it
+from kdump.log_dirs.file_names import FOLDER_NAME, LEFTOVER_FOLDER
+from kdump.log_dirs.finder import raise_it
+from kdump.log_dirs.local import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from kdump.files import Files
-    from kdump.inputs import Partition
-    from kdump.wire import Bytes
+    from kdump.log_dirs.files import Files
+    from kdump.log_dirs.partition import Partition
+    from kdump.primitives.wire import Bytes
 
 MARK: Final = clean_shutdown.NAME
 """What counts of it is that it is there, whatever it holds."""

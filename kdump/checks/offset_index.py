@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
-from kdump.wire import INT64_END
+from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.pieces import RecordBatch
+    from kdump.records.record_batch import RecordBatch
 
 ADVICE: Final = (
     "Indexes can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "

@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kdump.checks.indexes import LOG_ADVICE, SUFFIXES, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, UnreadableError
 from kdump.findings import Finding, Level
-from kdump.inputs import SEGMENT_NAME, Finder, Wanted, raise_it
-from kdump.pieces import RecordBatch, Trailing
-from kdump.segment import walk, zero_tail
+from kdump.log_dirs.file_names import SEGMENT_NAME
+from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.records.record_batch import RecordBatch
+from kdump.segments.regions import Trailing
+from kdump.segments.resync import zero_tail
+from kdump.segments.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.files import OpenSource
-    from kdump.inputs import Partition, Segment
-    from kdump.pieces import Damage, Padding, Piece
+    from kdump.log_dirs.files import OpenSource
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.regions import Damage, Padding, Region
 
-    Tap: TypeAlias = Callable[[Segment, OpenSource], Iterator[Piece]]
+    Tap: TypeAlias = Callable[[Segment, OpenSource], Iterator[Region]]
 
 INDEX_NAME: Final = re.compile(
     r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.(?P<suffix>index|timeindex|txnindex)", re.ASCII
@@ -51,7 +54,7 @@ def check(
 ) -> Iterator[Checked]:
     """Check the indexes of a partition's segments in order, then those without a log.
 
-    ``read`` is told how many more bytes of log were read. ``tap`` gives the pieces of a segment instead of the walk,
+    ``read`` is told how many more bytes of log were read. ``tap`` gives the regions of a segment instead of the walk,
     and is read to its end: so another check takes part in the same pass. ``fail`` is told of files that cannot be
     read, which are passed over; by default that raises.
     """
@@ -148,9 +151,9 @@ def _segment(
                 **contents,
             )
             checker = IndexCheck(files, after)
-            pieces = tap(segment, source) if tap else walk(source)
-            ends = _walk(checker, source, pieces, read)
-            for _ in pieces if tap else ():
+            regions = tap(segment, source) if tap else walk(source)
+            ends = _walk(checker, source, regions, read)
+            for _ in regions if tap else ():
                 pass
         if not checker.lacks_transactions:
             break
@@ -173,38 +176,40 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
 
 
 def _walk(
-    checker: IndexCheck, source: OpenSource, pieces: Iterator[Piece], read: Callable[[int], None]
+    checker: IndexCheck, source: OpenSource, regions: Iterator[Region], read: Callable[[int], None]
 ) -> list[Finding]:
     """Feed the batches; return what is to be said of where they end."""
     told = 0
-    for piece in pieces:
-        if not isinstance(piece, RecordBatch):
-            return _end(checker, source, piece)
+    for region in regions:
+        if not isinstance(region, RecordBatch):
+            return _end(checker, source, region)
         try:
-            checker.batch(piece)
+            checker.batch(region)
         except DamageError as damage:
-            return [log_finding(checker.files.name, piece.position, damage)]
-        if piece.end - told >= 1 << 20:
-            read(piece.end - told)
-            told = piece.end
+            return [log_finding(checker.files.name, region.position, damage)]
+        if region.end - told >= 1 << 20:
+            read(region.end - told)
+            told = region.end
     read(source.size - told)
     return []
 
 
-def _end(checker: IndexCheck, source: OpenSource, piece: Damage | Padding | Trailing) -> list[Finding]:
+def _end(checker: IndexCheck, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
     """Say what follows the last batch: zeros, a batch that is still being written, or damage."""
     files = checker.files
-    if zero_tail(source, piece.position, source.size) == piece.position:
-        text = f"{piece.size} bytes of zeros follow the last batch: a preallocated file that was not trimmed"
+    if zero_tail(source, region.position, source.size) == region.position:
+        text = f"{region.size} bytes of zeros follow the last batch: a preallocated file that was not trimmed"
         level, advice = Level.REMARK, ""
-    elif isinstance(piece, Trailing) and files.active:
-        text = f"the last {piece.size} bytes are the beginning of a batch: copied while it was written, or torn"
+    elif isinstance(region, Trailing) and files.active:
+        text = f"the last {region.size} bytes are the beginning of a batch: copied while it was written, or torn"
         level, advice = Level.REMARK, "A broker that starts on this copy cuts them off."
-    elif isinstance(piece, Trailing):
-        text = f"the last {piece.size} bytes are no whole batch"
+    elif isinstance(region, Trailing):
+        text = f"the last {region.size} bytes are no whole batch"
         level, advice = Level.LOG, LOG_ADVICE
     else:
-        reason = getattr(piece, "reason", "it is damaged")
-        text = f"the log cannot be read from byte {piece.position} on: {reason}"
+        reason = getattr(region, "reason", "it is damaged")
+        text = f"the log cannot be read from byte {region.position} on: {reason}"
         level, advice = Level.LOG, LOG_ADVICE
-    return [Finding(level=level, file=files.name, kind="end of log", text=text, position=piece.position, advice=advice)]
+    return [
+        Finding(level=level, file=files.name, kind="end of log", text=text, position=region.position, advice=advice)
+    ]

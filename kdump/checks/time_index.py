@@ -13,12 +13,12 @@ from kdump.checks.offset_index import ADVICE, BEYOND, Fault, and_all_behind, fir
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
-from kdump.wire import INT64_END
+from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.pieces import RecordBatch
+    from kdump.records.record_batch import RecordBatch
 
 
 class Uncovered(NamedTuple):

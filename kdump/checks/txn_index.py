@@ -12,12 +12,12 @@ from kdump.checks.offset_index import Fault
 from kdump.findings import Finding, Level
 from kdump.formats import txn_index
 from kdump.formats.txn_index import ABORTED_TXN, AbortedTxn
-from kdump.wire import INT64_END
+from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.transactions import EndedTransaction
+    from kdump.transactions.replay import EndedTransaction
 
 ADVICE: Final = (
     "The file can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "

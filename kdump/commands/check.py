@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.checks import whole
+from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import session
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
 from kdump.commands.telling import telling
-from kdump.inputs import Finder, Wanted
+from kdump.log_dirs.finder import Finder, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.checks.whole import Checked
+    from kdump.checks.everything import Checked
     from kdump.findings import Finding
-    from kdump.inputs import Partition
+    from kdump.log_dirs.partition import Partition
 
 
 @click.command("check")
@@ -62,7 +62,7 @@ def command(
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, max_batch_bytes=max_batch_bytes)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths)))
-    options = whole.Options(records=not headers_only, interval=interval)
+    options = everything.Options(records=not headers_only, interval=interval)
     with telling(run, as_json=as_json, remarks=remarks) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, options, dirs, jobs, run):
@@ -75,17 +75,17 @@ def command(
                 size=checked.size,
                 folder=checked.folder,
             )
-        told.tell(list(whole.across(partitions, dirs)))
+        told.tell(list(everything.across(partitions, dirs)))
     return run.status
 
 
 def _checked(
-    partitions: list[Partition], options: whole.Options, dirs: LogDirs, jobs: int, run: session.Session
+    partitions: list[Partition], options: everything.Options, dirs: LogDirs, jobs: int, run: session.Session
 ) -> Iterator[Checked]:
     """Yield what is found in each partition, in order."""
     if jobs == 1 or len(partitions) < 2:
         for part in partitions:
-            yield whole.check(part, options, dirs, run.progress)
+            yield everything.check(part, options, dirs, run.progress)
         return
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -102,10 +102,10 @@ def _checked(
 _work: Callable[[int], Checked]
 
 
-def _begin(partitions: list[Partition], options: whole.Options) -> None:
+def _begin(partitions: list[Partition], options: everything.Options) -> None:
     global _work  # noqa: PLW0603  a process of the pool is told once what it works on
     dirs = LogDirs()
-    _work = lambda number: whole.check(partitions[number], options, dirs)  # noqa: E731
+    _work = lambda number: everything.check(partitions[number], options, dirs)  # noqa: E731
 
 
 def _one(number: int) -> Checked:

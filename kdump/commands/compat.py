@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.dialects import releases
+from kdump.dump_log_segments.dialects import releases
 
 if TYPE_CHECKING:
-    from kdump.dialects.releases import Change
+    from kdump.dump_log_segments.dialects.releases import Change
 
 
 @click.command(short_help="List the outputs that --compat chooses from.")

@@ -8,23 +8,25 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
 import click
 
-from kdump import kernel, rows
+from kdump import kernel
 from kdump.commands import options as shared
 from kdump.commands import session, words
 from kdump.commands.limits import AtLeast
 from kdump.errors import UsageError
-from kdump.found import Found, Lost
-from kdump.inputs import Finder
-from kdump.outcomes import is_transactional
-from kdump.printers.values import ENCODINGS, Encoding
-from kdump.select import Filter, Reader
-from kdump.stdout import open_output
+from kdump.log_dirs.finder import Finder
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import PartitionReader
+from kdump.output.stdout import open_output
+from kdump.printers.encodings import ENCODINGS, Encoding
+from kdump.rows import columns as rows
+from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.transactions.outcomes import is_transactional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.inputs import Partition
-    from kdump.rows import Column
+    from kdump.log_dirs.partition import Partition
+    from kdump.rows.columns import Column
 
 FORMATS: Final = ("text", "jsonl", "json", "csv", "table", "raw")
 TYPED: Final = {"jsonl", "json", "csv", "table"}
@@ -58,8 +60,8 @@ class Printer(Protocol):
     shows_damage: bool
 
     def begin(self) -> None: ...
-    def found(self, item: Found) -> None: ...
-    def lost(self, item: Lost) -> None: ...
+    def found(self, item: SelectedBatch) -> None: ...
+    def lost(self, item: DamagedRange) -> None: ...
     def end(self) -> None: ...
 
 
@@ -196,10 +198,10 @@ class Dump:
         """Whether nobody looks at the records."""
         return self.options["count"] and not self.batches and not self.stops_early
 
-    def reader(self) -> Reader:
+    def reader(self) -> PartitionReader:
         """Return what reads the partitions."""
         unread = kernel.COMPILED and self.options["output"] in {"jsonl", "json"} and self._redact is None
-        return Reader(
+        return PartitionReader(
             filter=self.filter,
             batches=self.batches,
             counting=self.counting,
@@ -231,12 +233,12 @@ class Dump:
             printer.end()
         self._finish(out, counted, found=found)
 
-    def _print(self, items: Iterable[Found | Lost], printer: Printer | None) -> tuple[bool, int]:
+    def _print(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
         """Print items, or count records where there is no printer; return whether there were any, and how many."""
         found, counted = False, 0
         for item in items:
             found = True
-            if isinstance(item, Lost):
+            if isinstance(item, DamagedRange):
                 self._lost(item, printer)
             elif printer is None:
                 counted += self._count(item)
@@ -296,15 +298,15 @@ class Dump:
         self._finish(out, counted, found=found)
 
     @staticmethod
-    def _share_outcomes(reader: Reader, partition: Partition) -> None:
+    def _share_outcomes(reader: PartitionReader, partition: Partition) -> None:
         """Follow the transactions of a partition once, where each of many processes would do it again."""
         if sum(where.size for where in partition.segments) > SHARED and is_transactional(partition):
             reader.outcomes_of(partition)
 
     def follow(self, partitions: list[Partition], out: BinaryIO) -> None:
         """Print what there is and what is appended, until it is interrupted or the limit is reached."""
-        from kdump.files import LOCAL
-        from kdump.follow import Follower, end_offset
+        from kdump.log_dirs.local import LOCAL
+        from kdump.log_reader.live import LiveReader, end_offset
 
         if self.filter.committed or self.options["count"] or self.options["output"] in {"json", "table"}:
             raise UsageError(
@@ -317,16 +319,16 @@ class Dump:
         printer = self.printer(out)
         printer.begin()
 
-        def items() -> Iterator[Found | Lost | None]:
+        def items() -> Iterator[SelectedBatch | DamagedRange | None]:
             followers = []
             for partition in partitions:
                 tail = self.options["tail"]
                 after = None if tail is None else end_offset(partition)
                 if tail:
                     for item in reader.tail(partition, tail):
-                        after = max(after or -1, item.batch.last_offset) if isinstance(item, Found) else after
+                        after = max(after or -1, item.batch.last_offset) if isinstance(item, SelectedBatch) else after
                         yield item
-                followers.append(Follower(reader, partition, after))
+                followers.append(LiveReader(reader, partition, after))
             while followers:
                 for follower in followers:
                     yield from follower.poll()
@@ -337,7 +339,7 @@ class Dump:
             if item is None:
                 out.flush()
                 time.sleep(POLL)
-            elif left is None or isinstance(item, Lost):
+            elif left is None or isinstance(item, DamagedRange):
                 self._print([item], printer)
             else:
                 held = self._count(item)
@@ -346,15 +348,19 @@ class Dump:
                 if left <= 0:
                     break
 
-    def _stream(self, reader: Reader, partition: Partition) -> Iterator[Found | Lost]:
+    def _stream(self, reader: PartitionReader, partition: Partition) -> Iterator[SelectedBatch | DamagedRange]:
         if self.options["tail"] is not None:
             return reader.tail(partition, self.options["tail"])
         return self._first(reader.read(partition), self.options["head"])
 
-    def _limited(self, streams: Iterable[Iterator[Found | Lost]]) -> Iterator[Found | Lost]:
+    def _limited(
+        self, streams: Iterable[Iterator[SelectedBatch | DamagedRange]]
+    ) -> Iterator[SelectedBatch | DamagedRange]:
         return self._first((item for stream in streams for item in stream), self.options["limit"])
 
-    def _first(self, items: Iterator[Found | Lost], count: int | None) -> Iterator[Found | Lost]:
+    def _first(
+        self, items: Iterator[SelectedBatch | DamagedRange], count: int | None
+    ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the first ``count`` records (batches where these are counted) and the damage among them."""
         if count is None:
             yield from items
@@ -362,7 +368,7 @@ class Dump:
         if count == 0:
             return
         for item in items:
-            if isinstance(item, Found):
+            if isinstance(item, SelectedBatch):
                 held = self._count(item)
                 if held >= count:
                     yield item if held == count or self.batches else item._replace(records=item.records[:count])
@@ -370,15 +376,15 @@ class Dump:
                 count -= held
             yield item
 
-    def _count(self, item: Found) -> int:
+    def _count(self, item: SelectedBatch) -> int:
         if self.batches:
             return 1
         return len(item.records) or (item.batch.count or 0 if self.counting else 0)
 
-    def _lost(self, item: Lost, printer: Printer | None) -> None:
+    def _lost(self, item: DamagedRange, printer: Printer | None) -> None:
         self.session.met.add(session.DAMAGED)
         if self._redact is not None or self.options["no_payload"]:
-            from kdump.redact import bare
+            from kdump.rows.redaction import bare
 
             item = item._replace(damage=bare(item.damage))
         damage = item.damage
@@ -393,11 +399,11 @@ class Dump:
         """Return the ending that the options choose."""
         options, output = self.options, self.options["output"]
         if options["template"] is not None:
-            from kdump.printers.plain import Plain, formatted
+            from kdump.printers.format_string import Plain, formatted
 
             return Plain(out, formatted(options["template"]))
         if output == "raw":
-            from kdump.printers.plain import Plain, raw
+            from kdump.printers.format_string import Plain, raw
 
             return Plain(out, raw(options["delimiter"]))
         if output in {"jsonl", "json"}:
@@ -406,14 +412,14 @@ class Dump:
             kind = JsonLines if output == "jsonl" else JsonArray
             return kind(out, self.columns, batches=self.batches, encoding=self.encoding)
         if output == "csv":
-            from kdump.printers.separated import Separated
+            from kdump.printers.csv_rows import Separated
 
             return Separated(out, self.columns, batches=self.batches, encoding=self.encoding)
         if output == "table":
             from kdump.printers.table import Tables
 
             return Tables(cast("IO[str]", sys.stdout), self.columns, batches=self.batches, encoding=self.encoding)
-        from kdump.printers.dump_text import DumpText
+        from kdump.printers.classic_text import DumpText
 
         return DumpText(
             out,

@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from kdump import rows
 from kdump.commands import options as shared
 from kdump.commands import session
 from kdump.errors import DamageError, UsageError
-from kdump.found import Found, Lost
-from kdump.inputs import Finder, Wanted
-from kdump.select import Filter, Reader
-from kdump.stdout import open_output
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import PartitionReader
+from kdump.output.stdout import open_output
+from kdump.rows import columns as rows
+from kdump.rows.selection import DamagedRange, SelectedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.anatomy import Part
-    from kdump.inputs import Partition
-    from kdump.pieces import Damage, Record, RecordBatch
-    from kdump.redact import Redactor
+    from kdump.formats.record import Record
+    from kdump.log_dirs.partition import Partition
+    from kdump.records.field_map import Part
+    from kdump.records.record_batch import RecordBatch
+    from kdump.rows.redaction import Redactor
+    from kdump.segments.regions import Damage
 
 
 @click.command()
@@ -64,7 +67,7 @@ def command(
     wanted = Wanted(topics=(topic,), partitions=frozenset({partition}), max_batch_bytes=max_batch_bytes)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(finder.find(paths))
-    reader = Reader(
+    reader = PartitionReader(
         filter=Filter(first_offset=offset, last_offset=offset),
         include_damaged=True,
         wrong_index=run.wrong_index,
@@ -74,7 +77,7 @@ def command(
     with open_output(escape=True) as out:
         for part in partitions:
             for item in reader.read(part):
-                if isinstance(item, Lost):
+                if isinstance(item, DamagedRange):
                     damage = hide.damage(item.damage)
                     run.damage(f"{item.file.name}: byte {damage.position}: {damage.reason}")
                 else:
@@ -99,26 +102,26 @@ class Hide:
         left_out = shared.KEY_COLUMNS | shared.VALUE_COLUMNS if self.no_payload else frozenset()
         return tuple(column for column in rows.RECORD if column.name not in left_out)
 
-    def found(self, item: Found) -> Found:
+    def found(self, item: SelectedBatch) -> SelectedBatch:
         """Return records as they may be shown in those columns."""
         return item if self.redactor is None else self.redactor(item)
 
-    def parts(self, item: Found, offset: int | None) -> Iterator[Part]:
+    def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[Part]:
         """Return the fields of a batch as they may be shown."""
-        from kdump import anatomy
+        from kdump.records import field_map
 
-        parts = anatomy.parts(item.batch, offset)
+        parts = field_map.parts(item.batch, offset)
         if self.no_payload:
-            return anatomy.hidden(parts)
+            return field_map.hidden(parts)
         if self.redactor is None or item.batch.is_control:
             return parts
-        return anatomy.hidden(parts, self.redactor.hash)
+        return field_map.hidden(parts, self.redactor.hash)
 
     def damage(self, damage: Damage) -> Damage:
         """Return damage as it may be shown."""
         if not self.no_payload and self.redactor is None:
             return damage
-        from kdump.redact import bare
+        from kdump.rows.redaction import bare
 
         return bare(damage)
 
@@ -126,13 +129,20 @@ class Hide:
         """Return an error as it may be shown."""
         if not self.no_payload and self.redactor is None:
             return damage
-        from kdump.redact import told
+        from kdump.rows.redaction import told
 
         return DamageError(damage.kind, told(damage.kind), position=damage.position)
 
 
 def show(
-    item: Found, out: BinaryIO, run: session.Session, hide: Hide, *, offset: int | None, hexdump: bool, output: str
+    item: SelectedBatch,
+    out: BinaryIO,
+    run: session.Session,
+    hide: Hide,
+    *,
+    offset: int | None,
+    hexdump: bool,
+    output: str,
 ) -> None:
     """Print the record of ``offset``, or the whole batch where that is None."""
     if hexdump:
@@ -154,8 +164,8 @@ def show(
             JsonLines(out, rows.BATCH, batches=True).found(item)
         JsonLines(out, hide.columns).found(item)
         return
+    from kdump.primitives.terminal import harmless
     from kdump.printers.cells import cell
-    from kdump.text import harmless
 
     if offset is None:
         for column in rows.BATCH:
@@ -184,11 +194,11 @@ def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
 def missing(partitions: list[Partition], topic: str, partition: int, offset: int) -> str:
     """Say why an offset is not there, as far as the files tell."""
     before = behind = None
-    reader = Reader(batches=True, outcomes=False, fail=lambda _: None)
+    reader = PartitionReader(batches=True, outcomes=False, fail=lambda _: None)
     for part in partitions:
         at = max((n for n, where in enumerate(part.segments) if (where.base_offset or 0) <= offset), default=0)
         for item in reader.read(part, part.segments[max(0, at - 1) : at + 2]):
-            if not isinstance(item, Found):
+            if not isinstance(item, SelectedBatch):
                 continue
             if item.base_offset <= offset <= item.batch.last_offset:
                 return (

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump import codecs
-from kdump.text import harmless
+from kdump.primitives import compression
+from kdump.primitives.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ class AtLeast(click.types.IntParamType):
 MAX_BATCH_BYTES: Final = click.option(
     "--max-batch-bytes",
     type=AtLeast(1),
-    default=codecs.DEFAULT_LIMIT,
+    default=compression.DEFAULT_LIMIT,
     show_default=True,
     metavar="BYTES",
     help="The most that a batch may take, as it is and unpacked; more is damage.",
@@ -63,7 +63,7 @@ def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return
-    from kdump.segment import LocalFile  # help needs no reader
+    from kdump.log_dirs.local import LocalFile  # help needs no reader
 
     def note(text: str) -> None:
         if not ctx.params.get("quiet"):
@@ -73,7 +73,7 @@ def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
     if how == "drop" and sys.platform != "linux":
         note("--cache drop gives nothing back: it needs Linux")
     elif how == "drop":
-        from kdump.cache import Watch
+        from kdump.log_dirs.page_cache import Watch
 
         LocalFile.watch = Watch(note)
 

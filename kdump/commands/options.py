@@ -10,13 +10,13 @@ import click
 from kdump.commands import words
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UsageError
-from kdump.inputs import Wanted
-from kdump.select import RECORD_TYPES, Filter
+from kdump.log_dirs.finder import Wanted
+from kdump.log_reader.filter import RECORD_TYPES, Filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.redact import Redactor
+    from kdump.rows.redaction import Redactor
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -113,7 +113,7 @@ def redactor(options: dict[str, Any]) -> Redactor | None:
         if options["redact_key"] is not None:
             raise UsageError("--redact-key goes with --redact")
         return None
-    from kdump.redact import Redactor, secret
+    from kdump.rows.redaction import Redactor, secret
 
     return Redactor(secret(options["redact_key"]))
 

@@ -17,14 +17,14 @@ from multiprocessing import get_context
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
 
 from kdump.errors import KdumpError
-from kdump.outputs import no_room
-from kdump.text import harmless_line
+from kdump.output.files import no_room
+from kdump.primitives.terminal import harmless_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from multiprocessing.process import BaseProcess
 
-    from kdump.inputs import Partition, Segment
+    from kdump.log_dirs.partition import Partition, Segment
 
 Part: TypeAlias = "tuple[Partition, tuple[Segment, ...]]"
 

@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump import outputs
 from kdump.commands import session
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, index_interval
 from kdump.errors import DamageError, UsageError
-from kdump.files import LOCAL
-from kdump.inputs import Finder, Wanted
-from kdump.pieces import RecordBatch, Trailing
-from kdump.rebuild import IndexBuilder, Indexes
-from kdump.segment import check, walk, zero_tail
-from kdump.transactions import Replay
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.local import LOCAL
+from kdump.output import files
+from kdump.records.record_batch import RecordBatch
+from kdump.records.soundness import check
+from kdump.recovery.index_builder import IndexBuilder, Indexes
+from kdump.segments.regions import Trailing
+from kdump.segments.resync import zero_tail
+from kdump.segments.walk import walk
+from kdump.transactions.replay import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.inputs import Partition, Segment
+    from kdump.log_dirs.partition import Partition, Segment
 
 
 @click.command("rebuild-index", short_help="Write fresh indexes of a segment.")
@@ -72,7 +75,7 @@ def command(
     txns = f"{stem}.txnindex{rest}"
     if made.txn_index or LOCAL.look(str(PurePath(out) / txns)) is not None:  # an old one must not outlive the others
         contents[txns] = made.txn_index
-    for path in outputs.write(out, contents, force=force):
+    for path in files.write(out, contents, force=force):
         run.note(f"{path}: {path.stat().st_size} bytes")
     return run.status
 
@@ -122,16 +125,16 @@ def _earlier(part: Partition, held: Segment) -> list[Segment]:
 def _batches(segment: Segment, note: Callable[[str], None], read: Callable[[int], None]) -> Iterator[RecordBatch]:
     """Yield the batches of a segment, each checked as a broker checks it. Raises DamageError at the first bad one."""
     with segment.open() as source:
-        for piece in walk(source):
-            if isinstance(piece, RecordBatch):
+        for region in walk(source):
+            if isinstance(region, RecordBatch):
                 try:
-                    check(piece)
+                    check(region)
                 except DamageError as damage:
-                    raise damage.at(piece.position) from None
-                yield piece
-                read(piece.size)
-            elif zero_tail(source, piece.position, source.size) == piece.position:
-                note(f"{segment.name}: {piece.size} bytes of zeros follow the last batch")
+                    raise damage.at(region.position) from None
+                yield region
+                read(region.size)
+            elif zero_tail(source, region.position, source.size) == region.position:
+                note(f"{segment.name}: {region.size} bytes of zeros follow the last batch")
             else:
-                reason = "the last batch is cut off" if isinstance(piece, Trailing) else getattr(piece, "reason", "")
-                raise DamageError("end of log", f"behind the last whole batch {reason}", position=piece.position)
+                reason = "the last batch is cut off" if isinstance(region, Trailing) else getattr(region, "reason", "")
+                raise DamageError("end of log", f"behind the last whole batch {reason}", position=region.position)

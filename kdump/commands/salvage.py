@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump import outputs, salvaged
 from kdump.commands import session
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
 from kdump.errors import UnreadableError
 from kdump.findings import many
-from kdump.inputs import Finder, Wanted
-from kdump.merge import UNREADABLE, merge
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.output import files
+from kdump.salvage import writer
+from kdump.salvage.merge import UNREADABLE, merge
 
 if TYPE_CHECKING:
-    from kdump.inputs import Partition
-    from kdump.merge import Merged
+    from kdump.log_dirs.partition import Partition
+    from kdump.salvage.merge import Merged
 
 
 @click.command("salvage")
@@ -72,14 +73,14 @@ def command(
         if not run.met:
             run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))
         return run.status
-    outputs.outside(paths, out)
-    limits = salvaged.Limits(segment_bytes, interval)
+    files.outside(paths, out)
+    limits = writer.Limits(segment_bytes, interval)
     batches = missing = 0
-    with outputs.whole(out) as folder:
+    with files.whole(out) as folder:
         folder.mkdir()
         for name, parts in copies.items():
             merged = merge(parts)
-            written = salvaged.write(merged, name, parts, folder, limits, fail=run.fail)
+            written = writer.write(merged, name, parts, folder, limits, fail=run.fail)
             batches += written.batches
             missing += sum(map(len, merged.gaps))
             where = many(written.segments, "segment")

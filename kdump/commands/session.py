@@ -9,13 +9,13 @@ from typing import IO, TYPE_CHECKING, Final, Self
 
 import click
 
-from kdump.text import harmless_line
+from kdump.primitives.terminal import harmless_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kdump.errors import UnreadableError
-    from kdump.inputs import Partition
+    from kdump.log_dirs.partition import Partition
 
 UNREADABLE, DAMAGED, DERIVED = 1, 3, 4
 """Exit statuses; of several the first of these counts."""

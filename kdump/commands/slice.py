@@ -7,13 +7,16 @@ from pathlib import Path
 
 import click
 
-from kdump import outputs, segment
 from kdump.commands import session, words
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.errors import DamageError, UsageError
 from kdump.findings import many
-from kdump.inputs import SEGMENT_NAME, Finder, Wanted
-from kdump.pieces import Damage, RecordBatch
+from kdump.log_dirs.file_names import SEGMENT_NAME
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.output import files
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments.regions import Damage
 
 
 @click.command("slice")
@@ -47,12 +50,12 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     count = 0
     if out == "-":
         raise UsageError("standard output cannot be taken back where something goes wrong: name the file to write")
-    outputs.outside([path], out)
+    files.outside([path], out)
     if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(held.path, out) for held in segments):
         raise UsageError(f"{out} would be taken for a segment of the log that is read: name a place outside of it")
     if Path(out).is_dir():
         raise UsageError(f"{out} is a folder: name the file to write")
-    with suppress(_NothingError), outputs.whole(out) as temporary, temporary.open("xb") as file:
+    with suppress(_NothingError), files.whole(out) as temporary, temporary.open("xb") as file:
         for each, following in zip(segments, [*segments[1:], None], strict=True):
             after = None if following is None else following.base_offset
             if (first is not None and after is not None and after <= first) or (
@@ -60,13 +63,13 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
             ):
                 continue
             with each.open() as source:
-                for piece in segment.read(source, on_error="resync", first_offset=each.base_offset):
-                    if isinstance(piece, Damage) and _may_hold(piece, first, last):
-                        run.damage(f"{each.name}: byte {piece.position}: {piece.size} bytes: {piece.reason}")
-                    elif isinstance(piece, RecordBatch) and _holds(piece, first, last):
-                        begins = _first(piece) if begins is None else begins
+                for region in read.read(source, on_error="resync", first_offset=each.base_offset):
+                    if isinstance(region, Damage) and _may_hold(region, first, last):
+                        run.damage(f"{each.name}: byte {region.position}: {region.size} bytes: {region.reason}")
+                    elif isinstance(region, RecordBatch) and _holds(region, first, last):
+                        begins = _first(region) if begins is None else begins
                         count += 1
-                        file.write(piece.raw)
+                        file.write(region.raw)
         if begins is None:
             raise _NothingError
     if begins is None and not run.met:
@@ -95,14 +98,14 @@ def _may_hold(damage: Damage, first: int | None, last: int | None) -> bool:
     return (first is None or missing.stop > first) and (last is None or missing.start <= last)
 
 
-def _first(piece: RecordBatch) -> int:
+def _first(region: RecordBatch) -> int:
     try:
-        return piece.base_offset
+        return region.base_offset
     except DamageError:
-        return piece.last_offset
+        return region.last_offset
 
 
-def _holds(piece: RecordBatch, first: int | None, last: int | None) -> bool:
-    if first is not None and piece.last_offset < first:
+def _holds(region: RecordBatch, first: int | None, last: int | None) -> bool:
+    if first is not None and region.last_offset < first:
         return False
-    return last is None or _first(piece) <= last
+    return last is None or _first(region) <= last

@@ -10,14 +10,14 @@ import click
 from kdump.commands import session
 from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import UsageError
-from kdump.spark_export.output import FOLDERS, FORMATS
-from kdump.spark_source import options as words
+from kdump.spark.export.output import FOLDERS, FORMATS
+from kdump.spark.source import options as words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.spark_export import following
-    from kdump.spark_export.job import Export, Listener, Summary
+    from kdump.spark.export.following import Added
+    from kdump.spark_export import Export, Listener, Summary
 
 LEFT_TO_US: Final = {
     "output",
@@ -120,12 +120,12 @@ def command(
 
     Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was met.
     """
-    from kdump.spark_export import job
-    from kdump.spark_export.failures import MalformedError
+    from kdump import spark_export
+    from kdump.spark.export.failures import MalformedError
 
     run = session.Session(quiet=quiet)
     ours = {name: given.pop(name) for name in ("out", "format", "mode", "master")}
-    export = job.Export(
+    export = spark_export.Export(
         paths=paths,
         **ours,
         partition_by=_folders(given.pop("partition_by")),
@@ -141,7 +141,7 @@ def command(
     progress = _Progress(sys.stderr if sys.stderr.isatty() and not run.quiet else None)
     try:
         with progress:
-            summary = job.run(export, _listener(run, progress))
+            summary = spark_export.run(export, _listener(run, progress))
     except MalformedError as error:
         run.damage(str(error))
         return run.status
@@ -158,13 +158,13 @@ def command(
 
 
 def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
-    from kdump.spark_export import following
-    from kdump.spark_export.failures import MalformedError
+    from kdump import spark_export
+    from kdump.spark.export.failures import MalformedError
 
     if export.mode != "error":
         raise UsageError(f"--mode {export.mode}: --incremental and --follow add to what they have written")
     progress = _Progress(sys.stderr if sys.stderr.isatty() and not run.quiet else None)
-    follower = following.Follower(export, _listener(run, progress))
+    follower = spark_export.Follower(export, _listener(run, progress))
     try:
         with progress:
             follower.run(forever=forever)
@@ -177,7 +177,7 @@ def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
     return run.status
 
 
-def _sum_up(run: session.Session, export: Export, added: following.Added) -> None:
+def _sum_up(run: session.Session, export: Export, added: Added) -> None:
     done = added.summary
     run.note(
         f"{done.rows} records added in {added.steps} steps: {done.files} files, {done.batches} batches, "
@@ -191,7 +191,7 @@ def _sum_up(run: session.Session, export: Export, added: following.Added) -> Non
 
 
 def _listener(run: session.Session, progress: _Progress) -> Listener:
-    from kdump.spark_export.job import Listener
+    from kdump.spark_export import Listener
 
     def note(text: str) -> None:
         progress.clear()

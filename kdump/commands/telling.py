@@ -8,15 +8,15 @@ from typing import IO, TYPE_CHECKING, cast
 
 from kdump.commands import session
 from kdump.findings import Level
-from kdump.printers.findings import JsonReport, PlainReport, Summary
-from kdump.stdout import open_output
+from kdump.output.stdout import open_output
+from kdump.printers.findings_report import JsonReport, PlainReport, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.commands.session import Session
     from kdump.findings import Finding
-    from kdump.printers.findings import Report
+    from kdump.printers.findings_report import Report
 
 
 class Telling:

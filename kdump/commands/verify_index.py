@@ -8,7 +8,7 @@ from kdump.checks import partition
 from kdump.commands import session
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
 from kdump.commands.telling import telling
-from kdump.inputs import Finder, Wanted
+from kdump.log_dirs.finder import Finder, Wanted
 
 
 @click.command("verify-index")

@@ -3,12 +3,12 @@
 from typing import Final
 
 FORMATS: Final[dict[str, str]] = {
-    ".log": "log",
+    ".log": "record_layout",
     ".index": "offset_index",
     ".timeindex": "time_index",
     ".txnindex": "txn_index",
     ".snapshot": "producer_snapshot",
-    ".checkpoint": "log",
+    ".checkpoint": "record_layout",
     "leader-epoch-checkpoint": "leader_epoch",
     "partition.metadata": "partition_metadata",
     "recovery-point-offset-checkpoint": "checkpoints",

@@ -13,7 +13,7 @@ from kdump.errors import DamageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 E = TypeVar("E")
 

@@ -12,7 +12,7 @@ from kdump.formats import checkpoint_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 """Up to which offset a partition is on disk for certain (0.8)."""

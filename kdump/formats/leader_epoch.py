@@ -12,7 +12,7 @@ from kdump.formats import checkpoint_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 NAME: Final = "leader-epoch-checkpoint"
 SHAPE = "leader epoch and start offset"

@@ -11,12 +11,12 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
-from kdump.wire import to_int32
+from kdump.primitives.wire import to_int32
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 NAME: Final = "meta.properties"
 BLANKS = " \t\f"

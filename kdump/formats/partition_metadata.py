@@ -15,7 +15,7 @@ from kdump.errors import DamageError
 from kdump.formats import checkpoint_text
 
 if TYPE_CHECKING:
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 NAME: Final = "partition.metadata"
 VERSION = 0

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.crc import crc32c
 from kdump.errors import DamageError
-from kdump.wire import INT32_MAX, Int16, Int32, Int64, Layout, UInt32, to_int32
+from kdump.primitives.crc import crc32c
+from kdump.primitives.wire import INT32_MAX, Int16, Int32, Int64, Layout, UInt32, to_int32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 VERSION = 1
 

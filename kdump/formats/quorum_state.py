@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import DamageError
 
 if TYPE_CHECKING:
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 NAME: Final = "quorum-state"
 VERSION: Final = "data_version"

@@ -12,12 +12,12 @@ from operator import lt
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from kdump.errors import UsageError
-from kdump.wire import INT32_MAX
+from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.wire import Bytes, Layout
+    from kdump.primitives.wire import Bytes, Layout
 
 E = TypeVar("E", bound=tuple[int, int])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.formats.sparse_index import SparseIndex
-from kdump.wire import Int32, Int64, Layout
+from kdump.primitives.wire import Int32, Int64, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

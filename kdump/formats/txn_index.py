@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
-from kdump.wire import Int16, Int64, Layout
+from kdump.primitives.wire import Int16, Int64, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
 CURRENT_VERSION = 0
 

@@ -5,7 +5,7 @@ is there; elsewhere the same files run as Python. What only C needs, or only Pyt
 The builds are never mixed: without all of the compiled modules, none of them is used.
 
 The kernel knows well-formed records alone. At anything else it stops in front of the record, and whoever called it
-hands the rest of the batch to the general reader (:mod:`kdump.formats.batch`, which also tells the layout), so that
+hands the rest of the batch to the general reader (:mod:`kdump.records.magic_2`, which also tells the layout), so that
 there is one place that says what is wrong.
 """
 
@@ -59,7 +59,7 @@ def stamps() -> dict[str, str]:
     """
     from pathlib import Path
 
-    from kdump.crc import crc32
+    from kdump.primitives.crc import crc32
 
     folder = Path(__file__).parent
     if not all((folder / f"{name}.py").exists() for name in MODULES):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.kernel.cursor import RECORD_NUMBERS
-from kdump.text import java_text
+from kdump.primitives.java_text import java_text
 
 if TYPE_CHECKING:
     import cython
@@ -33,13 +33,13 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from kdump.formats.batch import BatchHeader
-    from kdump.wire import Bytes
+    from kdump.formats.record_layout import BatchHeader
+    from kdump.primitives.wire import Bytes
 
-STAMP: Final = "56767d88"
+STAMP: Final = "ba329bfa"
 
 COLUMNS: Final = ("offset", "timestamp", "sequence", "attributes", "key", "value", "headers")
-"""What can be made of each record: fields of :class:`kdump.pieces.Record`."""
+"""What can be made of each record: fields of :class:`kdump.formats.record.Record`."""
 ALL: Final = (-(1 << 63), (1 << 63) - 1)
 """Bounds that take any offset, and any timestamp."""
 _MOST: Final = 0x7FFFFFFF // 3  # offsets have 32 bits, and text may take three times the bytes that it was made of

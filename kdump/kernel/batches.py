@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """The headers of batches of magic 2 that follow each other and are like each other, as a table of numbers.
 
-The layout is told by :mod:`kdump.formats.batch`.
+The layout is told by :mod:`kdump.records.magic_2`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from array import array
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from kdump.crc import crc32c
-from kdump.formats.batch import CRC_COVERS_FROM, DELETE_HORIZON_FLAG, HEADER, MAGIC
-from kdump.formats.log import OVERHEAD
+from kdump.formats.record_layout import BATCH_HEADER, CRC_COVERS_FROM, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2
 from kdump.kernel.cursor import FAR
-from kdump.wire import INT32_MAX
+from kdump.primitives.crc import crc32c
+from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
     import cython
@@ -24,31 +23,47 @@ else:
 if cython.compiled:
     from cython.cimports.kdump.kernel.words import big
 if TYPE_CHECKING:
-    from kdump.formats.batch import Batch
-    from kdump.wire import Bytes
+    from typing import Protocol
 
-STAMP: Final = "594cd52a"
+    from kdump.primitives.wire import Bytes
+
+    class Batch(Protocol):
+        """What must be known of the first batch; ``crc_valid`` is asked for only where another batch is like it."""
+
+        position: int
+
+        @property
+        def crc_valid(self) -> bool: ...
+
+        @property
+        def attributes(self) -> int: ...
+
+        @property
+        def base_timestamp(self) -> int: ...
+
+
+STAMP: Final = "800ddd1a"
 
 OTHERS: Final = ("last_offset", "last_sequence", "position", "size")
 """The numbers of a row behind those of the batch's header."""
-_FIELDS: Final = HEADER.fields._fields
+_FIELDS: Final = BATCH_HEADER.fields._fields
 WIDTH: Final = 2 + len(_FIELDS) + len(OTHERS)
 """How many numbers a row has: where the records of the batch start and end in the block, its header, and OTHERS."""
 
-_HEADER_SIZE = cython.declare(cython.Py_ssize_t, HEADER.size)
-_OVERHEAD_SIZE = cython.declare(cython.Py_ssize_t, OVERHEAD.size)
-_LENGTH = cython.declare(cython.Py_ssize_t, HEADER.offsets["length"])
-_MAGIC_AT = cython.declare(cython.Py_ssize_t, HEADER.offsets["magic"])
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, HEADER.offsets["attributes"])
-_LAST_DELTA = cython.declare(cython.Py_ssize_t, HEADER.offsets["last_offset_delta"])
-_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, HEADER.offsets["base_timestamp"])
-_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, HEADER.offsets["base_sequence"])
+_HEADER_SIZE = cython.declare(cython.Py_ssize_t, BATCH_HEADER.size)
+_OVERHEAD_SIZE = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size)
+_LENGTH = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["length"])
+_MAGIC_AT = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["magic"])
+_ATTRIBUTES = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["attributes"])
+_LAST_DELTA = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["last_offset_delta"])
+_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["base_timestamp"])
+_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["base_sequence"])
 _CRC = cython.declare(cython.int, _FIELDS.index("crc"))
-_CRC_AT = cython.declare(cython.Py_ssize_t, HEADER.offsets["crc"])
+_CRC_AT = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["crc"])
 _COVERED = cython.declare(cython.Py_ssize_t, CRC_COVERS_FROM)
 _COUNT_OF_FIELDS = cython.declare(cython.int, len(_FIELDS))
 _ROW = cython.declare(cython.Py_ssize_t, WIDTH)
-_MAGIC = cython.declare(cython.int, MAGIC)
+_MAGIC = cython.declare(cython.int, MAGIC_2)
 _DATED = cython.declare(cython.int, DELETE_HORIZON_FLAG)
 _FAR = cython.declare(cython.longlong, FAR)
 _INT32_MAX = cython.declare(cython.longlong, INT32_MAX)
@@ -64,22 +79,22 @@ def rows(first: Batch, block: Bytes, place: int, most: int) -> array[int]:
     but for the batch behind the last: who calls this for each batch of a block reads the block twice at most.
     """
     at = first.position - place
-    if not 0 <= at <= len(block) - HEADER.size:
+    if not 0 <= at <= len(block) - BATCH_HEADER.size:
         return array("q")
     return _rows(first, block, at, place, most) if cython.compiled else _rows_in_python(first, block, at, place, most)
 
 
 def _rows_in_python(first: Batch, block: Bytes, at: int, place: int, most: int) -> array[int]:
-    unpack, least, end = HEADER.struct.unpack_from, HEADER.size, len(block)
+    unpack, least, end = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size, len(block)
     attributes, horizon = first.attributes, first.base_timestamp
     table = array("q")
     add = table.extend
     while at <= end - least:
         header = unpack(block, at)
         base, length, _, magic, crc, kind, delta, dates_from, _, _, _, sequence, _ = header
-        size = OVERHEAD.size + length
+        size = LOG_OVERHEAD.size + length
         stop = at + size
-        if not (magic == MAGIC and kind == attributes and least <= size <= most and stop <= end):
+        if not (magic == MAGIC_2 and kind == attributes and least <= size <= most and stop <= end):
             break
         if kind & DELETE_HORIZON_FLAG and dates_from != horizon:
             break
@@ -181,7 +196,7 @@ def fill(
 
 def _split() -> None:
     """Note where the fields of a header stand."""
-    for field, (start, stop) in enumerate(pairwise([*HEADER.offsets.values(), HEADER.size])):
+    for field, (start, stop) in enumerate(pairwise([*BATCH_HEADER.offsets.values(), BATCH_HEADER.size])):
         _STARTS[field], _SIZES[field] = start, stop - start
 
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """The reading of the records of one magic 2 batch, one after the other: what all endings of the kernel share.
 
-The layout is told by :mod:`kdump.formats.batch`. What C needs of this class stands in ``cursor.pxd``.
+The layout is told by :mod:`kdump.records.magic_2`. What C needs of this class stands in ``cursor.pxd``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from kdump.formats.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
+from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 
 if TYPE_CHECKING:
     import cython
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
-STAMP: Final = "095626b6"
+STAMP: Final = "26defbad"
 
 RECORD_NUMBERS: Final = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""

@@ -3,7 +3,7 @@
 
 A struct is gone through before anything of it is written (:mod:`kdump.kernel.payloads`): every length and count is held
 against the bytes that are left, and what is not perfectly well-formed is left to the general path
-(:mod:`kdump.formats.payloads.interpreter`, which also tells the layout). What C needs stands in ``fields.pxd``.
+(:mod:`kdump.internal_topics.interpreter`, which also tells the layout). What C needs stands in ``fields.pxd``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
 if TYPE_CHECKING:
     from array import array
 
-STAMP: Final = "7c684461"
+STAMP: Final = "222b0dcc"
 
 PLACES: Final = 32
 """How many fields of a struct can be found."""

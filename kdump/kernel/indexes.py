@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.formats.batch import CODEC_MASK, HEADER, MAGIC, TIMESTAMP_TYPE_FLAG
-from kdump.formats.log import OVERHEAD
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
 from kdump.kernel.cursor import FAR, RECORD_NUMBERS
 
 if TYPE_CHECKING:
@@ -27,9 +26,9 @@ else:
     from cython.cimports.kdump.kernel.words import big
     from cython.cimports.posix.unistd import pread
 if TYPE_CHECKING:
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
-STAMP: Final = "e9ad0bf3"
+STAMP: Final = "d351350f"
 
 _WINDOW = cython.declare(cython.Py_ssize_t, 1 << 18)
 """Bytes of the log that are read at a time where records are looked at; larger batches are left to the general way."""
@@ -43,17 +42,17 @@ _TIMESTAMP = cython.declare(cython.int, RECORD_NUMBERS.index("timestamp"))
 _OFFSET_ENTRY = cython.declare(cython.Py_ssize_t, 8)
 _TIME_ENTRY = cython.declare(cython.Py_ssize_t, 12)
 
-_HEADER = cython.declare(cython.Py_ssize_t, HEADER.size)
-_OVERHEAD = cython.declare(cython.Py_ssize_t, OVERHEAD.size)
-_AT_LENGTH = cython.declare(cython.Py_ssize_t, HEADER.offsets["length"])
-_AT_MAGIC = cython.declare(cython.Py_ssize_t, HEADER.offsets["magic"])
-_AT_ATTRIBUTES = cython.declare(cython.Py_ssize_t, HEADER.offsets["attributes"])
-_AT_LAST_DELTA = cython.declare(cython.Py_ssize_t, HEADER.offsets["last_offset_delta"])
-_AT_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, HEADER.offsets["base_timestamp"])
-_AT_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, HEADER.offsets["max_timestamp"])
-_AT_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, HEADER.offsets["base_sequence"])
-_AT_COUNT = cython.declare(cython.Py_ssize_t, HEADER.offsets["records_count"])
-_MAGIC = cython.declare(cython.int, MAGIC)
+_HEADER = cython.declare(cython.Py_ssize_t, BATCH_HEADER.size)
+_OVERHEAD = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size)
+_AT_LENGTH = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["length"])
+_AT_MAGIC = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["magic"])
+_AT_ATTRIBUTES = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["attributes"])
+_AT_LAST_DELTA = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["last_offset_delta"])
+_AT_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["base_timestamp"])
+_AT_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["max_timestamp"])
+_AT_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["base_sequence"])
+_AT_COUNT = cython.declare(cython.Py_ssize_t, BATCH_HEADER.offsets["records_count"])
+_MAGIC = cython.declare(cython.int, MAGIC_2)
 _CODEC_MASK = cython.declare(cython.longlong, CODEC_MASK)
 _APPENDED = cython.declare(cython.longlong, TIMESTAMP_TYPE_FLAG)
 

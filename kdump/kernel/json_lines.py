@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kdump.formats.record import Header
 from kdump.kernel.cursor import NUMBERS, RECORD_NUMBERS
 from kdump.kernel.quoting import escapes
-from kdump.pieces import Header
 
 if TYPE_CHECKING:
     import cython
@@ -31,7 +31,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STAMP: Final = "7a9897bf"
+STAMP: Final = "6a7c0622"
 
 FIELDS: Final = ("record.attributes", "record.timestamp", "record.headers", "record.key", "record.value")
 """The fields that stand in lines as something else than a number of ``values``, by their source in the row."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kdump.errors import DamageError
 from kdump.kernel.cursor import NUMBERS, RECORD_NUMBERS
 from kdump.kernel.cursor import slots as slots_of_numbers
-from kdump.text import java_text
+from kdump.primitives.java_text import java_text
 
 if TYPE_CHECKING:
     import cython
@@ -31,13 +31,13 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
     Part: TypeAlias = bytes | int
     Decoder: TypeAlias = Callable[[bytes], bytes]
     Both: TypeAlias = Callable[[int, bytes | None, bytes | None], bytes]
 
-STAMP: Final = "5800623e"
+STAMP: Final = "fdd4cea7"
 
 _TEXTS: Final = ("header_keys", "key", "value", "decoded")
 SLOTS_OF_TEXTS: Final = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}

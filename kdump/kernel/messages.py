@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """Messages of magic 0 and 1 as lines of text, one behind the other: entries of a log, or what a wrapper holds.
 
-The layout is told by :mod:`kdump.formats.message`. A message is well-formed when its fields fill it and its checksum
+The layout is told by :mod:`kdump.records.magic_0_1`. A message is well-formed when its fields fill it and its checksum
 is right.
 """
 
@@ -10,13 +10,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.crc import CRC32, crc32
 from kdump.errors import DamageError
-from kdump.formats.batch import CODEC_MASK
-from kdump.formats.message import HEADER0, HEADER1, OVERHEAD, SMALLEST
+from kdump.formats.record_layout import CODEC_MASK, LOG_OVERHEAD, MESSAGE_HEADER_0, MESSAGE_HEADER_1, SMALLEST_MESSAGE
 from kdump.kernel.cursor import FAR, NUMBERS, RECORD_NUMBERS
 from kdump.kernel.lines import SLOTS_OF_TEXTS
-from kdump.text import java_text
+from kdump.primitives.crc import CRC32, crc32
+from kdump.primitives.java_text import java_text
 
 if TYPE_CHECKING:
     import cython
@@ -30,9 +29,9 @@ else:
     from cython.cimports.kdump.kernel.words import big
 if TYPE_CHECKING:
     from kdump.kernel.lines import Shape
-    from kdump.wire import Bytes
+    from kdump.primitives.wire import Bytes
 
-STAMP: Final = "ec736af2"
+STAMP: Final = "f109b103"
 
 SLOTS: Final = {name: slot for slot, name in enumerate((*RECORD_NUMBERS, "crc", "position", "size"))}
 """Where the numbers of a message stand. The position is that of an entry of the log."""
@@ -47,15 +46,15 @@ _SIZE = cython.declare(cython.int, SLOTS["size"])
 _KEY: Final = SLOTS_OF_TEXTS["key"]
 _VALUE: Final = SLOTS_OF_TEXTS["value"]
 
-_OVERHEAD = cython.declare(cython.Py_ssize_t, OVERHEAD.size)
-_AT_SIZE = cython.declare(cython.Py_ssize_t, OVERHEAD.offsets["size"])
-_AT_CRC = cython.declare(cython.Py_ssize_t, OVERHEAD.size)
-_AT_MAGIC = cython.declare(cython.Py_ssize_t, OVERHEAD.size + HEADER0.offsets["magic"])
-_AT_ATTRIBUTES = cython.declare(cython.Py_ssize_t, OVERHEAD.size + HEADER0.offsets["attributes"])
-_AT_TIMESTAMP = cython.declare(cython.Py_ssize_t, OVERHEAD.size + HEADER1.offsets["timestamp"])
-_AT_KEY_0 = cython.declare(cython.Py_ssize_t, OVERHEAD.size + HEADER0.size)
-_AT_KEY_1 = cython.declare(cython.Py_ssize_t, OVERHEAD.size + HEADER1.size)
-_SMALLEST = cython.declare(cython.Py_ssize_t, SMALLEST[0])
+_OVERHEAD = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size)
+_AT_SIZE = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.offsets["size"])
+_AT_CRC = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size)
+_AT_MAGIC = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size + MESSAGE_HEADER_0.offsets["magic"])
+_AT_ATTRIBUTES = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size + MESSAGE_HEADER_0.offsets["attributes"])
+_AT_TIMESTAMP = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size + MESSAGE_HEADER_1.offsets["timestamp"])
+_AT_KEY_0 = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size + MESSAGE_HEADER_0.size)
+_AT_KEY_1 = cython.declare(cython.Py_ssize_t, LOG_OVERHEAD.size + MESSAGE_HEADER_1.size)
+_SMALLEST = cython.declare(cython.Py_ssize_t, SMALLEST_MESSAGE[0])
 _CODEC_MASK = cython.declare(cython.int, CODEC_MASK)
 _FAR = cython.declare(cython.longlong, FAR)
 _FRAMES: Final = Struct(">qiIBB")  # up to the attributes
@@ -327,22 +326,27 @@ def _messages(kernel: Any, shape: Shape, magic: int, attributes: int, limit: int
 
 def _last_offset(data: Bytes, at: int, end: int) -> int | None:
     last = None
-    unpack = OVERHEAD.struct.unpack_from
+    unpack = LOG_OVERHEAD.struct.unpack_from
     while at < end:
-        if end - at < OVERHEAD.size:
+        if end - at < LOG_OVERHEAD.size:
             return None
         last, size = unpack(data, at)
-        at += OVERHEAD.size + size
-        if size < SMALLEST[0] or at > end:
+        at += LOG_OVERHEAD.size + size
+        if size < SMALLEST_MESSAGE[0] or at > end:
             return None
     return last
 
 
 def _stretch(data: Bytes, at: int, most: int) -> int:
-    unpack, least, end = _FRAMES.unpack_from, OVERHEAD.size + SMALLEST[0], len(data)
+    unpack, least, end = _FRAMES.unpack_from, LOG_OVERHEAD.size + SMALLEST_MESSAGE[0], len(data)
     while end - at >= least:
         _, size, _, magic, attributes = unpack(data, at)
-        if not SMALLEST[0] <= size <= most or magic > 1 or attributes & CODEC_MASK or end - at < OVERHEAD.size + size:
+        if (
+            not SMALLEST_MESSAGE[0] <= size <= most
+            or magic > 1
+            or attributes & CODEC_MASK
+            or end - at < LOG_OVERHEAD.size + size
+        ):
             break
-        at += OVERHEAD.size + size
+        at += LOG_OVERHEAD.size + size
     return at

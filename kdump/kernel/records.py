@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kdump.formats.record import Header, Record
 from kdump.kernel.cursor import RECORD_NUMBERS
-from kdump.pieces import Header, Record
 
 if TYPE_CHECKING:
     import cython
@@ -19,7 +19,7 @@ else:
     from cython.cimports.kdump.kernel.cursor import Cursor  # type: ignore[no-redef]  # the same in C
 
 
-STAMP: Final = "c8dccea5"
+STAMP: Final = "5f6f3b40"
 
 _OFFSET = cython.declare(cython.int, RECORD_NUMBERS.index("offset"))
 _TIMESTAMP = cython.declare(cython.int, RECORD_NUMBERS.index("timestamp"))

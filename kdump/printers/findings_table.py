@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kdump.findings import Level
-from kdump.printers.findings import MOST, WORDS, Summary, choose, conclusion
+from kdump.primitives.terminal import harmless_line
+from kdump.printers.findings_report import MOST, WORDS, Summary, choose, conclusion
 from kdump.printers.table import Quiet
-from kdump.text import harmless_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from kdump.anatomy import PAYLOADS
+from kdump.records.field_map import PAYLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.anatomy import Part
+    from kdump.records.field_map import Part
 
 WIDTH: Final = 16
 

@@ -1,164 +1,29 @@
-"""JSON lines: one object per record, batch or damaged stretch, in the columns of :mod:`kdump.rows`.
+"""JSON lines: one object per record, batch or damaged stretch, in the columns of :mod:`kdump.rows.columns`.
 
 Lines are ASCII where it matters to a terminal, UTF-8 elsewhere, always one object to a line. The schema is
-``kdump/rows.schema.json``.
+``kdump/rows/schema.json``.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
-from kdump import codecs, found, kernel, rows
-from kdump.pieces import TIMESTAMP_TYPES
-from kdump.printers.values import Encoding, Text, to_text
-from kdump.text import path_text
-from kdump.unread import Unread, UnreadRun
+from kdump import kernel
+from kdump.printers.json_text import JsonShape, render
+from kdump.rows import columns as rows
+from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.found import Found, Lost
-    from kdump.pieces import Header, Record
-    from kdump.printers.jsonl_lines import FastLines
-    from kdump.rows import Column
-    from kdump.wire import Bytes
+    from kdump.formats.record import Record
+    from kdump.primitives.wire import Bytes
+    from kdump.printers.encodings import Encoding
+    from kdump.printers.kernel_jsonl import FastLines
+    from kdump.rows.columns import Column
+    from kdump.rows.selection import DamagedRange, SelectedBatch
 
     Part: TypeAlias = str | Callable[[Record], str]
-
-_AWKWARD: Final = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
-"""Columns that are written together with the key and the value."""
-_ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
-
-
-def quote(text: str) -> str:
-    """Return ``text`` as a JSON string on one line, with nothing in it that a terminal obeys."""
-    return harmless_json(encode_basestring(text))
-
-
-def harmless_json(text: str) -> str:
-    """Return JSON with the characters escaped that stand in its strings and that a terminal obeys."""
-    return text if text.isascii() and "\x7f" not in text else _AWKWARD.sub(_escape, text)
-
-
-def _escape(awkward: re.Match[str]) -> str:
-    return f"\\u{ord(awkward[0]):04x}"
-
-
-def payload(text: Text) -> str:
-    """Return a key or value as a JSON value; what is JSON itself stands as it is, on one line."""
-    if text.encoding == "json":  # newlines can stand between its tokens only
-        return harmless_json(text.text.replace("\n", " ").replace("\r", " "))
-    return quote(text.text)
-
-
-def content(column: Column, data: bytes, encoding: Encoding) -> str:
-    """Return a key or value as a JSON value, and the column that tells its encoding behind it where there is one."""
-    text = to_text(data, encoding)
-    shown = payload(text)
-    return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
-
-
-def scalar(column: Column, value: object) -> str:
-    """Return a value that is neither payload nor headers."""
-    if value is None:
-        return "null"
-    if value is True or value is False:
-        return "true" if value else "false"
-    if column.type == "json":
-        return harmless_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-    if column.type == "timestamp":
-        text = found.iso(value)  # type: ignore[arg-type]  # such columns hold ms
-        return "null" if text is None else f'"{text}"'
-    if column.type == "timestampType":
-        return f'"{TIMESTAMP_TYPES[value]}"'  # type: ignore[index]  # such columns hold 0, 1 or None
-    if column.type == "codec":
-        return f'"{codecs.NAMES[value]}"'  # type: ignore[call-overload]  # such columns hold a codec's id
-    return str(value) if isinstance(value, int) else quote(path_text(str(value)))
-
-
-def headers(pairs: Sequence[Header], encoding: Encoding) -> str:
-    """Return headers as a JSON array of objects, in order."""
-    out = []
-    for pair in pairs:
-        key = to_text(pair.key, "auto")
-        marks = "" if key.encoding is None else f',"keyEncoding":"{key.encoding}"'
-        if pair.value is None:
-            shown = "null"
-        else:
-            value = to_text(pair.value, encoding)
-            shown = payload(value)
-            if value.encoding is not None:
-                marks += f',"encoding":"{value.encoding}"'
-        out.append(f'{{"key":{quote(key.text)},"value":{shown}{marks}}}')
-    return f"[{','.join(out)}]"
-
-
-class Shape:
-    """The columns of one kind of line, ready to be filled in.
-
-    A batch's :meth:`parts` are made once: constants are text already, the rest are functions of the record.
-    """
-
-    def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:
-        self.columns = [column for column in columns if column.source not in _BY_PAYLOAD]
-        self.encoding = encoding
-
-    def parts(self, batch: Found) -> list[Part]:
-        """Return the line's fragments for the records of one batch."""
-        parts: list[Part] = []
-        for column in self.columns:
-            part = self._part(column, batch)
-            if isinstance(part, str) and parts and isinstance(parts[-1], str):
-                parts[-1] += part
-            else:
-                parts.append(part)
-        return parts
-
-    def constant(self, column: Column, batch: Found) -> str:
-        """Return the fragment of a column that says the same of all records of the batch."""
-        value = found.value(column, batch, batch.records[0] if batch.records else None)
-        return "" if column.optional and value is None else f',"{column.name}":{scalar(column, value)}'
-
-    def _part(self, column: Column, batch: Found) -> Part:
-        if found.is_constant(column, batch):
-            return self.constant(column, batch)
-        prefix = f',"{column.name}":'
-        get = found.source(column)
-        encoding = self.encoding
-        if column.type == "binary":
-
-            def write_payload(record: Record) -> str:
-                data: bytes | None = get(batch, record)  # type: ignore[assignment]  # the column is of bytes
-                return prefix + ("null" if data is None else content(column, data, encoding))
-
-            return write_payload
-        if column.type == "headers":
-            empty = prefix + "[]"
-            return lambda record: prefix + headers(record.headers, encoding) if record.headers else empty
-        if column.optional:
-            return lambda record: "" if (value := get(batch, record)) is None else prefix + scalar(column, value)
-        if column.type in {"long", "int"}:
-            return lambda record: f"{prefix}{'null' if (value := get(batch, record)) is None else value}"
-        return lambda record: prefix + scalar(column, get(batch, record))
-
-    def whole(self, item: Found | Lost) -> str:
-        """Return the line of a batch or of a damaged stretch."""
-        out = []
-        for column in self.columns:
-            value = found.value(column, item)
-            if value is not None or not column.optional:
-                out.append(f',"{column.name}":{scalar(column, value)}')
-        return f"{{{''.join(out)[1:]}}}\n"
-
-
-def render(parts: Sequence[Part], record: Record) -> str:
-    """Return the line of one record."""
-    line = "".join([part if isinstance(part, str) else part(record) for part in parts])
-    return f"{{{line[1:]}}}\n"
 
 
 class JsonLines:
@@ -177,19 +42,19 @@ class JsonLines:
     ) -> None:
         self.out = out
         self.batches = batches
-        self.shape = Shape(columns, encoding)
-        self.damage_shape = Shape(rows.DAMAGE)
+        self.shape = JsonShape(columns, encoding)
+        self.damage_shape = JsonShape(rows.DAMAGE)
         self.fast: FastLines | None = None
 
     def begin(self) -> None:
         """Nothing stands before the first line."""
 
-    def found(self, item: Found) -> None:
+    def found(self, item: SelectedBatch) -> None:
         if self.batches:
             self.line(self.shape.whole(item))
-        elif (pieces := self._fast(item)) is not None:
-            for lines in pieces:
-                self.piece(lines)
+        elif (regions := self._fast(item)) is not None:
+            for lines in regions:
+                self.region(lines)
         elif isinstance(item.records, UnreadRun):
             for records in item.records.batches():
                 self.found(item._replace(batch=records.batch, base_offset=records.batch.base_offset, records=records))
@@ -198,24 +63,24 @@ class JsonLines:
             for record in item.records:
                 self.line(render(parts, record))
 
-    def _fast(self, item: Found) -> Iterator[Bytes] | None:
+    def _fast(self, item: SelectedBatch) -> Iterator[Bytes] | None:
         """Return the lines of a batch as the kernel makes them, None where it does not, or where it has no records."""
         if not kernel.COMPILED or not isinstance(item.records, (Unread, UnreadRun)) or not item.records:
             return None
         if self.fast is None:
-            from kdump.printers.jsonl_lines import FastLines  # which knows this module
+            from kdump.printers.kernel_jsonl import FastLines  # which knows this module
 
             self.fast = FastLines(self.shape, *self.around)
         return self.fast.lines(item, item.records)
 
-    def lost(self, item: Lost) -> None:
+    def lost(self, item: DamagedRange) -> None:
         self.line(self.damage_shape.whole(item))
 
     def line(self, text: str) -> None:
         """Write one object."""
         self.out.write(text.encode())
 
-    def piece(self, lines: Bytes) -> None:
+    def region(self, lines: Bytes) -> None:
         """Write objects."""
         self.out.write(lines)
 
@@ -233,7 +98,7 @@ class JsonArray(JsonLines):
         self.out.write(self._before + b"\n" + text[:-1].encode())
         self._before = b","
 
-    def piece(self, lines: Bytes) -> None:
+    def region(self, lines: Bytes) -> None:
         self.out.write(self._before)
         self.out.write(lines[1:])
         self._before = b","

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kdump.primitives.terminal import harmless
 from kdump.printers.cells import rows
-from kdump.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.found import Found, Lost
-    from kdump.printers.values import Encoding
-    from kdump.rows import Column
+    from kdump.printers.encodings import Encoding
+    from kdump.rows.columns import Column
+    from kdump.rows.selection import DamagedRange, SelectedBatch
 
 GROUP: Final = 200
 """Rows drawn at a time."""
@@ -52,13 +52,13 @@ class Tables:
     def begin(self) -> None:
         """Nothing stands before the first line."""
 
-    def found(self, item: Found) -> None:
+    def found(self, item: SelectedBatch) -> None:
         for cells in rows(item, self.columns, self.encoding, batches=self.batches):
             self._rows.append([_cell(cell) for cell in cells])
             if len(self._rows) >= GROUP:
                 self._draw()
 
-    def lost(self, item: Lost) -> None:
+    def lost(self, item: DamagedRange) -> None:
         damage = item.damage
         told = f"{item.file.name}: byte {damage.position}: {damage.size} bytes are damaged: {damage.reason}"
         self._rows.append(Text(harmless(told), style="bold red"))

@@ -8,8 +8,8 @@ import lz4.frame
 import snappy
 import zstandard
 
-from kdump import codecs
-from kdump.wire import write_unsigned_varint
+from kdump.primitives import compression
+from kdump.primitives.wire import write_unsigned_varint
 from tools.mutations.whole import lie
 
 
@@ -37,14 +37,14 @@ def gzip_with_extras(random: Random, body: bytes) -> bytes:
 
 def gzip_members(random: Random, body: bytes) -> bytes:
     parts = [
-        gzip_with_extras(random, part) if random.random() < 0.3 else codecs.compress(codecs.GZIP, part)
+        gzip_with_extras(random, part) if random.random() < 0.3 else compression.compress(compression.GZIP, part)
         for part in halves(random, body)
     ]
     return b"".join(parts) + random.choice((b"", b"\0" * 18, b"\x1f\x8b\x08", b"garbage that is no gzip member"))
 
 
 def gzip_wrong_trailer(random: Random, body: bytes) -> bytes:
-    out = bytearray(codecs.compress(codecs.GZIP, body))
+    out = bytearray(compression.compress(compression.GZIP, body))
     out[-random.randint(1, 8)] ^= 1 << random.randrange(8)
     return bytes(out)
 
@@ -60,7 +60,7 @@ def snappy_raw(_random: Random, body: bytes) -> bytes:
 def snappy_chunks(random: Random, body: bytes) -> bytes:
     """The stream of snappy-java in odd chunks, with other versions, empty chunks, or a second header."""
     version = random.choice((1, 1, 1, 0, 2, -1))
-    header = codecs.SNAPPY_JAVA_MAGIC + version.to_bytes(4, "big", signed=True) + b"\0\0\0\x01"
+    header = compression.SNAPPY_JAVA_MAGIC + version.to_bytes(4, "big", signed=True) + b"\0\0\0\x01"
     chunks = [bytes(snappy.compress(part)) for part in (*halves(random, body), b"")]
     random.shuffle(chunks) if random.random() < 0.1 else None
     out = [len(chunk).to_bytes(4, "big") + chunk for chunk in chunks]
@@ -71,7 +71,7 @@ def snappy_chunks(random: Random, body: bytes) -> bytes:
 
 def snappy_lying_size(random: Random, body: bytes) -> bytes:
     chunk = write_unsigned_varint(abs(lie(random, len(body), 32)) & 0x3FFFFF) + snappy_raw(random, body)[2:]
-    whole = codecs.compress(codecs.SNAPPY, b"")[:16] + len(chunk).to_bytes(4, "big") + chunk
+    whole = compression.compress(compression.SNAPPY, b"")[:16] + len(chunk).to_bytes(4, "big") + chunk
     return random.choice((chunk, whole))
 
 
@@ -97,8 +97,8 @@ def lz4_broken_option(random: Random, body: bytes) -> bytes:
 
 def two_streams(random: Random, body: bytes) -> bytes:
     first, second = halves(random, body)
-    codec = random.choice((codecs.LZ4, codecs.ZSTD, codecs.SNAPPY))
-    return codecs.compress(codec, first) + codecs.compress(codec, second)
+    codec = random.choice((compression.LZ4, compression.ZSTD, compression.SNAPPY))
+    return compression.compress(codec, first) + compression.compress(codec, second)
 
 
 def zstd_frame(random: Random, body: bytes) -> bytes:
@@ -126,8 +126,8 @@ def zstd_broken_option(random: Random, body: bytes) -> bytes:
 
 
 FRAMINGS: dict[int, tuple[Callable[[Random, bytes], bytes], ...]] = {
-    codecs.GZIP: (gzip_with_extras, gzip_members, gzip_wrong_trailer, zlib_stream),
-    codecs.SNAPPY: (snappy_raw, snappy_chunks, snappy_chunks, snappy_lying_size, two_streams),
-    codecs.LZ4: (lz4_frame, lz4_frame, lz4_broken_option, two_streams),
-    codecs.ZSTD: (zstd_frame, zstd_frames, zstd_broken_option, two_streams),
+    compression.GZIP: (gzip_with_extras, gzip_members, gzip_wrong_trailer, zlib_stream),
+    compression.SNAPPY: (snappy_raw, snappy_chunks, snappy_chunks, snappy_lying_size, two_streams),
+    compression.LZ4: (lz4_frame, lz4_frame, lz4_broken_option, two_streams),
+    compression.ZSTD: (zstd_frame, zstd_frames, zstd_broken_option, two_streams),
 }

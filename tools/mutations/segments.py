@@ -8,12 +8,13 @@ import functools
 from collections.abc import Callable
 from random import Random
 
-from kdump import codecs
-from kdump.crc import crc32, crc32c
 from kdump.errors import DamageError
-from kdump.formats import batch, message
-from kdump.formats.log import OVERHEAD
-from kdump.wire import read_varint, write_varint
+from kdump.formats import record_layout
+from kdump.formats.record_layout import LOG_OVERHEAD
+from kdump.primitives import compression
+from kdump.primitives.crc import crc32, crc32c
+from kdump.primitives.wire import read_varint, write_varint
+from kdump.records import magic_2
 from tools.goldens import FOLDER
 from tools.mutations import whole
 from tools.mutations.framings import FRAMINGS
@@ -43,8 +44,8 @@ def segments() -> dict[str, bytes]:
 def split(data: bytes) -> list[bytes]:
     """Return the entries of a sound segment, or of an unpacked message set; what is left over is the last."""
     entries = []
-    while len(data) >= OVERHEAD.size and data:
-        end = OVERHEAD.size + max(0, OVERHEAD.read(data).size)
+    while len(data) >= LOG_OVERHEAD.size and data:
+        end = LOG_OVERHEAD.size + max(0, LOG_OVERHEAD.read(data).size)
         entries.append(data[:end])
         data = data[end:]
     return [*entries, data] if data else entries
@@ -58,8 +59,8 @@ def magic_of(entry: bytes) -> int:
 def seal(entry: bytes) -> bytes:
     """Return the entry with the size and the checksum that fit its bytes."""
     out = bytearray(entry)
-    out[8:12] = (len(out) - OVERHEAD.size).to_bytes(4, "big")
-    if magic_of(entry) >= batch.MAGIC:
+    out[8:12] = (len(out) - LOG_OVERHEAD.size).to_bytes(4, "big")
+    if magic_of(entry) >= record_layout.MAGIC_2:
         out[17:21] = crc32c(bytes(out[21:])).to_bytes(4, "big")
     else:
         out[12:16] = crc32(bytes(out[16:])).to_bytes(4, "big")
@@ -111,10 +112,12 @@ def in_one_batch(change: Callable[[Random, bytes], bytes]) -> Mutation:
 def fields_of(entry: bytes) -> list[tuple[int, int]]:
     """Return position and size of the fixed fields of an entry's header."""
     magic = magic_of(entry)
-    if magic >= batch.MAGIC:
-        ends = [*list(batch.HEADER.offsets.values())[1:], batch.HEADER.size]
-        return [(start, end - start) for start, end in zip(batch.HEADER.offsets.values(), ends, strict=True)]
-    key = OVERHEAD.size + (message.HEADER1 if magic == 1 else message.HEADER0).size
+    if magic >= record_layout.MAGIC_2:
+        ends = [*list(record_layout.BATCH_HEADER.offsets.values())[1:], record_layout.BATCH_HEADER.size]
+        return [
+            (start, end - start) for start, end in zip(record_layout.BATCH_HEADER.offsets.values(), ends, strict=True)
+        ]
+    key = LOG_OVERHEAD.size + (record_layout.MESSAGE_HEADER_1 if magic == 1 else record_layout.MESSAGE_HEADER_0).size
     key_size = max(0, int.from_bytes(entry[key : key + 4], "big", signed=True))
     fields = [(0, 8), (8, 4), (12, 4), (16, 1), (17, 1), (key, 4), (key + 4 + key_size, 4)]
     return [*fields, (18, 8)] if magic == 1 else fields
@@ -139,7 +142,7 @@ def field_crc_ok(random: Random, entry: bytes) -> bytes:
 @in_one_batch
 def attributes_crc_ok(random: Random, entry: bytes) -> bytes:
     """Flip bits of the attributes (codec, timestamp type, control, ...) under a right checksum."""
-    at = 22 if magic_of(entry) >= batch.MAGIC else 17
+    at = 22 if magic_of(entry) >= record_layout.MAGIC_2 else 17
     if len(entry) <= at:
         return entry
     return seal(entry[:at] + bytes([entry[at] ^ random.randrange(1, 128)]) + entry[at + 1 :])
@@ -157,8 +160,8 @@ def body_crc_ok(random: Random, entry: bytes) -> bytes:
 
 def body_of(entry: bytes) -> int:
     """Return where the records of a batch or the value of a message start."""
-    if magic_of(entry) >= batch.MAGIC:
-        return batch.HEADER.size
+    if magic_of(entry) >= record_layout.MAGIC_2:
+        return record_layout.BATCH_HEADER.size
     at, size = fields_of(entry)[6]
     return at + size
 
@@ -171,9 +174,9 @@ def unpacked(entry: bytes) -> tuple[int, bytes] | None:
     magic = magic_of(entry)
     if magic not in {0, 1, 2} or len(entry) < body_of(entry):
         return None
-    codec = entry[22 if magic == batch.MAGIC else 17] & 7
+    codec = entry[22 if magic == record_layout.MAGIC_2 else 17] & 7
     try:
-        return codec, codecs.decompress(codec, entry[body_of(entry) :], magic=magic)
+        return codec, compression.decompress(codec, entry[body_of(entry) :], magic=magic)
     except (DamageError, IndexError):
         return None
 
@@ -181,7 +184,7 @@ def unpacked(entry: bytes) -> tuple[int, bytes] | None:
 def packed(entry: bytes, body: bytes) -> bytes:
     """Return the entry with ``body``, already in its codec, in the place of its own, sealed."""
     at = body_of(entry)
-    if magic_of(entry) < batch.MAGIC:
+    if magic_of(entry) < record_layout.MAGIC_2:
         entry = entry[: at - 4] + len(body).to_bytes(4, "big") + entry[at:]
     return seal(entry[:at] + body)
 
@@ -194,10 +197,10 @@ def inside(change: Callable[[Random, int, bytes], bytes]) -> Mutation:
     def mutate(random: Random, entry: bytes) -> bytes:
         plain = unpacked(entry)
         magic = magic_of(entry)
-        if plain is None or not plain[1] or (plain[0] == codecs.NONE and magic < batch.MAGIC):
+        if plain is None or not plain[1] or (plain[0] == compression.NONE and magic < record_layout.MAGIC_2):
             return entry
         codec, body = plain
-        return packed(entry, codecs.compress(codec, change(random, magic, body), magic=magic))
+        return packed(entry, compression.compress(codec, change(random, magic, body), magic=magic))
 
     return mutate
 
@@ -212,7 +215,7 @@ def records(random: Random, _magic: int, body: bytes) -> bytes:
 @inside
 def record_field(random: Random, magic: int, body: bytes) -> bytes:
     """Make a field of a record, or of an inner message, lie."""
-    if magic < batch.MAGIC:
+    if magic < record_layout.MAGIC_2:
         return record_field_of_messages(random, body)
     found = varints_of(body)
     if not found:
@@ -282,13 +285,13 @@ def resized(out: bytes, body: bytes, grown: int, at: int) -> bytes:
 def record_content(random: Random, entry: bytes) -> bytes:
     """Break key or value of a record, and nothing around them: what decoders of Kafka's own records are to read."""
     plain = unpacked(entry)
-    if plain is None or magic_of(entry) != batch.MAGIC or plain[0] != codecs.NONE:
+    if plain is None or magic_of(entry) != record_layout.MAGIC_2 or plain[0] != compression.NONE:
         return entry
-    header, position = batch.HEADER.read(entry), 0
+    header, position = record_layout.BATCH_HEADER.read(entry), 0
     out = []
     chosen = random.randrange(max(1, header.records_count))
     while position < len(plain[1]):
-        record, position = batch.read_record(plain[1], position, len(plain[1]), header, None)
+        record, position = magic_2.read_record(plain[1], position, len(plain[1]), header, None)
         key, value = record.key, record.value
         if len(out) == chosen:
             change = random.choice(whole.KINDS)
@@ -297,7 +300,7 @@ def record_content(random: Random, entry: bytes) -> bytes:
             elif value:
                 value = random.choice((change(random, value), change(random, value), change(random, value), b"", None))
         out.append(
-            batch.write_record(
+            magic_2.write_record(
                 timestamp_delta=record.timestamp - header.base_timestamp,
                 offset_delta=record.offset - header.base_offset,
                 key=key,
@@ -311,7 +314,7 @@ def record_content(random: Random, entry: bytes) -> bytes:
 @inside
 def inner_order(random: Random, magic: int, body: bytes) -> bytes:
     """Drop, double or swap records or inner messages."""
-    if magic < batch.MAGIC:
+    if magic < record_layout.MAGIC_2:
         parts = split(body)
     else:
         parts, position = [], 0
@@ -334,7 +337,9 @@ def inner_order(random: Random, magic: int, body: bytes) -> bytes:
 def nested_wrapper(random: Random, magic: int, body: bytes) -> bytes:
     """Put a wrapper, or a batch, in the place of an inner message or record."""
     others = split(segments()[random.choice(sorted(segments()))])
-    return random.choice(others) + (body if random.random() < 0.5 else b"") if magic < batch.MAGIC else others[0]
+    return (
+        random.choice(others) + (body if random.random() < 0.5 else b"") if magic < record_layout.MAGIC_2 else others[0]
+    )
 
 
 @in_one_batch
@@ -343,8 +348,8 @@ def other_framing(random: Random, entry: bytes) -> bytes:
     plain = unpacked(entry)
     if plain is None:
         return entry
-    codec = random.choice((codecs.GZIP, codecs.SNAPPY, codecs.LZ4, codecs.ZSTD))
-    at = 22 if magic_of(entry) >= batch.MAGIC else 17
+    codec = random.choice((compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD))
+    at = 22 if magic_of(entry) >= record_layout.MAGIC_2 else 17
     entry = entry[:at] + bytes([entry[at] & ~7 | codec]) + entry[at + 1 :]
     return packed(entry, random.choice(FRAMINGS[codec])(random, plain[1]))
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from kdump.crc import crc32c
 from kdump.formats import producer_snapshot
+from kdump.primitives.crc import crc32c
 from tools.goldens import FOLDER
 from tools.mutations import whole
 

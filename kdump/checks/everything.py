@@ -1,0 +1,256 @@
+"""Everything that can be said of a partition: log, indexes, the files beside them, and a broker's next start."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import replace
+from shlex import quote
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.checks import folder, kraft_snapshot, log_dir, partition
+from kdump.checks.log import COMPACTED_TOPICS, LogCheck
+from kdump.errors import UnreadableError
+from kdump.findings import Finding, Level, many
+from kdump.formats import leader_epoch, meta_properties, partition_metadata
+from kdump.formats.sparse_index import DEFAULT_INTERVAL
+from kdump.log_dirs.file_names import SEGMENT_NAME
+from kdump.records.record_batch import RecordBatch
+from kdump.recovery import log_loader
+from kdump.segments import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.checks.kraft_snapshot import Snapshot
+    from kdump.checks.log_dir import LogDir, LogDirs
+    from kdump.log_dirs.files import Source
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.recovery.log_loader import Cut, Outcome
+    from kdump.segments.regions import Region
+
+IRRELEVANT: Final = frozenset({meta_properties.NAME, partition_metadata.NAME})
+"""Files that do not decide what becomes of a log when a broker starts."""
+
+
+class Options(NamedTuple):
+    """What to check: ``records`` looks into batches, ``interval`` is index.interval.bytes, for the dry run."""
+
+    records: bool = True
+    interval: int = DEFAULT_INTERVAL
+
+
+class Checked(NamedTuple):
+    """What was gone through in a partition, and what was found; ``size`` is that of its logs in bytes.
+
+    ``folder`` is that of the partition, as it is shown; ``failed`` tells which files could not be read.
+    """
+
+    segments: int
+    batches: int
+    size: int
+    findings: tuple[Finding, ...]
+    folder: str = ""
+    failed: tuple[UnreadableError, ...] = ()
+
+
+def check(part: Partition, options: Options, dirs: LogDirs, read: Callable[[int], None] = lambda _: None) -> Checked:
+    """Check a partition. ``dirs`` has told of the log dirs of those before it. Files that cannot be read are named."""
+    failed: list[UnreadableError] = []
+    place = dirs.of(part, failed.append)
+    findings = list(folder.check(part, dirs, failed.append))
+    findings = dirs.news() + findings
+    snapshots = list(_snapshots(part, options, failed.append))
+    findings += (finding for snapshot in snapshots for finding in snapshot.findings)
+    log = _log(part, options, place, read, failed)
+    findings += log.findings
+    if log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
+        try:
+            findings += _start(part, place, options, log.check, damaged=log.damaged)
+        except UnreadableError as error:
+            failed.append(error)
+    if snapshots and part.topic == kraft_snapshot.TOPIC:
+        start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
+        end = log.check.next_offset if log.live else None
+        findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
+    closed = {error.path for error in failed}
+    read_of = [segment for segment in log.live if segment.path not in closed]
+    return Checked(
+        segments=len(read_of) + len(snapshots),
+        batches=log.check.batches + sum(snapshot.batches for snapshot in snapshots),
+        size=sum(segment.size for segment in read_of) + sum(snapshot.size for snapshot in snapshots),
+        findings=tuple(findings),
+        folder=part.files.shown(part.folder),
+        failed=tuple(failed),
+    )
+
+
+def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
+    """Yield which partitions two log dirs of one broker hold: it does not start then (LogManager.loadLog).
+
+    Before 3.7 nothing tells whether two log dirs are a broker's two, or two copies of one: then it is a remark.
+    """
+    met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
+    for part in parts:
+        properties = dirs.of(part, lambda _: None).properties
+        if part.topic is None or properties is None or properties.broker_id is None or folder.leftover_of(part):
+            continue
+        key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
+        other, directory = met.setdefault(key, (part, properties.directory_id))
+        if other is part or (directory is not None and directory == properties.directory_id):
+            continue
+        certain = directory is not None and properties.directory_id is not None
+        both = f"{part.name} is in {other.files.shown(log_dir.above(other))} too, of the same broker"
+        yield Finding(
+            level=Level.DERIVED if certain else Level.REMARK,
+            file=part.files.shown(part.folder),
+            kind="twice",
+            text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
+            advice="Keep a copy of both; then move away the one of the log dir that failed." if certain else "",
+        )
+
+
+def _snapshots(part: Partition, options: Options, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:
+    """Yield the snapshots of the metadata log, checked."""
+    paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
+    for path in paths:
+        if path.endswith(kraft_snapshot.SUFFIX):
+            try:
+                yield kraft_snapshot.check(part.files, path, records=options.records, limit=part.limit)
+            except UnreadableError as error:
+                fail(error)
+
+
+class _Log(NamedTuple):
+    """The log as it was gone through: its segments, what was found in them and in their indexes."""
+
+    check: LogCheck
+    live: list[Segment]
+    findings: list[Finding]
+    damaged: bool
+
+
+def _log(
+    part: Partition, options: Options, place: LogDir, read: Callable[[int], None], failed: list[UnreadableError]
+) -> _Log:
+    """Check the log and its indexes in one pass."""
+    logs = [segment for segment in part.segments if not segment.path.endswith(kraft_snapshot.SUFFIX)]
+    live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
+    log = LogCheck(
+        records=options.records,
+        topic=part.topic,
+        epochs=folder.epochs(part),
+        epochs_file=part.files.shown(posixpath.join(part.folder, leader_epoch.NAME)),
+        cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
+    )
+    findings: list[Finding] = []
+    of_indexes: list[Finding] = []
+
+    def fail(error: UnreadableError) -> None:
+        failed.append(error)
+        if any(error.path == each.path for each in live):
+            log.forget()
+
+    for checked in partition.check(replace(part, segments=tuple(live)), read, _Tap(log, live, findings), fail):
+        of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
+    findings += log.finish()
+    damaged = any(finding.level is Level.LOG for finding in findings)
+    return _Log(log, live, findings + of_indexes, damaged)
+
+
+class _Tap:
+    """Lets the check of the log take part in the pass of the index check, which wants batches with a wrong crc too."""
+
+    def __init__(self, log: LogCheck, live: list[Segment], findings: list[Finding]) -> None:
+        self._log, self._live, self._findings = log, live, findings
+        self._seen: set[str] = set()
+
+    def __call__(self, each: Segment, source: Source) -> Iterator[Region]:
+        """Yield the regions of a segment as the index check reads them."""
+        if each.name in self._seen:  # the active segment is read again while a broker writes to it
+            yield from walk.walk(source)
+            return
+        self._seen.add(each.name)
+        active = not self._live or each.name == self._live[-1].name
+        named = SEGMENT_NAME.fullmatch(posixpath.basename(each.path))
+        base = each.base_offset if named else None  # else it is what the file begins with: a wrapper's last offset
+        regions = self._log.segment(each.name, base, source, active=active, findings=self._findings)
+        for region in regions:
+            if not isinstance(region, RecordBatch):
+                for _ in regions:
+                    pass
+                yield from walk.walk(source, region.position)
+                return
+            yield region
+
+
+def _start(part: Partition, place: LogDir, options: Options, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
+    """Say what a broker would do at its next start."""
+    where = part.files.shown(part.folder)
+    end = log.next_offset
+    if damaged or log.wants_recovery:
+        point = place.recovery_point or 0
+        start = place.log_start or 0
+        if place.clean:
+            now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)
+            yield from _outcome(where, now, "after the clean stop that .kafka_cleanshutdown tells of, a broker")
+        unclean = log_loader.dry_run(
+            part, clean=False, recovery_point=point, log_start=start, interval=options.interval
+        )
+        word = "after an unclean stop a broker" if place.clean else "a broker"
+        yield from _outcome(where, unclean, word, would=place.clean)
+        end = unclean.log_end_offset
+    if place.high_watermark is not None and end is not None and place.high_watermark > end:
+        yield Finding(
+            level=Level.LOG,
+            file=where,
+            kind="high watermark",
+            text=f"consumers had been given offsets below {place.high_watermark}, and the log ends at {end}",
+            offset=end,
+            expected=f"{place.high_watermark} or more",
+            found=end,
+            advice="Another replica may have them.",
+        )
+
+
+def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
+    """Say what a start does; ``would`` makes it a remark, since the next start is not of that kind."""
+    for cut in outcome.cuts:
+        harmless = would or not cut.records
+        yield Finding(
+            level=Level.REMARK if harmless else Level.LOG,
+            file=cut.file,
+            kind="recovery",
+            text=f"{who} would cut it here: {_lost(cut)} would go ({cut.reason})",
+            position=cut.position,
+            offset=cut.first_offset,
+            advice="" if harmless else f"Before a broker starts on it: kdump salvage {quote(where)} --out DIR",
+        )
+    for name in outcome.splits:
+        yield Finding(
+            level=Level.REMARK,
+            file=name,
+            kind="recovery",
+            text=f"{who} would split it first: it holds an offset that does not fit behind its base offset",
+        )
+    if outcome.fails:
+        yield Finding(
+            level=Level.REMARK if would else Level.LOG,
+            file=where,
+            kind="recovery",
+            text=f"{who} would not load the log: {outcome.fails}",
+        )
+    else:
+        yield Finding(
+            level=Level.REMARK,
+            file=where,
+            kind="recovery",
+            text=f"{who} would read {outcome.recovered_bytes} bytes of {many(len(outcome.recovered), 'segment')}, "
+            f"and the log would end at offset {outcome.log_end_offset}",
+            offset=outcome.log_end_offset,
+        )
+
+
+def _lost(cut: Cut) -> str:
+    if not cut.records:
+        return f"{cut.size} bytes without a sound batch"
+    return f"offsets {cut.first_offset} to {cut.last_offset}, {cut.records} records, {cut.size} bytes"

@@ -1,0 +1,1 @@
+"""The clone of kafka-dump-log.sh (``DumpLogSegments``), in the words of every release."""

@@ -1,0 +1,81 @@
+"""The original's own decoder classes for keys and values, by name.
+
+They lived in ``kafka.serializer`` until 3.9 and live in ``org.apache.kafka.tools.api`` since 3.8.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from kdump.errors import DamageError, KdumpError
+from kdump.primitives.crc import crc32
+from kdump.primitives.java_text import java_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.dump_log_segments.dialects import Dialect
+    from kdump.dump_log_segments.options import Options
+
+    Decoder: TypeAlias = Callable[[bytes], bytes]
+
+
+def _number(size: int) -> Decoder:
+    def decode(data: bytes) -> bytes:
+        if len(data) < size:
+            raise DamageError("decoder", f"a number of {size} bytes is cut off", expected=size, found=len(data))
+        return str(int.from_bytes(data[:size], "big", signed=True)).encode()
+
+    return decode
+
+
+def _identity(data: bytes) -> bytes:
+    """Java prints the identity hash of the array, which no run repeats; a checksum at least tells equal from other."""
+    return f"[B@{crc32(data):x}".encode()
+
+
+DECODERS: Final[dict[str, Decoder]] = {
+    "DefaultDecoder": _identity,
+    "StringDecoder": java_text,
+    "LongDecoder": _number(8),
+    "IntegerDecoder": _number(4),
+}
+
+
+class Decoders(NamedTuple):
+    """What turns a key and a value into text."""
+
+    key: Decoder
+    value: Decoder
+
+    @property
+    def of_classes(self) -> tuple[Decoder | None, Decoder | None]:
+        """The two, None for Java's reading of UTF-8: that the kernel knows itself."""
+        return (
+            None if self.key is java_text else self.key,
+            None if self.value is java_text else self.value,
+        )
+
+
+def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
+    """Return the decoders of the classes that the options name; ``say`` prints what the release says of old names.
+
+    Raises KdumpError when the release has no such class. Beside a decoder switch no release looks at the classes.
+    """
+    if options.decoder_switch:
+        return Decoders(java_text, java_text)
+    value = _find(dialect, options.value_decoder_class, say)
+    key = _find(dialect, options.key_decoder_class, say)
+    return Decoders(key, value)
+
+
+def _find(dialect: Dialect, name: str | None, say: Callable[[str], None]) -> Decoder:
+    if not name:
+        return java_text
+    package, _, simple = name.rpartition(".")
+    if name not in dialect.decoder_classes:
+        known = ", ".join(dialect.decoder_classes)
+        raise KdumpError(f"there is no decoder class {name}: this release has {known}")
+    if dialect.deprecated_decoder and package != dialect.decoder_classes[0].rpartition(".")[0]:
+        say(dialect.deprecated_decoder.format(name=name, simple=simple))
+    return DECODERS[simple]

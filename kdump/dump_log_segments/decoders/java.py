@@ -1,0 +1,115 @@
+"""Values as Java and Jackson write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from base64 import b64encode, urlsafe_b64encode
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.internal_topics.schema import Slot, Struct, Value, Values
+
+ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+SPECIAL: Final = re.compile(r'["\\\x00-\x1f]')
+
+
+class Json(str):
+    """A text that is JSON already, and is not quoted."""
+
+    __slots__ = ()
+
+
+def string(text: str) -> str:
+    """Return a JSON string with the escapes of Jackson's compact writer: other characters stand as they are."""
+    return '"' + SPECIAL.sub(lambda found: ESCAPES.get(found[0], f"\\u{ord(found[0]):04X}"), text) + '"'
+
+
+def double(value: float) -> str:
+    """Return ``Double.toString``: with a point always, and an exponent outside of 10^-3 .. 10^7."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    sign = "-" if value < 0 else ""
+    mantissa, _, exponent = f"{Decimal(repr(abs(value))):e}".partition("e")
+    if "." not in mantissa:
+        mantissa, _, exponent = f"{abs(value):.1e}".partition("e")  # Java looks for the nearest number of two digits
+    digits = mantissa.replace(".", "").rstrip("0")
+    point = int(exponent) + 1
+    if -3 < point <= 7:
+        digits = ("0" * (1 - point) + digits).ljust(point, "0")
+        whole = max(point, 1)
+        return f"{sign}{digits[:whole]}.{digits[whole:] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def uuid(value: bytes) -> str:
+    """Return ``Uuid.toString``: 22 characters of URL-safe base64."""
+    return urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def json(struct: Struct, values: Values) -> str:
+    """Return the JSON of a message: fields in order of declaration, tagged ones unless they have their default."""
+    parts = []
+    for head, slot, write in _writers(struct):
+        value = values[slot.name]
+        if slot.tag is None or value != slot.default():
+            parts.append(head + ("null" if value is None else write(value)))
+    return "{" + ",".join(parts) + "}"
+
+
+@lru_cache
+def _writers(struct: Struct) -> list[tuple[str, Slot, Callable[[Value], str]]]:
+    """Return what stands in front of each field, the field, and what writes its value, but for null."""
+    return [(f'"{slot.name}":', slot, _writer(slot)) for slot in struct.slots]
+
+
+def _writer(slot: Slot) -> Callable[[Value], str]:
+    inner = slot.struct
+    one = SCALARS[slot.type] if inner is None else lambda value: json(inner, cast("Values", value))
+    if slot.array:
+        return lambda value: "[" + ",".join([one(element) for element in cast("list[Value]", value)]) + "]"
+    return one
+
+
+def field(slot: Slot, value: Value) -> str:
+    """Return the JSON of one field."""
+    return "null" if value is None else _writer(slot)(value)
+
+
+def _bytes(value: Value) -> str:
+    return value if isinstance(value, Json) else string(b64encode(cast("bytes", value)).decode())
+
+
+def _float(value: Value) -> str:
+    text = double(cast("float", value))
+    return text if text[-1].isdigit() else string(text)
+
+
+SCALARS: Final[dict[str, Callable[[Value], str]]] = {
+    "int8": str,
+    "int16": str,
+    "int32": str,
+    "int64": str,
+    "uint16": str,
+    "uint32": str,
+    "bool": lambda value: "true" if value else "false",
+    "float64": _float,
+    "string": lambda value: string(cast("str", value)),
+    "uuid": lambda value: string(uuid(cast("bytes", value))),
+    "bytes": _bytes,
+    "records": lambda value: str(len(cast("bytes", value))),
+}
+"""Type -> what writes it."""
+
+
+def hex_number(data: bytes) -> str:
+    """Return bytes as one upper-case hexadecimal number, so without leading zeros; nothing for no bytes."""
+    return f"{int.from_bytes(data, 'big'):X}" if data else ""

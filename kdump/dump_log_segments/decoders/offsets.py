@@ -1,0 +1,146 @@
+"""The offsets decoder before it printed JSON of all record types (up to 3.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from kdump.dump_log_segments.decoders import java
+from kdump.dump_log_segments.decoders.texts import DELETE, Parser, Texts, broken, no_key, unknown
+from kdump.errors import DamageError
+from kdump.internal_topics.consumer_offsets import EMBEDDED, MESSAGES
+from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
+from kdump.primitives.java_hash_order import java_hash
+
+if TYPE_CHECKING:
+    from kdump.dump_log_segments.dialects.payload import OffsetsWords
+    from kdump.internal_topics.schema import Message, Release, Values
+
+
+CONSUMER: Final = "consumer"
+"""The protocol type whose members' bytes are shown decoded."""
+ASSIGNMENT: Final = EMBEDDED["ConsumerProtocolAssignment"]
+NEWEST_ASSIGNMENT: Final = 3
+"""The version as which newer ones are read: none of its layouts differs."""
+SUBSCRIPTION: Final = EMBEDDED["ConsumerProtocolSubscription"].struct(0)
+
+
+def parser(words: OffsetsWords, release: Release) -> Parser:
+    """Return what prints offsets and classic groups as ``release`` knows them."""
+    offset_types = MESSAGES["OffsetCommitKey"].types.at(release)
+    group_types = MESSAGES["GroupMetadataKey"].types.at(release)
+
+    def parse(offset: int, key: bytes | None, value: bytes | None) -> Texts:
+        if value is None and words.needs_value:
+            return Texts(None, None)
+        if key is None:
+            raise no_key(offset)
+        reader = Reader(key)
+        try:
+            number = reader.int16()
+            if number in offset_types:
+                named = read_fields(MESSAGES["OffsetCommitKey"].struct(0, release), reader)
+                return Texts(words.offset_key.format_map(named), _offset(words, release, offset, value))
+            if number in group_types:
+                named = read_fields(MESSAGES["GroupMetadataKey"].struct(0, release), reader)
+                group = _quoted(words, str(named["group"])) if words.group_key_as_json else named["group"]
+                return Texts(words.group_key.format(group=group), _group(words, release, offset, value))
+        except PayloadError as error:
+            raise broken(error, f"the record at offset {offset}") from None
+        if not words.unknown_key:
+            raise unknown("type", number, offset)
+        return Texts(words.unknown_key.format(version=number), None)
+
+    return parse
+
+
+def _value(message: Message, release: Release, offset: int, value: bytes) -> Values:
+    reader = Reader(value)
+    version = reader.int16()
+    versions = message.versions(release)
+    if versions is None or not versions.has(version):
+        raise unknown(f"version of {message.name}", version, offset)
+    return read_fields(message.struct(version, release), reader)
+
+
+def _offset(words: OffsetsWords, release: Release, offset: int, value: bytes | None) -> str:
+    if value is None:
+        return DELETE
+    values = _value(MESSAGES["OffsetCommitValue"], release, offset, value)
+    return (words.offset_metadata if values["metadata"] else words.offset).format_map(values)
+
+
+def _quoted(words: OffsetsWords, text: str) -> str:
+    return java.string(text) if words.escapes else f'"{text}"'
+
+
+def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | None) -> str:
+    if value is None:
+        return DELETE
+    values = _value(MESSAGES["GroupMetadataValue"], release, offset, value)
+    listed = cast("list[Values]", values["members"])
+    _check_once(words, listed, offset)
+    members = {str(member["memberId"]): member for member in listed}
+    order = words.members_order(members, java_hash)
+    kind = str(values["protocolType"])
+    if words.reads_subscriptions and kind == CONSUMER and values["protocol"] is not None:
+        _check_subscriptions([cast("bytes", members[name]["subscription"]) for name in order])
+    shown = kind if members or words.protocol_type_of_empty else ""
+    told = [_member(words, shown, members[name], offset) for name in order]
+    assignment = "{" + ",".join(told) + "}"
+    protocol = values["protocol"]
+    if words.group_as_json:
+        shown, assignment = _quoted(words, shown), _quoted(words, assignment)
+        protocol = None if protocol is None else _quoted(words, str(protocol))
+    return words.group.format(
+        protocol_type=shown,
+        protocol="null" if protocol is None else protocol,
+        generation=values["generation"],
+        assignment=assignment,
+    )
+
+
+def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None:
+    """Raise the damage of a group that names a member, or an instance of a static one, twice where it must not."""
+    names = [member["memberId"] for member in members[:-1]]
+    if words.members_once and len(set(names)) < len(names):
+        raise DamageError("payload", f"the record at offset {offset}: a member of the group stands there twice")
+    instances = [member["groupInstanceId"] for member in members if member.get("groupInstanceId") is not None]
+    if words.instances_once and len(set(instances)) < len(instances):
+        raise DamageError("payload", f"the record at offset {offset}: a static member stands there twice")
+
+
+def _check_subscriptions(subscriptions: list[bytes]) -> None:
+    """Read what members subscribe to, up to one that is cut off. Raises PayloadError for one that is broken."""
+    try:
+        for data in subscriptions:
+            reader = Reader(data)
+            reader.int16()
+            read_fields(SUBSCRIPTION, reader)
+    except PayloadError as error:
+        if error.said is not None:
+            raise
+
+
+def _member(words: OffsetsWords, protocol_type: str, member: Values, offset: int) -> str:
+    name, assignment = str(member["memberId"]), cast("bytes", member["assignment"])
+    if protocol_type != CONSUMER:
+        return f"{name}={_hex(words, assignment, offset)}"
+    reader = Reader(assignment)
+    version = reader.int16()
+    if version < 0:
+        raise unknown("version of an assignment", version, offset)
+    values = read_fields(ASSIGNMENT.struct(min(version, NEWEST_ASSIGNMENT)), reader)
+    topics = cast("list[Values]", values["assignedPartitions"])
+    partitions = ", ".join(
+        f"{topic['topic']!s}-{partition}" for topic in topics for partition in cast("list[int]", topic["partitions"])
+    )
+    if values["userData"] is None and not words.null_user_data:
+        raise DamageError("payload", f"the record at offset {offset}: the user data of member {name} is null")
+    user_data = _hex(words, cast("bytes", values["userData"] or b""), offset)
+    return f"{name}=[{partitions}]" + (f":{user_data}" if user_data else "")
+
+
+def _hex(words: OffsetsWords, data: bytes, offset: int) -> str:
+    if data and not words.prints_bytes:
+        raise DamageError("payload", f"the record at offset {offset}: this release cannot print the bytes of a member")
+    return java.hex_number(data)

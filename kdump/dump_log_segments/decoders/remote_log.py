@@ -1,0 +1,139 @@
+"""The texts of remote log metadata: ``toString`` of its classes, which refuse what makes no sense."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from kdump.dump_log_segments.decoders import java
+from kdump.internal_topics.interpreter import PayloadError
+from kdump.internal_topics.remote_log_metadata import PARTITION_STATES, SEGMENT_STATES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.internal_topics.schema import Value, Values
+
+TEXTS: Final = {
+    "RemoteLogSegmentMetadataRecord": (
+        "RemoteLogSegmentMetadata{{remoteLogSegmentId={remoteLogSegmentId}, startOffset={startOffset}, "
+        "endOffset={endOffset}, brokerId={brokerId}, maxTimestampMs={maxTimestampMs}, "
+        "eventTimestampMs={eventTimestampMs}, segmentLeaderEpochs={segmentLeaderEpochs}, "
+        "segmentSizeInBytes={segmentSizeInBytes}, customMetadata={customMetadata}, "
+        "state={remoteLogSegmentState}{txnIndexEmpty}}}"
+    ),
+    "RemoteLogSegmentMetadataUpdateRecord": (
+        "RemoteLogSegmentMetadataUpdate{{remoteLogSegmentId={remoteLogSegmentId}, customMetadata={customMetadata}, "
+        "state={remoteLogSegmentState}, eventTimestampMs={eventTimestampMs}, brokerId={brokerId}}}"
+    ),
+    "RemotePartitionDeleteMetadataRecord": (
+        "RemotePartitionDeleteMetadata{{topicPartition={topicIdPartition}, state={remotePartitionDeleteState}, "
+        "eventTimestampMs={eventTimestampMs}, brokerId={brokerId}}}"
+    ),
+    "RemoteLogSegmentMetadataSnapshotRecord": (
+        "RemoteLogSegmentMetadataSnapshot{{segmentId={segmentId}, startOffset={startOffset}, endOffset={endOffset}, "
+        "maxTimestampMs={maxTimestampMs}, segmentLeaderEpochs={segmentLeaderEpochs}, "
+        "segmentSizeInBytes={segmentSizeInBytes}, customMetadata={customMetadata}, "
+        "state={remoteLogSegmentState}{txnIndexEmpty}}}"
+    ),
+    "RemoteLogSegmentIdEntry": "RemoteLogSegmentId{{topicIdPartition={topicIdPartition}, id={id}}}",
+    "TopicIdPartitionEntry": "{id}:{name}-{partition}",
+    "SegmentLeaderEpochEntry": "{leaderEpoch}={offset}",
+}
+"""Message or struct -> its text."""
+NO_CUSTOM: Final = "Optional.empty"
+CUSTOM: Final = ("Optional[CustomMetadata{", " bytes}]")
+"""Around the number of bytes."""
+TXN_INDEX: Final = ", txnIdxEmpty="
+STATES: Final = {"remoteLogSegmentState": SEGMENT_STATES, "remotePartitionDeleteState": PARTITION_STATES}
+"""Field -> the names of its numbers."""
+WITH_OFFSETS: Final = {"RemoteLogSegmentMetadataRecord"}
+"""Messages whose offsets are checked."""
+
+
+def text(name: str, values: Values, *, txn_index: bool) -> str:
+    """Return the text of a message, with ``txnIdxEmpty`` where the release has it.
+
+    Raises PayloadError with the words of the class that refuses the values.
+    """
+    if name in FIRST_CHECKS:
+        FIRST_CHECKS[name](values)
+    told = {key: FIELDS[key](value) if key in FIELDS else value for key, value in values.items()}
+    return TEXTS[name].format_map(told if txn_index else {**told, "txnIndexEmpty": ""})
+
+
+def _check_offsets(values: Values) -> None:
+    start, end = cast("int", values["startOffset"]), cast("int", values["endOffset"])
+    if start < 0:
+        said = f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative"
+        raise _refused(said, "a negative start offset")
+    if end < start:
+        said = (
+            f"Unexpected end offset = {end}. EndOffset for a remote segment cannot be less than startOffset = {start}"
+        )
+        raise _refused(said, "an end offset before the start offset")
+
+
+def _refused(said: str | None, reason: str) -> PayloadError:
+    return PayloadError(said, reason, 0)
+
+
+def _segment_id(value: Value) -> str:
+    values = cast("Values", value)
+    told = {"topicIdPartition": _partition(values["topicIdPartition"]), "id": _uuid(values["id"])}
+    return TEXTS["RemoteLogSegmentIdEntry"].format_map(told)
+
+
+def _partition(value: Value) -> str:
+    values = cast("Values", value)
+    return TEXTS["TopicIdPartitionEntry"].format_map({**values, "id": _uuid(values["id"])})
+
+
+def _uuid(value: Value) -> str:
+    return java.uuid(cast("bytes", value))
+
+
+def _epochs(value: Value) -> str:
+    epochs = {epoch["leaderEpoch"]: epoch for epoch in cast("list[dict[str, int]]", value)}
+    if not epochs:
+        raise _refused("segmentLeaderEpochs can not be null or empty", "no leader epochs")
+    text = TEXTS["SegmentLeaderEpochEntry"]
+    return "{" + ", ".join(text.format_map(epochs[number]) for number in sorted(epochs)) + "}"
+
+
+def _custom(value: Value) -> str:
+    custom = cast("bytes | None", value)
+    before, behind = CUSTOM
+    return NO_CUSTOM if custom is None else f"{before}{len(custom)}{behind}"
+
+
+def _segment_state(value: Value) -> str:
+    state = cast("int", value)
+    if not 0 <= state < len(SEGMENT_STATES):
+        raise _refused("state can not be null", "unknown state of a segment")
+    return SEGMENT_STATES[state]
+
+
+def _partition_state(value: Value) -> str:
+    state = cast("int", value)
+    if not 0 <= state < len(PARTITION_STATES):
+        raise _refused(None, "unknown state of a partition")
+    return PARTITION_STATES[state]
+
+
+FIRST_CHECKS: Final[dict[str, Callable[[Values], object]]] = {
+    "RemoteLogSegmentMetadataRecord": _check_offsets,
+    "RemoteLogSegmentMetadataSnapshotRecord": lambda values: _segment_state(values["remoteLogSegmentState"]),
+}
+"""Message -> what its class checks before it looks at the leader epochs."""
+
+FIELDS: Final[dict[str, Callable[[Value], str]]] = {
+    "remoteLogSegmentId": _segment_id,
+    "topicIdPartition": _partition,
+    "segmentId": _uuid,
+    "segmentLeaderEpochs": _epochs,
+    "customMetadata": _custom,
+    "remoteLogSegmentState": _segment_state,
+    "remotePartitionDeleteState": _partition_state,
+    "txnIndexEmpty": lambda value: TXN_INDEX + ("true" if value else "false"),
+}
+"""Field -> its text, where it is not the plain number."""

@@ -1,0 +1,354 @@
+"""What each Kafka release's DumpLogSegments makes of the records of Kafka's own topics, as data.
+
+Told apart from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
+lines of a log. A dialect is the one before it with differences; nothing outside this module knows a release. Which
+messages, versions and fields a release can read stands in the schema texts (:mod:`kdump.internal_topics.schema`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from kdump.dump_log_segments.dialects import newest, parse_release
+from kdump.primitives import java_hash_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    Partition: TypeAlias = tuple[str, int]
+    PartitionsOrder: TypeAlias = Callable[[Iterable[Iterable[Partition]], Callable[[Partition], int]], list[Partition]]
+
+LAST_PATCH: Final = 1 << 16
+"""Behind a release that the user names in short, such as 4.2: it stands for its last patch."""
+
+
+class OffsetsWords(NamedTuple):
+    """The offsets decoder of the releases that print texts of their own."""
+
+    needs_value: bool = True
+    """Whether a record with a null value prints nothing, or <DELETE>."""
+    unknown_key: str = ""
+    """What is printed as the key of an unknown type; when empty, such a record ends the run."""
+    offset_key: str = "offset::{group}:{topic}:{partition}"
+    offset: str = "{offset}"
+    offset_metadata: str = "{offset}:{metadata}"
+    """A committed offset without and with metadata."""
+    group_key: str = "metadata::{group}"
+    group_key_as_json: bool = False
+    """Whether the group in its key is a JSON string, quoted."""
+    group: str = "{protocol_type}:{protocol}:{generation}:{assignment}"
+    group_as_json: bool = False
+    """Whether the texts of a group are JSON strings, quoted; a missing protocol is null in any case."""
+    escapes: bool = True
+    """Whether JSON strings are escaped."""
+    prints_bytes: bool = True
+    """Whether bytes can be printed, or end the run (its format string does not fit)."""
+    protocol_type_of_empty: bool = True
+    """Whether the protocol type of a group without members is printed."""
+    null_user_data: bool = False
+    """Whether a member's user data may be null."""
+    members_once: bool = False
+    """Whether a group that names a member twice, but for its last one, ends the run."""
+    instances_once: bool = False
+    """Whether a group that names a static member's instance twice ends the run."""
+    reads_subscriptions: bool = False
+    """Whether what members of a consumer group subscribe to is read, and broken bytes end the run."""
+    members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = java_hash_order.scala_2_12
+
+
+class TransactionWords(NamedTuple):
+    """The transaction-log decoder of the releases that print texts of their own."""
+
+    key: str = "transactionalId={id}"
+    value: str = (
+        "producerId:{producer_id},producerEpoch:{producer_epoch},state={state},partitions={partitions},"
+        "txnLastUpdateTimestamp={last_update},txnTimeoutMs={timeout}"
+    )
+    partitions: tuple[str, str, str] = ("Set(", ", ", ")")
+    deletes: bool = False
+    """Whether a null value prints <DELETE>, or ends the run."""
+    unknown_key: str = ""
+    """What is printed as the key of an unknown type; when empty, such a record ends the run."""
+    states: int = 8
+    """How many of the states are known."""
+    client_versions: int | None = None
+    """The highest transaction version of a client that is known; another one ends the run. None: none is looked at."""
+    partitions_order: PartitionsOrder = java_hash_order.scala_2_12_sets
+    """Puts the partitions of each topic into the order of the set that holds them all."""
+
+
+class CoordinatorWords(NamedTuple):
+    """A decoder that prints JSON of whatever record type there is."""
+
+    checks_version: bool = True
+    """Whether a version that is too high is told of, or read as the highest known one."""
+    value_version: str = "version"
+    """The name of the version in a value."""
+    counts_tagged_fields: bool = False
+    """Whether the number of tagged fields is held against the bytes that are left before they are read."""
+
+
+class FrameWords(NamedTuple):
+    """The decoders of framed messages: the metadata log and remote log metadata."""
+
+    frame: int = 1
+    """The version of the frame that can be read."""
+    tells_part: bool = True
+    """Whether an error says what was being read, or repeats what the reader said."""
+    null_value: str = "Error while reading frame version"
+    """What is said of a null value."""
+
+
+class PayloadDialect(NamedTuple):
+    """The decoder switches and control records of a group of releases."""
+
+    since: tuple[int, ...]
+    """The first release with this output."""
+    why: str
+    """What changed."""
+    definitions: tuple[int, ...] = ()
+    """The release whose messages the decoders read."""
+
+    offsets: OffsetsWords | CoordinatorWords = OffsetsWords()
+    transactions: TransactionWords | CoordinatorWords = TransactionWords()
+    share: CoordinatorWords = CoordinatorWords()
+    metadata: FrameWords = FrameWords()
+    remote_log: FrameWords = FrameWords()
+    remote_log_txn_index: bool = False
+    """Whether remote log metadata tells of empty transaction indexes."""
+
+    control_names: Mapping[int, str] = {}
+    """Type -> name of the control records that are named only; the others are UNKNOWN."""
+    control_json: Mapping[int, tuple[str, str]] = {}
+    """Type -> what stands before the JSON, and the message."""
+
+
+GROUP_JSON: Final = (
+    '{{"protocolType":{protocol_type},"protocol":{protocol},"generationId":{generation},"assignment":{assignment}}}'
+)
+
+V0_8: Final = PayloadDialect(since=(0, 8, 0), why="no decoders of Kafka's own topics")
+
+V0_9_0_1: Final = V0_8._replace(
+    since=(0, 9, 0, 1),
+    why="bytes of group members cannot be printed",
+    offsets=OffsetsWords(prints_bytes=False),
+)
+
+OFFSETS_0_10_1: Final = OffsetsWords(protocol_type_of_empty=False)
+
+V0_10_1: Final = V0_9_0_1._replace(
+    since=(0, 10, 1),
+    why="bytes of group members are printed; groups without members have no protocol type",
+    offsets=OFFSETS_0_10_1,
+)
+
+V0_11: Final = V0_10_1._replace(
+    since=(0, 11, 0, 0),
+    why="transactions as text",
+    transactions=TransactionWords(states=7),
+)
+
+V0_11_0_2: Final = V0_11._replace(
+    since=(0, 11, 0, 2), why="transaction state PrepareEpochFence", transactions=TransactionWords()
+)
+
+OFFSETS_1_0: Final = OFFSETS_0_10_1._replace(
+    group_key='{{"metadata":{group}}}',
+    group_key_as_json=True,
+    group=GROUP_JSON,
+    group_as_json=True,
+    escapes=False,
+)
+
+V1_0: Final = V0_11_0_2._replace(since=(1, 0, 0), why="groups as JSON, without escapes", offsets=OFFSETS_1_0)
+
+OFFSETS_1_0_1: Final = OFFSETS_1_0._replace(escapes=True, protocol_type_of_empty=True)
+
+V1_0_1: Final = V1_0._replace(
+    since=(1, 0, 1),
+    why="JSON strings are escaped; groups without members keep their protocol type",
+    offsets=OFFSETS_1_0_1,
+)
+
+OFFSETS_2_1: Final = OFFSETS_1_0_1._replace(members_once=True)
+
+V2_1: Final = V1_0_1._replace(
+    since=(2, 1, 0), why="a member of a group that stands there twice ends the run", offsets=OFFSETS_2_1
+)
+
+OFFSETS_2_4_1: Final = OFFSETS_2_1._replace(
+    needs_value=False,
+    offset_key="offset_commit::group={group},partition={topic}-{partition}",
+    offset="offset={offset}",
+    offset_metadata="offset={offset},metadata={metadata}",
+    group_key="group_metadata::group={group}",
+    group_key_as_json=False,
+    null_user_data=True,
+)
+TRANSACTIONS_2_4_1: Final = TransactionWords(key="transaction_metadata::transactionalId={id}", deletes=True)
+
+V2_4_1: Final = V2_1._replace(
+    since=(2, 4, 1),
+    why="offsets and transactions: names of the record types, tombstones (KAFKA-9293)",
+    offsets=OFFSETS_2_4_1,
+    transactions=TRANSACTIONS_2_4_1,
+)
+
+TRANSACTIONS_2_5: Final = TRANSACTIONS_2_4_1._replace(partitions=("[", ",", "]"))
+
+V2_5: Final = V2_4_1._replace(
+    since=(2, 5, 0), why="partitions of a transaction in brackets", transactions=TRANSACTIONS_2_5
+)
+
+OFFSETS_2_6: Final = OFFSETS_2_4_1._replace(members_order=java_hash_order.scala_2_13)
+TRANSACTIONS_2_6: Final = TRANSACTIONS_2_5._replace(partitions_order=java_hash_order.scala_2_13_sets)
+
+V2_6: Final = V2_5._replace(
+    since=(2, 6, 0),
+    why="the order of group members and of partitions",
+    offsets=OFFSETS_2_6,
+    transactions=TRANSACTIONS_2_6,
+)
+
+V2_7: Final = V2_6._replace(
+    since=(2, 7, 0),
+    why="names of the control records of KRaft (KIP-595)",
+    control_names={2: "QUORUM_REASSIGNMENT", 3: "LEADER_CHANGE"},
+)
+
+OFFSETS_2_8: Final = OFFSETS_2_6._replace(reads_subscriptions=True)
+
+V2_8: Final = V2_7._replace(
+    since=(2, 8, 0),
+    why="records of the KRaft preview; broken subscriptions of group members end the run",
+    offsets=OFFSETS_2_8,
+    metadata=FrameWords(
+        frame=0, tells_part=False, null_value='Cannot invoke "java.nio.ByteBuffer.get()" because "buffer" is null'
+    ),
+)
+
+OFFSETS_3_0: Final = OFFSETS_2_8._replace(instances_once=True)
+
+V3_0: Final = V2_8._replace(
+    since=(3, 0, 0),
+    offsets=OFFSETS_3_0,
+    why="records of KRaft in frames of version 1; names of the ends of a snapshot",
+    metadata=FrameWords(),
+    control_names={2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER"},
+)
+
+SNAPSHOT_JSON: Final = {
+    3: (" SnapshotHeader ", "SnapshotHeaderRecord"),
+    4: (" SnapshotFooter ", "SnapshotFooterRecord"),
+}
+
+V3_3: Final = V3_0._replace(
+    since=(3, 3, 0),
+    why="the ends of a snapshot as JSON",
+    control_names={2: "LEADER_CHANGE"},
+    control_json=SNAPSHOT_JSON,
+)
+
+UNKNOWN_VERSION: Final = "unknown::version={version}"
+
+TRANSACTIONS_3_4_1: Final = TRANSACTIONS_2_6._replace(unknown_key=UNKNOWN_VERSION)
+
+V3_4_1: Final = V3_3._replace(
+    since=(3, 4, 1),
+    why="offsets and transactions: unknown record types do not end the run (KIP-915)",
+    offsets=OFFSETS_3_0._replace(unknown_key=UNKNOWN_VERSION),
+    transactions=TRANSACTIONS_3_4_1,
+)
+
+KRAFT_JSON: Final = {
+    **SNAPSHOT_JSON,
+    5: (" KRaftVersion ", "KRaftVersionRecord"),
+    6: (" KRaftVoters ", "VotersRecord"),
+}
+
+V3_8: Final = V3_4_1._replace(
+    since=(3, 8, 0),
+    why="offsets and groups of all protocols as JSON (KAFKA-16470); voters (KIP-853)",
+    offsets=CoordinatorWords(checks_version=False),
+    control_json=KRAFT_JSON,
+)
+
+RECORD_VALUE_NULL: Final = (
+    'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of "{record}.value()" is null'
+)
+
+V3_9: Final = V3_8._replace(
+    since=(3, 9, 0),
+    why="remote log metadata as text",
+    remote_log=FrameWords(null_value=RECORD_VALUE_NULL.format(record="org.apache.kafka.common.record.Record")),
+)
+
+V4_0: Final = V3_9._replace(
+    since=(4, 0, 0),
+    why="share groups as JSON; versions that are too high are told of",
+    offsets=CoordinatorWords(),
+    transactions=TRANSACTIONS_3_4_1._replace(client_versions=2),
+    share=CoordinatorWords(value_version="type"),
+    remote_log_txn_index=True,
+)
+
+V4_1: Final = V4_0._replace(
+    since=(4, 1, 0),
+    why="transactions and the change of a leader as JSON",
+    transactions=CoordinatorWords(),
+    share=CoordinatorWords(),
+    control_names={},
+    control_json={**KRAFT_JSON, 2: (" LeaderChange: ", "LeaderChangeMessage")},  # the colon is the original's (sic)
+)
+
+COUNTED: Final = CoordinatorWords(counts_tagged_fields=True)
+
+V4_2_2: Final = V4_1._replace(
+    since=(4, 2, 2),
+    why="more tagged fields than there are bytes have words of their own, in this release alone",
+    offsets=COUNTED,
+    transactions=COUNTED,
+    share=COUNTED,
+)
+
+V4_3: Final = V4_1._replace(
+    since=(4, 3, 0),
+    why="the name of a class in the text for a null value",
+    remote_log=FrameWords(null_value=RECORD_VALUE_NULL.format(record="org.apache.kafka.common.record.internal.Record")),
+)
+
+DIALECTS: Final = (
+    V0_8,
+    V0_9_0_1,
+    V0_10_1,
+    V0_11,
+    V0_11_0_2,
+    V1_0,
+    V1_0_1,
+    V2_1,
+    V2_4_1,
+    V2_5,
+    V2_6,
+    V2_7,
+    V2_8,
+    V3_0,
+    V3_3,
+    V3_4_1,
+    V3_8,
+    V3_9,
+    V4_0,
+    V4_1,
+    V4_2_2,
+    V4_3,
+)
+
+
+def find(text: str) -> PayloadDialect:
+    """Return the dialect that holds release ``text``. Raises UsageError as
+    :func:`kdump.dump_log_segments.dialects.newest` does.
+    """
+    return newest(DIALECTS, text)._replace(definitions=(*parse_release(text), LAST_PATCH))
+
+
+NEWEST: Final = DIALECTS[-1]._replace(definitions=(LAST_PATCH,))

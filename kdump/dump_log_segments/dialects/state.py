@@ -1,0 +1,226 @@
+"""What each Kafka release's DumpLogSegments says of the files beside a log, as data.
+
+Told apart from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
+lines of a log. A dialect is the one before it with differences; nothing outside this module knows a release.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kdump.dump_log_segments.dialects import newest
+
+
+class StateDialect(NamedTuple):
+    """What a group of releases prints of indexes, producer snapshots and checkpoints, and what it checks.
+
+    Lines are in the notation of :mod:`kdump.dump_log_segments.line_template`, titles and single lines in that of
+    ``str.format``: ``{path}`` is the path as given, ``{file}`` that or the name, as reports tell files apart.
+    """
+
+    since: tuple[int, ...]
+    """The first release with this output."""
+    why: str
+    """What changed."""
+
+    suffixes: frozenset[str] = frozenset({"log", "index"})
+    """The file suffixes that the release knows, without the dot."""
+    announces_unknown: bool = False
+    """Whether a file of another suffix is told of, or passed over in silence."""
+    needs_suffix: bool = False
+    """Whether a file name without a dot ends the run."""
+
+    log_up_to_first_dot: bool = False
+    """Whether an index's log is sought at the absolute path up to its first dot, which may be a folder's (sic)."""
+    empty_index: str = ""
+    """What is printed for an .index without entries, which ends its dump."""
+    names_first_offset: bool = True
+    """Whether an .index entry is held against the first record at its position, or the batch's last offset."""
+    stops_before_checks: bool = False
+    """Whether the zero entry that ends an index is recognised before it is checked, or after."""
+    slice_holds_batch: bool = False
+    """Whether --max-message-size must hold the batch that an entry points at, or only its start."""
+    sanity_above_base: bool = True
+    """Whether the last offset of an .index must be above the base offset, or not below it."""
+    sanity_whole_entries: frozenset[str] = frozenset({"index", "timeindex"})
+    """The suffixes of index files that must hold whole entries."""
+    mismatches_title: str = "Mismatches in :{file}"
+    mismatches_by_offset: bool = False
+    """Whether they are reported by falling offset, the last of each, or the newest first."""
+    missing_title: str = "The following indexed offsets are not found in the log."
+    """What stands above the offsets of a .timeindex that no batch holds, once per file."""
+    warm_section: bool = False
+    """Whether the lookup of an index tries its last 8 KiB first (KAFKA-6432), which shows where it is out of order."""
+    refuses_beyond_log: bool = False
+    """Whether a position behind the end of the log ends the run, or finds nothing there."""
+
+    checkpoint_title: str = "Snapshot end offset: {offset}, epoch: {epoch}"
+    """What stands above a snapshot of the metadata log."""
+    bootstrap_name: str = "bootstrap.checkpoint"
+    bootstrap_title: str = "KRaft bootstrap snapshot"
+
+    snapshot: tuple[str, ...] = ()
+    """The parts of a producer's line: what is always printed, and what is of its last batch."""
+    snapshot_needs_batch: bool = False
+    """Whether the second part is printed only for a producer whose last batch is known."""
+    snapshot_version_first: bool = False
+    """Whether the version is checked before the rest is parsed."""
+    snapshot_faults_end_run: bool = False
+    """Whether an unknown version and a broken structure end the run, or are told of."""
+    snapshot_crc: str = "Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"
+    snapshot_version: str = "Snapshot contained an unknown file version {version}"
+    snapshot_cut: str = "Snapshot failed schema validation: Error reading field {field}"
+    """Where the file ends in a field; a field of an entry is told inside that of the entries."""
+    snapshot_count: str = (
+        "Snapshot failed schema validation: Error reading field 'producer_entries': "
+        "Array size {count} cannot be negative"
+    )
+    snapshot_too_many: str = (
+        "Snapshot failed schema validation: Error reading field 'producer_entries': Error reading array of size "
+        "{count}, only {left} bytes available"
+    )
+
+
+V0_8_0: Final = StateDialect(
+    since=(0, 8, 0),
+    why="offset indexes",
+    log_up_to_first_dot=True,
+)
+
+V0_8_2: Final = V0_8_0._replace(
+    since=(0, 8, 2), why="the log of an index is sought beside it", log_up_to_first_dot=False
+)
+
+V0_10_0: Final = V0_8_2._replace(
+    since=(0, 10, 0), why="a message beyond the slice of a log is not read", slice_holds_batch=True
+)
+
+V0_10_1: Final = V0_10_0._replace(
+    since=(0, 10, 1), why="time indexes (KIP-33)", suffixes=V0_10_0.suffixes | {"timeindex"}
+)
+
+V0_11_0_0: Final = V0_10_1._replace(
+    since=(0, 11, 0, 0),
+    why="producer snapshots and aborted transactions (KIP-98); unknown files are told of",
+    suffixes=V0_10_1.suffixes | {"txnindex", "snapshot"},
+    announces_unknown=True,
+    needs_suffix=True,
+    snapshot=(
+        "producerId: {producer_id} producerEpoch: {epoch} lastSequence: {last_sequence} lastOffset: {last_offset} "
+        "offsetDelta: {offset_delta} lastTimestamp: {timestamp} coordinatorEpoch: {coordinator_epoch} "
+        "currentTxnFirstOffset: {open_transaction:option}",
+        "",
+    ),
+    snapshot_faults_end_run=True,
+    snapshot_crc=(
+        "Snapshot file '{path}' is corrupted (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"
+    ),
+)
+
+V0_11_0_1: Final = V0_11_0_0._replace(
+    since=(0, 11, 0, 1),
+    why="a broken producer snapshot is told of and passed over",
+    snapshot_faults_end_run=False,
+    snapshot_crc=V0_8_0.snapshot_crc,
+)
+
+V1_0_0: Final = V0_11_0_1._replace(
+    since=(1, 0, 0),
+    why="producer snapshots know batches",
+    snapshot=(
+        "producerId: {producer_id} producerEpoch: {epoch} coordinatorEpoch: {coordinator_epoch} "
+        "currentTxnFirstOffset: {open_transaction:option} cachedMetadata: ",
+        "Queue(BatchMetadata(firstSeq={unwrapped_first_sequence}, lastSeq={last_sequence}, firstOffset={first_offset}, "
+        "lastOffset={last_offset}, timestamp={timestamp}))",
+    ),
+)
+
+V1_0_2: Final = V1_0_0._replace(
+    since=(1, 0, 2),
+    why="the last batch of a producer in words",
+    snapshot=(
+        "producerId: {producer_id} producerEpoch: {epoch} coordinatorEpoch: {coordinator_epoch} "
+        "currentTxnFirstOffset: {open_transaction:option} ",
+        "firstSequence: {unwrapped_first_sequence} lastSequence: {last_sequence} lastOffset: {last_offset} "
+        "offsetDelta: {offset_delta} timestamp: {timestamp}",
+    ),
+)
+
+V2_0: Final = V1_0_2._replace(since=(2, 0, 0), why="an index may hold its base offset", sanity_above_base=False)
+
+V2_1: Final = V2_0._replace(
+    since=(2, 1, 0),
+    why="an index position behind the end of the log ends the run; a warm section (KAFKA-6432)",
+    refuses_beyond_log=True,
+    warm_section=True,
+)
+
+V2_1_1: Final = V2_1._replace(
+    since=(2, 1, 1),
+    why="a producer's first sequence number wraps to 0",
+    snapshot=(V2_1.snapshot[0], V2_1.snapshot[1].replace("{unwrapped_first_sequence}", "{first_sequence}")),
+)
+
+V2_3: Final = V2_1_1._replace(
+    since=(2, 3, 0),
+    why="index entries are held against the last offset of a batch (KAFKA-7487)",
+    names_first_offset=False,
+    stops_before_checks=True,
+)
+
+V2_4_1: Final = V2_3._replace(since=(2, 4, 1), why="producers without a batch (KAFKA-9293)", snapshot_needs_batch=True)
+
+V2_8: Final = V2_4_1._replace(since=(2, 8, 0), why="an empty index is told of", empty_index="{path} is empty.")
+
+V3_1: Final = V2_8._replace(
+    since=(3, 1, 0),
+    why="lastTimestamp of a producer",
+    snapshot=(V2_8.snapshot[0] + "lastTimestamp: {timestamp} ", V2_8.snapshot[1]),
+)
+
+V3_3: Final = V3_1._replace(
+    since=(3, 3, 0),
+    why=".checkpoint files",
+    suffixes=V3_1.suffixes | {"checkpoint"},
+)
+
+V3_5: Final = V3_3._replace(
+    since=(3, 5, 0),
+    why="ProducerStateManager rewritten in Java",
+    snapshot=(V3_3.snapshot[0].replace(":option}", ":optional}"), V3_3.snapshot[1]),
+)
+
+V4_0: Final = V3_5._replace(
+    since=(4, 0, 0),
+    why="producer snapshots are read by generated classes",
+    snapshot_version_first=True,
+    snapshot_version="Snapshot failed schema validation: Snapshot contained an unknown file version {version}",
+    snapshot_cut="Snapshot failed schema validation: null",
+    snapshot_count=("Snapshot failed schema validation: non-nullable field producerEntries was serialized as null"),
+    snapshot_too_many=(
+        "Snapshot failed schema validation: Tried to allocate a collection of size {count}, but there are only {left} "
+        "bytes remaining."
+    ),
+)
+
+V4_3: Final = V4_0._replace(
+    since=(4, 3, 0),
+    why="rewritten in Java (KAFKA-14579)",
+    needs_suffix=False,
+    mismatches_by_offset=True,
+    missing_title="The following indexed offsets are not found in :{file}",
+    sanity_whole_entries=frozenset({"timeindex"}),
+    snapshot=(V4_0.snapshot[0].removesuffix(" "), " " + V4_0.snapshot[1]),
+)
+
+DIALECTS: Final = (
+    V0_8_0, V0_8_2, V0_10_0, V0_10_1, V0_11_0_0, V0_11_0_1, V1_0_0, V1_0_2, V2_0, V2_1, V2_1_1,
+    V2_3, V2_4_1, V2_8, V3_1, V3_3, V3_5, V4_0, V4_3,
+)  # fmt: skip
+
+NEWEST: Final = DIALECTS[-1]
+
+
+def find(text: str) -> StateDialect:
+    """Return the dialect that holds release ``text``; a short one such as "4.2" stands for its last patch."""
+    return newest(DIALECTS, text)

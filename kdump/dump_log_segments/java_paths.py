@@ -1,0 +1,77 @@
+"""Names of files as the original takes them apart."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+from kdump.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from kdump.dump_log_segments.dialects import Dialect
+
+    Found = TypeVar("Found")
+
+
+def java_path(name: str) -> str:
+    """Return a path as ``java.io.File`` writes it: repeated and final slashes go, dots stay."""
+    path = re.sub("/+", "/", name)
+    return path[:-1] if len(path) > 1 and path.endswith("/") else path
+
+
+def absolute(path: str) -> str:
+    """Return the absolute path as ``File.getAbsolutePath`` does: nothing is resolved."""
+    return path if path.startswith("/") else f"{os.getcwd()}/{path}"  # noqa: PTH109  pathlib is slow to import
+
+
+def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
+    """Return a report by path as the release tells it: by absolute path or by name, in the order of its hash map."""
+    merged: dict[str, list[Found]] = {}
+    for path, found in report.items():
+        file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)
+        merged.setdefault(file, []).extend(found)
+    puts = [file for file, found in merged.items() for _ in found]
+    return [(file, merged[file]) for file in dialect.file_order(puts)]
+
+
+def java_split(text: str) -> list[str]:
+    """Split at commas as ``String.split`` does: empty parts at the end go; a text without a comma stays as it is."""
+    parts = text.split(",")
+    if len(parts) == 1:
+        return parts
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def offset_in_name(path: str) -> int:
+    """Return the number in front of the first dot of a file's name. Raises UnreadableError when there is none."""
+    return number(path, posixpath.basename(path).split(".")[0], 64)
+
+
+def sibling(path: str, suffix: str) -> str:
+    """Return the path of the file beside ``path`` whose name differs in what follows the first dot."""
+    folder, name = posixpath.split(path)
+    return posixpath.join(folder, f"{name.split('.')[0]}.{suffix}")
+
+
+def snapshot_id(path: str) -> tuple[int, int]:
+    """Return end offset and epoch in the name of a snapshot of the metadata log, which are cut out by position.
+
+    Raises UnreadableError where no numbers stand there.
+    """
+    name = posixpath.basename(path)
+    return number(path, name[:20] if len(name) >= 20 else "", 64), number(path, name[21:31], 32)
+
+
+def number(path: str, text: str, bits: int) -> int:
+    """Return the number that ``text``, a part of the file name of ``path``, spells. Raises UnreadableError."""
+    if not re.fullmatch(r"[+-]?\d{1,255}", text, re.ASCII) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+        raise UnreadableError(
+            path,
+            f"where the file name should tell an offset or epoch stands {text!r}",
+            "name it as the broker did, such as 00000000000000000000.log; kdump dump reads a segment of any name",
+        )
+    return int(text)

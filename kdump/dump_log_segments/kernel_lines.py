@@ -1,0 +1,164 @@
+"""The lines of a dialect as shapes for the kernel: the fast branch of :mod:`kdump.dump_log_segments.log_printer`.
+
+What the kernel cannot print whole is left to the general path: damaged batches, control records, magic 0 and 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.dump_log_segments.line_template import KINDS, split
+from kdump.errors import DamageError
+from kdump.formats.record_layout import BATCH_HEADER
+from kdump.kernel import COMPILED
+from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.kernel.lines import SLOTS_OF_TEXTS, Lines, Shape, slots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.dump_log_segments.decoders.texts import Parser
+    from kdump.dump_log_segments.line_values import LineValues
+    from kdump.dump_log_segments.run import DumpRun
+    from kdump.kernel.lines import Part
+    from kdump.records.magic_2 import Batch
+    from kdump.segments.batch_runs import Run
+
+CHUNK: Final = 1 << 20
+"""Bytes of output after which an uncompressed batch's lines go out."""
+WHOLE: Final = 1 << 18
+"""Bytes of a decompressed batch up to which its lines are made in one go, so that nothing stands of a broken one."""
+SLOTS: Final = slots(OTHERS)
+OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
+"""The slots of fields; the others are the same in all batches of a kind: same attributes, soundness, delete horizon."""
+OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
+OF_RECORDS: Final = {"is_valid": True, "crc": None}
+"""What a record of magic 2 says where its batch says something else: it has no checksum of its own."""
+
+
+class FastLines:
+    """Prints batches of magic 2 through the kernel, as far as it goes."""
+
+    def __init__(self, printer: LineValues) -> None:
+        self.printer = printer
+        self.decodes = printer.run.parser is not None
+        self.kernel = (
+            _decoding(printer.run, printer.run.parser)
+            if printer.run.parser is not None
+            else Lines(*printer.decoders.of_classes)
+        )
+        self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
+
+    def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
+        """Print a batch, its own line only with ``head``; return None when all of it is printed.
+
+        A number says that the line of the batch and so many of its records are: with 0, nothing at all.
+        """
+        header = batch.header
+        if batch.size < BATCH_HEADER.size or (deep and batch.is_control):
+            return 0
+        try:
+            key = (header.attributes, batch.crc_valid, batch.delete_horizon_ms)
+            shapes = self.shapes.get(key) or self.compile(key, batch)
+            limit = self.printer.run.options.max_batch_bytes
+            data, start = batch.payload(limit) if deep and header.records_count else (b"", 0)
+        except DamageError:
+            return 0
+        printer, kernel = self.printer, self.kernel
+        others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
+        if not kernel.begin(data, start, header, others):
+            return 0
+        if not deep:
+            printer.out.write(kernel.lines(shapes[0], None, 0))
+            return None
+        printer.lead(kernel)
+        limit = CHUNK
+        if batch.codec and kernel.left:
+            if len(data) <= WHOLE:
+                limit = 1 << 62
+            elif not kernel.sound():
+                return 0
+        return self.records(shapes[0] if head else None, shapes[1], limit, header.records_count)
+
+    def print_batches(self, batches: Run, first: int, *, head: bool, deep: bool) -> tuple[int, int]:
+        """Print batches that are like each other, from row ``first`` on, as far as the kernel goes.
+
+        Return the number of the row behind those that are printed whole, and how many records of its batch are, the
+        line of that batch with them: with 0, nothing at all.
+        """
+        batch = batches.first
+        if deep and batch.is_control:
+            return first, 0
+        try:
+            key = (batch.attributes, True, batch.delete_horizon_ms)
+            shapes = self.shapes.get(key) or self.compile(key, batch)
+        except DamageError:
+            return first, 0
+        printer, kernel = self.printer, self.kernel
+        kernel.stack(batches.block, batches.rows, WIDTH, first, batches.count)
+        printer.lead(kernel)
+        kernel.stuck = False
+        while not kernel.stuck and (kernel.left or kernel.row < batches.count):
+            printer.follow(kernel, kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
+        if not kernel.left:
+            return kernel.row, 0
+        return kernel.row - 1, batches.batch(kernel.row - 1).count - kernel.left
+
+    def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
+        """Print the records of the batch that the kernel has turned to."""
+        printer, kernel = self.printer, self.kernel
+        while True:
+            lines = kernel.lines(head, shape, limit)
+            if kernel.left and (limit > CHUNK or kernel.left == count):
+                kernel.gaps.clear()
+                return 0
+            head = None
+            printer.follow(kernel, lines)
+            if not kernel.left:
+                return None
+            if len(lines) < limit:
+                return count - int(kernel.left)
+
+    def compile(self, key: tuple[int, bool, int | None], batch: Batch) -> tuple[Shape, Shape]:
+        """Return the shapes of batch and record line, what is the same in all batches of this kind being literal."""
+        printer = self.printer
+        value = printer.fields(batch)
+        contents = [[(b"", "decoded")]] * 4 if self.decodes and printer.run.options.print_data_log else printer.contents
+        own = [*encoded(split(printer.batch_line, OF_BATCH, value)), b"\n"]
+        meta: list[Part] = []
+        if not printer.run.options.skip_record_metadata:
+            meta = encoded(
+                split(
+                    printer.record_line,
+                    OF_RECORD,
+                    lambda name: OF_RECORDS[name] if name in OF_RECORDS else value(name),
+                )
+            )
+        shapes = (Shape([own] * 4), Shape([[*meta, *shown(content), b"\n"] for content in contents]))
+        if len(self.shapes) > KINDS:  # each delete horizon is one
+            self.shapes.clear()
+        self.shapes[key] = shapes
+        return shapes
+
+
+def encoded(parts: Iterable[str | int]) -> list[Part]:
+    """Return literals as bytes, slots as they are."""
+    return [part if isinstance(part, int) else part.encode() for part in parts]
+
+
+def shown(content: Iterable[tuple[bytes, str]]) -> list[Part]:
+    """Return the literals and slots of key and value: a text, and which of the two is behind it."""
+    return [part for text, name in content for part in (text, SLOTS_OF_TEXTS[name])]
+
+
+def _decoding(run: DumpRun, parser: Parser) -> Lines:
+    """Return what writes the records that a decoder switch decodes."""
+
+    def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
+        return b"".join(parser(offset, key, value).parts(*run.fronts))
+
+    if not COMPILED:
+        return Lines(both=general)
+    from kdump.kernel.payloads import Payloads  # needed with such a switch alone
+
+    return Payloads(run.program, general)

@@ -1,0 +1,122 @@
+"""The value of each field of a line: of a batch, of a record, of key and value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+
+from kdump.dump_log_segments.java_paths import absolute
+from kdump.dump_log_segments.line_template import line
+from kdump.errors import DamageError
+from kdump.formats.record import Record
+from kdump.formats.record_layout import TIMESTAMP_TYPES
+from kdump.primitives.java_text import java_utf8
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.dump_log_segments.decoder_classes import Decoders
+    from kdump.dump_log_segments.decoders.texts import Parser, Texts
+    from kdump.dump_log_segments.dialects import Dialect
+    from kdump.dump_log_segments.run import DumpRun
+    from kdump.kernel.lines import Lines
+    from kdump.primitives.wire import Bytes
+    from kdump.records.magic_0_1 import Message
+    from kdump.records.record_batch import RecordBatch
+
+    Field: TypeAlias = Callable[[str], object]
+
+
+def parsed(parser: Parser, entry: Record | Message) -> Texts:
+    """Return what a decoder switch makes of a record."""
+    key = entry.key if entry.key_size >= 0 else None
+    return parser(entry.offset, key, entry.value if entry.value_size >= 0 else None)
+
+
+RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "sequence", "crc"})
+
+
+def codec_name(dialect: Dialect, codec: int) -> str:
+    """Return the release's name of a codec. Raises DamageError when it does not know it."""
+    if codec >= len(dialect.codecs):
+        raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)
+    return dialect.codecs[codec]
+
+
+def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
+    """Return what shows key and value: a text, and which of the two is behind it."""
+    options, dialect = run.options, run.dialect
+    if not options.print_data_log or (dialect.key_needs_value and null_value):
+        return []
+    bare = options.skip_record_metadata
+    texts = []
+    if not null_key:
+        texts.append((b"| key: " if bare else b" key: ", "key"))
+    if not null_value:
+        prefix = dialect.bare_payload if bare and null_key else " "
+        texts.append((f"{prefix}payload: ".encode(), "value"))
+    return texts
+
+
+class LineValues:
+    """What the lines of one segment are made of; it remembers the last offset.
+
+    ``lead`` and ``follow`` hand over to the kernel and take up again after it.
+    """
+
+    def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
+        dialect = run.dialect
+        self.run = run
+        self.path = path
+        self.decoders = decoders
+        self.out: BinaryIO = run.out
+        self.last_offset = -1
+        self.armed = dialect.gaps_before_first
+        self.batch_line = [line(text) for text in dialect.batch]
+        self.legacy_batch_line = [line(text) for text in dialect.legacy_batch]
+        self.record_line = [line(text) for text in dialect.record]
+        self.legacy_record_line = [line(text) for text in dialect.legacy_record]
+        self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
+
+    def lead(self, kernel: Lines) -> None:
+        """Tell the kernel where it goes on."""
+        kernel.last_offset, kernel.armed = self.last_offset, self.armed
+
+    def follow(self, kernel: Lines, lines: Bytes) -> None:
+        """Print lines that the kernel has made, and go on behind them."""
+        self.out.write(lines)
+        for last, current in kernel.gaps:
+            self.gap(last, current)
+        kernel.gaps.clear()
+        self.last_offset = kernel.last_offset
+
+    def gap(self, last: int, current: int) -> None:
+        self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
+
+    def fields(self, batch: RecordBatch) -> Field:
+        """Return what gives the fields of a batch line by name."""
+
+        def value(name: str) -> object:
+            if name == "codec":
+                return codec_name(self.run.dialect, batch.codec)
+            if name == "timestamp_type":
+                return TIMESTAMP_TYPES[batch.timestamp_type]
+            if name == "is_valid":
+                return batch.crc_valid
+            return getattr(batch, name)
+
+        return value
+
+    def record_fields(self, batch: RecordBatch, entry: Record | Message) -> Field:
+        """Return what gives the fields of a record line by name: the record's own, else those of its batch."""
+        of_batch = self.fields(batch)
+
+        def value(name: str) -> object:
+            if name == "header_keys":
+                return ",".join(java_utf8(header.key) for header in entry.headers) if isinstance(entry, Record) else ""
+            if name == "is_valid":
+                return entry.crc_valid is not False
+            if name in RECORD_FIELDS:
+                return getattr(entry, name)
+            return of_batch(name)
+
+        return value

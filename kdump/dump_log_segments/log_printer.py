@@ -1,0 +1,219 @@
+"""The lines of a segment in a dialect: batches, records, what is left at the end."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+
+from kdump.dump_log_segments.kernel_lines import FastLines
+from kdump.dump_log_segments.kernel_messages import EntryLines
+from kdump.dump_log_segments.line_values import LineValues, parsed
+from kdump.dump_log_segments.record_lines import LegacyLines, RecordLines
+from kdump.errors import DamageError
+from kdump.formats import record_layout
+from kdump.formats.record import Record
+from kdump.formats.record_layout import BATCH_HEADER
+from kdump.log_dirs.local import LocalFile
+from kdump.primitives.compression import NONE
+from kdump.primitives.wire import INT32_MAX
+from kdump.records import log_entry
+from kdump.records.magic_0_1 import Message
+from kdump.records.magic_2 import Batch
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import batch_runs, read_ahead
+from kdump.segments.batch_runs import Entries, Run
+from kdump.segments.regions import Damage, Trailing
+from kdump.segments.walk import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from kdump.dump_log_segments.decoder_classes import Decoders
+    from kdump.dump_log_segments.options import Options
+    from kdump.dump_log_segments.run import DumpRun
+    from kdump.log_dirs.files import Source
+    from kdump.segments.regions import Region
+
+    Field: TypeAlias = Callable[[str], object]
+
+
+def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
+    """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
+    options = run.options
+    deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
+    with (
+        LocalFile(path) as source,
+        closing(_regions(source, options, deep=deep)) as regions,
+    ):
+        printer = LogPrinter(run, path, decoders)
+        for region in regions:
+            if isinstance(region, Run):
+                printer.batches(region, deep=deep)
+            elif isinstance(region, Entries):
+                printer.messages(region, deep=deep)
+            elif isinstance(region, RecordBatch):
+                printer.batch(region, deep=deep)
+            elif isinstance(region, Trailing) and options.max_bytes == INT32_MAX:
+                if run.dialect.sizes_overflow:
+                    printer.overflow(source, region.position, deep=deep)
+                run.trailing(source, region.size)
+            elif isinstance(region, Damage):
+                raise DamageError(
+                    region.kind,
+                    f"{path}: {region.reason}",
+                    position=region.at,
+                    expected=region.expected,
+                    found=region.found,
+                )
+        run.close(source)
+
+
+def _regions(source: Source, options: Options, *, deep: bool) -> Generator[Region | Run | Entries, None, None]:
+    end = end_of(source.size, options)
+    leash = read_ahead.Leash(source)
+    return read_ahead.read(
+        batch_runs.walk(leash, 0, end, Window(leash, end), limit=options.max_batch_bytes, packed=deep, old=True),
+        leash,
+        end,
+        unpack=deep,
+    )
+
+
+def end_of(size: int, options: Options) -> int:
+    """Return where to stop in a segment of ``size`` bytes: the greatest --max-bytes stands for no limit."""
+    return size if options.max_bytes == INT32_MAX else min(size, options.max_bytes)
+
+
+class LogPrinter(LineValues):
+    """Prints the batches of one segment."""
+
+    def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
+        super().__init__(run, path, decoders)
+        self.fast = FastLines(self)
+        self.entries = EntryLines(self)
+        self.legacy = LegacyLines(self)
+        self.lines = RecordLines(self)
+
+    def batches(self, batches: Run, *, deep: bool) -> None:
+        """Print batches that are like each other, and their records when ``deep``."""
+        head = not deep or self.run.dialect.batches_beside_records
+        row = 0
+        while row < batches.count:
+            row, done = self.fast.print_batches(batches, row, head=head, deep=deep)
+            if row < batches.count:
+                if done:
+                    self.rest(batches.batch(row), done, head=head, deep=deep)
+                else:
+                    self.batch(batches.batch(row), deep=deep)
+                row += 1
+
+    def messages(self, messages: Entries, *, deep: bool) -> None:
+        """Print messages of magic 0 and 1 in a row, and their records when ``deep``."""
+        head = not deep or self.run.dialect.batches_beside_records
+        for message in self.entries.print_messages(messages, head=head, deep=deep):
+            self.batch(message, deep=deep)
+
+    def batch(self, batch: RecordBatch, *, deep: bool) -> None:
+        """Print a batch, and its records when ``deep``."""
+        head = not deep or self.run.dialect.batches_beside_records
+        if not head and isinstance(batch, Message) and batch.magic < 0 and batch.codec == NONE:
+            batch = batch.read_as(1)  # only the line of a batch, which is not printed here, minds the magic
+        done = self.fast.batch(batch, head=head, deep=deep) if isinstance(batch, Batch) else 0
+        if done is not None:
+            self.rest(batch, done, head=head, deep=deep)
+
+    def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
+        """Print what is left of a batch when ``done`` of its records are printed, and its own line with them."""
+        try:
+            if head and not done:
+                self.header(batch)
+            if not deep:
+                return
+            limit = self.run.options.max_batch_bytes
+            entries: Iterable[Record | Message]
+            if isinstance(batch, Message):
+                printed = self.entries.wrapper(batch)
+                entries = () if printed is None else islice(batch.messages(limit), printed, None)
+            else:
+                entries = islice(batch.records(limit), done, None)
+            for entry in entries:
+                self.record(batch, entry)
+        except DamageError as damage:
+            told = damage.at(batch.position)
+            told.reason = f"{self.path}: batch at {batch.position}: {damage.reason}"
+            raise told from damage
+
+    def overflow(self, source: Source, position: int, *, deep: bool) -> None:
+        """Die as the original does of a batch whose end, reckoned in 32 bits, is negative: it is not behind the file's.
+
+        The first part of its line, which needs the header alone, is printed. Does nothing where the end is no such one.
+        """
+        head = source.read(position, BATCH_HEADER.size)
+        if len(head) < record_layout.UP_TO_MAGIC:
+            return
+        overhead = record_layout.LOG_OVERHEAD.read(head)
+        end = position + record_layout.LOG_OVERHEAD.size + overhead.size
+        if end <= INT32_MAX:
+            return
+        magic = int.from_bytes(head[record_layout.MAGIC_POSITION : record_layout.UP_TO_MAGIC], "big", signed=True)
+        if not deep:
+            batch = log_entry.read(memoryview(head), overhead.offset, overhead.size, magic, position)
+            parts = self.legacy_batch_line if isinstance(batch, Message) else self.batch_line
+            self.out.write(parts[0].render(self.fields(batch)).encode())
+        raise DamageError(
+            "record size",
+            f"{self.path}: a batch ends behind 2 GiB, which this release takes for the middle of the file",
+            position=position + record_layout.LOG_OVERHEAD.offsets["size"],
+            expected=f"an end at {source.size} or before",
+            found=end,
+        )
+
+    def header(self, batch: RecordBatch) -> None:
+        """Print the line of a batch."""
+        line = self.legacy.head(batch) if isinstance(batch, Message) else None
+        if line is not None:
+            self.out.write(line)
+        else:
+            value = self.fields(batch)
+            for part in self.legacy_batch_line if isinstance(batch, Message) else self.batch_line:
+                self.out.write(part.render(value).encode())
+        self.out.write(b"\n")
+
+    def record(self, batch: RecordBatch, entry: Record | Message) -> None:
+        """Print one record."""
+        options = self.run.options
+        offset = entry.offset
+        if (self.last_offset != -1 or self.armed) and offset != self.last_offset + 1:
+            self.gap(self.last_offset, offset)
+        self.last_offset = offset
+        write = self.out.write
+        if not options.skip_record_metadata:
+            meta = None
+            if isinstance(batch, Message) and isinstance(entry, Message):
+                meta = self.legacy.meta(batch, entry)
+            elif isinstance(batch, Batch) and isinstance(entry, Record):
+                meta = self.lines.meta(batch, entry)
+            if meta is not None:
+                write(meta)
+            else:
+                value = self.record_fields(batch, entry)
+                for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
+                    write(part.render(value).encode())
+            if batch.is_control:
+                from kdump.dump_log_segments.decoders.control import control_text
+
+                write(control_text(entry.key, entry.value, self.run.payloads).encode())
+        if options.print_data_log and not batch.is_control:
+            write(b"".join(self.content(entry)))
+        write(b"\n")
+
+    def content(self, entry: Record | Message) -> Iterator[bytes]:
+        """Yield the texts of key and value. They are printed together: a value that cannot be read hides its key."""
+        if self.run.parser is not None:
+            yield from parsed(self.run.parser, entry).parts(*self.run.fronts)
+            return
+        for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:
+            data = entry.key if name == "key" else entry.value
+            if data is not None:
+                yield text + getattr(self.decoders, name)(data)

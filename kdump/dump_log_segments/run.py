@@ -1,0 +1,114 @@
+"""The output of DumpLogSegments: one run over a list of files, in the words of a dialect.
+
+Standard output and the order of everything on it are the original's to the byte. Where the original dies of an
+exception, this raises the DamageError or UnreadableError that says why, with the same text printed up to there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import sys
+from functools import cached_property
+from typing import TYPE_CHECKING, BinaryIO
+
+from kdump.dump_log_segments.dialects import state as dialects_state
+from kdump.dump_log_segments.java_paths import by_file
+from kdump.dump_log_segments.mismatches import Reports
+from kdump.primitives.terminal import harmless
+
+if TYPE_CHECKING:
+    from kdump.dump_log_segments.decoders.texts import Parser
+    from kdump.dump_log_segments.dialects import Dialect
+    from kdump.dump_log_segments.dialects.payload import PayloadDialect
+    from kdump.dump_log_segments.dialects.state import StateDialect
+    from kdump.dump_log_segments.options import Options
+    from kdump.kernel.payloads import Program
+    from kdump.log_dirs.local import LocalFile
+
+
+class DumpRun:
+    """One run: what to print and how, where to, and the reports that stand at its end.
+
+    ``state`` holds the words and rules for the files beside a log, ``gaps`` by absolute path the pairs of offsets that
+    do not follow each other, in order of discovery.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        options: Options,
+        out: BinaryIO,
+        *,
+        state: StateDialect = dialects_state.NEWEST,
+        release: str | None = None,
+    ) -> None:
+        """``release`` is the one whose words records of Kafka's own topics are told in, None the newest."""
+        self.dialect, self.options, self.out, self.state = dialect, options, out, state
+        self.release = release
+        self.gaps: dict[str, list[tuple[int, int]]] = {}
+        self.reports = Reports()
+        self.parser = _parser(self.payloads, options.decoder_switch) if options.decoder_switch else None
+
+    @cached_property
+    def payloads(self) -> PayloadDialect:
+        """The words and rules for records of Kafka's own topics, and control records: most logs hold neither."""
+        from kdump.dump_log_segments.dialects import payload
+
+        return payload.NEWEST if self.release is None else payload.find(self.release)
+
+    @property
+    def fronts(self) -> tuple[str, str]:
+        """What stands in front of a decoded record, and of one that has a payload alone."""
+        return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
+
+    @cached_property
+    def program(self) -> Program:
+        """What the compiled kernel knows of the records that the decoder switch decodes."""
+        from kdump.dump_log_segments.decoders.programs import PROGRAMS, Before
+
+        front, alone = self.fronts
+        before = Before(f"{front}key: ", " payload: ", f"{alone}payload: ")
+        return PROGRAMS[self.options.decoder_switch or ""](self.payloads, before)
+
+    def print(self, text: str) -> None:
+        """Print a line in UTF-8; what is none in a file's name stays as it is."""
+        self.out.write(text.encode(errors="surrogateescape") + b"\n")
+
+    def trailing(self, source: LocalFile, size: int) -> None:
+        """Tell of bytes behind the last whole batch; of a file that became shorter, those that are still there."""
+        if size > source.lost:
+            name = posixpath.basename(source.name)
+            self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
+
+    def close(self, source: LocalFile) -> None:
+        """Say so where a file became shorter while it was read."""
+        if source.lost:
+            self.complain(
+                f"kdump: {source.name} became {source.lost} bytes shorter while it was read; what was there is printed"
+            )
+
+    def complain(self, text: str) -> None:
+        """Print a line to standard error, behind what was printed so far."""
+        self.out.flush()
+        tell(text)
+
+    def report(self) -> None:
+        """Print what did not fit, file by file in the order of the release."""
+        for text in self.reports.lines(self.state, self.dialect):
+            tell(text)
+        for file, pairs in by_file(self.dialect, self.gaps):
+            tell(self.dialect.gaps_title.format(file=file))
+            for last, current in sorted(dict(pairs).items()) if self.dialect.gaps_by_offset else reversed(pairs):
+                tell(f"  {last} is followed by {current}")
+
+
+def _parser(payloads: PayloadDialect, switch: str) -> Parser:
+    """Return what a decoder switch, named without its dashes, prints of a record."""
+    from kdump.dump_log_segments.decoders.switches import PARSERS  # parses the schemas of all topics
+
+    return PARSERS[switch](payloads)
+
+
+def tell(text: str) -> None:
+    """Print a line to standard error; to a terminal without what a file's name could steer it with."""
+    print(harmless(text) if sys.stderr.isatty() else text, file=sys.stderr)

@@ -1,0 +1,96 @@
+"""A segment (``.log``), where each field stands: batches one after the other, each after the 12-byte log overhead.
+
+Source: ``FileLogInputStream``, ``Records``. An entry of magic 0 (Kafka 0.8) or 1 (KIP-32, Kafka 0.10) is a message
+(``LegacyRecord``); one of magic 2 (KIP-98, Kafka 0.11) is a batch of records (``DefaultRecordBatch``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kdump.primitives.wire import Int8, Int16, Int32, Int64, Layout, UInt32
+
+CREATE_TIME: Final = 0
+LOG_APPEND_TIME: Final = 1
+TIMESTAMP_TYPES: Final = {None: "NoTimestampType", CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}
+"""Kafka's words for the types of a timestamp; None stands for magic 0, which has no timestamps."""
+
+MAGIC_2: Final = 2
+
+CODEC_MASK: Final = 0x07
+TIMESTAMP_TYPE_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
+"""Bits of the attributes. Magic 0 has the codec alone, magic 1 the codec and the timestamp type."""
+
+
+class LogOverhead(NamedTuple):
+    """What each entry of a log begins with, whatever its magic, and each message inside a wrapper."""
+
+    offset: Int64
+    size: Int32
+    """Bytes after this field."""
+
+
+class EntryStart(NamedTuple):
+    """The log overhead and what follows it up to the magic, which stands at the same place in every version."""
+
+    offset: Int64
+    size: Int32
+    """Bytes after this field."""
+    differs: Int32
+    """The crc in magic 0 and 1, the partition leader epoch in magic 2."""
+    magic: Int8
+
+
+class MessageHeader0(NamedTuple):
+    """What stands in front of key and value in magic 0. The crc (CRC-32) covers everything after it."""
+
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+
+
+class MessageHeader1(NamedTuple):
+    """The same in magic 1."""
+
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+    timestamp: Int64
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes in front of the records of magic 2. The crc (CRC-32C) covers what follows it."""
+
+    base_offset: Int64
+    length: Int32
+    """Bytes after this field: the batch's size less the log overhead of 12."""
+    partition_leader_epoch: Int32
+    magic: Int8
+    crc: UInt32
+    attributes: Int16
+    last_offset_delta: Int32
+    base_timestamp: Int64
+    max_timestamp: Int64
+    producer_id: Int64
+    producer_epoch: Int16
+    base_sequence: Int32
+    records_count: Int32
+
+
+LOG_OVERHEAD: Final = Layout(LogOverhead)
+ENTRY_START: Final = Layout(EntryStart)
+MESSAGE_HEADER_0: Final = Layout(MessageHeader0)
+MESSAGE_HEADER_1: Final = Layout(MessageHeader1)
+BATCH_HEADER: Final = Layout(BatchHeader)
+
+MAGIC_POSITION: Final = ENTRY_START.offsets["magic"]
+UP_TO_MAGIC: Final = ENTRY_START.size
+CRC_COVERS_FROM: Final = BATCH_HEADER.offsets["attributes"]
+"""Where the bytes begin that the crc of a batch of magic 2 covers: offset, length, epoch and magic lie outside."""
+SMALLEST_MESSAGE: Final = (MESSAGE_HEADER_0.size + 8, MESSAGE_HEADER_1.size + 8)
+"""Bytes of a message with null key and value (two sizes of 4 bytes), by magic: less cannot hold its fields."""
+SMALLEST_ENTRY: Final = SMALLEST_MESSAGE[0]
+"""The least that a size field may say (``LegacyRecord.RECORD_OVERHEAD_V0``)."""

@@ -1,0 +1,194 @@
+"""Decodes a record of one of Kafka's own topics to typed values; the name of the topic says how.
+
+Nothing is lost: what no schema knows, and what is broken, comes back as the raw bytes with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.internal_topics import (
+    cluster_metadata,
+    consumer_offsets,
+    frame,
+    remote_log_metadata,
+    share_group_state,
+    transaction_state,
+)
+from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
+from kdump.internal_topics.schema import NEWEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.internal_topics.schema import Message, Release, Struct, Values
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A key or value: its message and values, or the reason why there are none."""
+
+    raw: bytes
+    name: str = ""
+    """The message, as Kafka names it: "OffsetCommitValue"."""
+    version: int | None = None
+    values: Values | None = None
+    """Field -> value, in order of declaration: int, float, bool, str, bytes (uuids too), None, lists and dicts."""
+    reason: str = ""
+    """Why there are no values: an unknown type or version, or broken bytes and where."""
+    known: bool = True
+    """Whether a schema has the type and version; a newer release may know others."""
+
+
+@dataclass(frozen=True)
+class DecodedRecord:
+    """A record of an internal topic."""
+
+    type: int | None
+    """The number of the record type, None when it cannot be read."""
+    key: Decoded | None
+    value: Decoded | None
+    """None for a null value, which deletes what the key names."""
+
+
+def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
+    """Decode a record of ``topic``; None when the topic is not one of Kafka's own."""
+    decoder = DECODERS.get(topic)
+    return None if decoder is None else decoder(key, value)
+
+
+def by_type(messages: dict[str, Message], suffix: str, release: Release = NEWEST) -> dict[int, Message]:
+    """Return type -> message, of those whose name ends in ``suffix``, as ``release`` knows them."""
+    return {
+        number: message
+        for message in messages.values()
+        if message.name.endswith(suffix) and message.versions(release)
+        for number in message.types.at(release)
+    }
+
+
+def _coordinator(messages: dict[str, Message]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
+    keys, values = _candidates(messages, "Key"), _candidates(messages, "Value")
+
+    def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
+        if key is None:
+            return DecodedRecord(None, None, _raw(value, "the record has no key to name its type"))
+        reader = Reader(key)
+        try:
+            number = reader.int16()
+        except PayloadError as error:
+            reason = error.within("the type of the record").reason
+            return DecodedRecord(None, Decoded(key, reason=reason), _raw(value, reason))
+        if number not in keys:
+            reason = f"record type {number} is unknown"
+            return DecodedRecord(number, Decoded(key, reason=reason, known=False), _raw(value, reason, known=False))
+        made_key = _read(keys[number], key, 0, reader.position)
+        return DecodedRecord(number, made_key, None if value is None else _read_versioned(values[number], value))
+
+    return decode_record
+
+
+def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | None:
+    return None if raw is None else Decoded(raw, reason=reason, known=known)
+
+
+def _candidates(messages: dict[str, Message], suffix: str, *, since: Release = ()) -> dict[int, list[Candidate]]:
+    """Return type -> the messages of that number with the releases in which they differ, newest first."""
+    releases = {release for message in messages.values() for release in message.releases()}
+    found: dict[int, dict[Candidate, None]] = {}
+    for release in sorted({since, *(some for some in releases if some >= since)}, reverse=True):
+        for number, message in by_type(messages, suffix, release).items():
+            found.setdefault(number, {})[Candidate(message, max(since, message.changed(release)))] = None
+    return {number: list(candidates) for number, candidates in found.items()}
+
+
+class Candidate(NamedTuple):
+    """What bytes may hold: a message as a release has it."""
+
+    message: Message
+    release: Release
+
+
+def _read_versioned(candidates: list[Candidate], raw: bytes) -> Decoded:
+    reader = Reader(raw)
+    name = candidates[0].message.name
+    try:
+        version = reader.int16()
+    except PayloadError as error:
+        return Decoded(raw, name, reason=error.within(f"{name}, version").reason)
+    return _read(candidates, raw, version, reader.position)
+
+
+def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> Decoded:
+    """Read a message as the newest release does that knows the version and finds neither damage nor bytes left over.
+
+    Kafka changed some layouts without a new version. What no release reads to its end is read as the newest reads it.
+    """
+    first: Decoded | None = None
+    for message, release in candidates:
+        versions = message.versions(release)
+        if versions is None or not versions.has(version):
+            continue
+        struct = message.struct(version, release)
+        made = _read_struct(message.name, struct, raw, version, start)
+        if not made.reason:
+            return made
+        first = first or made
+    name = candidates[0].message.name
+    return first or Decoded(raw, name, version, reason=f"version {version} of {name} is unknown", known=False)
+
+
+def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int) -> Decoded:
+    reader = Reader(raw, start)
+    try:
+        values = read_fields(struct, reader)
+    except PayloadError as error:
+        return Decoded(raw, name, version, reason=error.within(f"{name} v{version}").reason)
+    left = f"bytes are left over behind {name} v{version}: {reader.remaining}" if reader.remaining else ""
+    return Decoded(raw, name, version, values, left)
+
+
+def _framed(messages: dict[str, Message]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
+    current = _candidates(messages, "Record", since=FRAMED_RELEASE)
+    preview = {
+        number: [Candidate(found, PREVIEW_RELEASE)]
+        for number, found in by_type(messages, "Record", PREVIEW_RELEASE).items()
+    }
+    types = {frame.PREVIEW: preview, frame.CURRENT: current}
+
+    def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
+        made_key = _raw(key, "records of this topic have no key")
+        if value is None:
+            return DecodedRecord(None, made_key, None)
+        reader = Reader(value)
+        try:
+            version = frame.read_number(reader, "frame version")
+            if version not in types:
+                reason = f"frame version {version} is unknown"
+                return DecodedRecord(None, made_key, Decoded(value, reason=reason, known=False))
+            number, message_version = (frame.read_number(reader, name) for name in ("type", "version"))
+        except PayloadError as error:
+            return DecodedRecord(None, made_key, Decoded(value, reason=error.within("frame").reason))
+        candidates = types[version].get(number)
+        if candidates is None:
+            reason = f"record type {number} is unknown"
+            return DecodedRecord(number, made_key, Decoded(value, reason=reason, known=False))
+        return DecodedRecord(number, made_key, _read(candidates, value, message_version, reader.position))
+
+    return decode_record
+
+
+PREVIEW_RELEASE: Final = (2, 8)
+"""The release whose frames have version 0."""
+FRAMED_RELEASE: Final = (3, 0)
+"""The first release whose frames have version 1."""
+
+DECODERS: Final[dict[str, Callable[[bytes | None, bytes | None], DecodedRecord]]] = {
+    consumer_offsets.TOPIC: _coordinator(consumer_offsets.MESSAGES),
+    transaction_state.TOPIC: _coordinator(transaction_state.MESSAGES),
+    share_group_state.TOPIC: _coordinator(share_group_state.MESSAGES),
+    cluster_metadata.TOPIC: _framed(cluster_metadata.MESSAGES),
+    remote_log_metadata.TOPIC: _framed(remote_log_metadata.MESSAGES),
+}
+"""Topic -> what decodes its records."""

@@ -1,0 +1,328 @@
+"""What the user names, as partitions with their segments in order.
+
+Files, globs, partition folders, log dirs, archives and ``-`` all end as :class:`Partition`. Folders are listed one
+at a time and nothing stays open, so that ten thousand segments need what one needs. What is not read is said.
+
+Names: ``<topic>-<partition>`` is a folder of a log dir, with ``.<uuid>-delete``, ``-future`` and ``-stray`` for the
+leftovers (``UnifiedLog``); ``<base offset>.log`` a segment, with ``.deleted``, ``.swap``, ``.cleaned`` behind it for
+files on their way (``LogFileUtils``); ``<base offset>-<uuid>.log`` one of tiered storage (KIP-405).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import UnreadableError
+from kdump.formats import partition_metadata, record_layout
+from kdump.log_dirs.file_names import (
+    LEFTOVER_FOLDER,
+    LOG_DIR_FILE,
+    SEGMENT_NAME,
+    SIBLING_NAME,
+    SIBLINGS,
+    Name,
+    folder_name,
+)
+from kdump.log_dirs.files import HEAD, Entry, Files, is_archive
+from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.partition import Partition, Segment, first_offset_of
+from kdump.primitives.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.log_dirs import archives  # slow to import, and most runs meet no archive
+
+
+NO_SEGMENT: Final = "no segment is in it or in the folders below"
+"""The reason for which a folder cannot be read that may be filled later."""
+_MANY: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to take: topics (names or globs), partitions, and whether leftovers (deleted, swap, stray, ...) count.
+
+    Empty means all.
+    """
+
+    topics: tuple[str, ...] = ()
+    partitions: frozenset[int] = frozenset()
+    leftovers: bool = False
+    siblings: bool = False
+    """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
+    max_batch_bytes: int = DEFAULT_LIMIT
+    """Bytes that one batch may take, as it is and unpacked; it says nothing of which files to take."""
+    log_dirs: bool = False
+    """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
+
+    def takes(self, name: Name) -> bool:
+        """Tell whether a folder is to be read."""
+        if self.topics and (name.topic is None or not any(fnmatchcase(name.topic, topic) for topic in self.topics)):
+            return False
+        return not self.partitions or name.partition in self.partitions
+
+
+def raise_it(error: UnreadableError) -> None:
+    """Raise what cannot be read: what a finder does that nobody told otherwise."""
+    raise error
+
+
+class Finder:
+    """Finds partitions. ``note`` is told what is left out, ``fail`` what cannot be read; by default that raises."""
+
+    def __init__(
+        self,
+        wanted: Wanted | None = None,
+        *,
+        note: Callable[[str], None] = lambda _: None,
+        fail: Callable[[UnreadableError], None] = raise_it,
+    ) -> None:
+        self.wanted = wanted or Wanted()
+        self.note = note
+        self.fail = fail
+        self._seen: set[object] = set()
+        self._skipped: list[str] = []
+
+    def find(self, paths: Iterable[str], files: Files = LOCAL) -> Iterator[Partition]:
+        """Yield the partitions that ``paths`` name, in the order given; folders in order of topic and partition.
+
+        Files of one folder that stand together in ``paths`` make one partition.
+        """
+        group: list[Entry] = []
+        for entry in self._named(paths, files):
+            if group and (isinstance(entry, _Place) or _folder_of(files, group[0]) != _folder_of(files, entry)):
+                yield from self._group(group, files)
+                group = []
+            if isinstance(entry, _Place):
+                yield from self._place(entry.files)
+            elif entry.is_folder:
+                yield from self._below(entry, files)
+            else:
+                group.append(entry)
+        yield from self._group(group, files)
+        self._say_skipped()
+
+    def _named(self, paths: Iterable[str], files: Files) -> Iterator[Entry | _Place]:
+        """Yield what each path names: a folder, a file that holds a segment, or the place that an archive is."""
+        for path in paths:
+            try:
+                if path == "-" and files is LOCAL:
+                    from kdump.log_dirs import archives
+
+                    yield _Place(archives.standard_input())
+                    continue
+                found = files.look(path)
+                entries = [found] if found else [entry for name in files.glob(path) if (entry := files.look(name))]
+                if not entries:
+                    glob = any(letter in path for letter in "*?[")
+                    raise UnreadableError(path, "matches nothing" if glob else "No such file or directory")
+            except UnreadableError as error:
+                self.fail(error)
+                continue
+            for entry in entries:
+                if entry.is_folder:
+                    yield entry
+                elif SIBLING_NAME.fullmatch(entry.name) and not self.wanted.siblings:
+                    self._skipped.append(files.shown(entry.path))
+                else:
+                    yield from self._file(entry, files)
+
+    def _file(self, entry: Entry, files: Files) -> Iterator[Entry | _Place]:
+        place, shown = None, files.shown(entry.path)
+        try:
+            with files.open(entry.path) as source:
+                head = source.read(0, HEAD)
+                if is_archive(head):
+                    from kdump.log_dirs import archives
+
+                    place = _Place(archives.open_archive(source, shown))
+                elif not SEGMENT_NAME.fullmatch(entry.name) and not SIBLING_NAME.fullmatch(entry.name):
+                    self._doubt(head, shown)
+        except UnreadableError as error:
+            self.fail(error)
+            return
+        yield entry if place is None else place
+
+    def _place(self, place: archives.Archive | archives.OneFile) -> Iterator[Partition]:
+        """Yield what an archive, or a file without a path, holds."""
+        from kdump.log_dirs import archives
+
+        if isinstance(place, archives.OneFile):
+            if self._takes(Name(None, None), place.name):
+                with place.open(place.name) as source:
+                    self._doubt(source.read(0, record_layout.UP_TO_MAGIC), place.name)
+                limit = self.wanted.max_batch_bytes
+                segment = Segment(place, place.name, place.look(place.name).size, None, limit=limit)  # type: ignore[union-attr]  # it has this one file
+                yield Partition(place, "", None, None, (segment,), limit=limit)
+            return
+        for path, reason in place.left_out:
+            self.note(f"{place.shown(path)} is left out: it {reason}")
+        found = False
+        for partition in self._folder(Entry("", "", True, 0, object()), place):
+            found = True
+            yield partition
+        if place.broken is not None:
+            self.fail(UnreadableError(place.name, place.broken))
+        elif not found and not (self.wanted.topics or self.wanted.partitions):
+            self.fail(UnreadableError(place.name, "the archive holds no segment"))
+
+    def _doubt(self, head: bytes, shown: str) -> None:
+        """Say where a file does not look like a segment: another one may have been meant, or it is damaged there."""
+        if len(head) >= record_layout.UP_TO_MAGIC and head[record_layout.MAGIC_POSITION] > record_layout.MAGIC_2:
+            self.note(
+                f"{shown} does not begin as a segment does: byte {record_layout.MAGIC_POSITION} holds "
+                f"{head[record_layout.MAGIC_POSITION]}, where a magic of 0, 1 or 2 is expected; it is read all the same"
+            )
+
+    def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
+        """Yield the partition that single files of one folder make."""
+        if not entries:
+            return
+        folder = _folder_of(files, entries[0])
+        name = folder_name(posixpath.abspath(folder) if files is LOCAL else folder)
+        if not self._takes(name, files.shown(entries[0].path)):
+            return
+        try:
+            beside = {entry.name: entry.path for entry in files.entries(folder)}
+        except UnreadableError:  # a folder may be closed to us and its files open: then they have no siblings
+            beside = {}
+        segments, others = [], []
+        for entry in entries:
+            if entry.identity in self._seen:
+                self.note(f"{files.shown(entry.path)} was named before, and is read once")
+                continue
+            self._seen.add(entry.identity)
+            if SIBLING_NAME.fullmatch(entry.name):
+                others.append(entry)
+                continue
+            try:
+                segments.append(_segment(files, entry, beside, self.wanted.max_batch_bytes))
+            except UnreadableError as error:
+                self.fail(error)
+        if segments or others:
+            segments.sort(key=_order)
+            whole = next(_following(beside, segments), None) is None
+            yield Partition(files, folder, *name, tuple(segments), tuple(others), whole, self.wanted.max_batch_bytes)
+
+    def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
+        """Yield the partitions in a folder that the user named; to hold none is an error."""
+        found = folder.identity in self._seen
+        for partition in self._folder(folder, files):
+            found = True
+            yield partition
+        if not found and not (self.wanted.topics or self.wanted.partitions):
+            self.fail(UnreadableError(files.shown(folder.path), NO_SEGMENT))
+
+    def _folder(self, folder: Entry, files: Files) -> Iterator[Partition]:
+        """Yield the partition that a folder is, and those in the folders below it."""
+        if folder.identity in self._seen:
+            self.note(f"{files.shown(folder.path)} was met before, and is read once")
+            return
+        self._seen.add(folder.identity)
+        try:
+            entries = files.entries(folder.path)
+        except UnreadableError as error:
+            self.fail(error)
+            return
+        inside = [entry for entry in entries if not entry.is_folder]
+        name = folder_name(posixpath.abspath(folder.path) if files is LOCAL else folder.path)
+        belongs = any(_belongs(entry.name) for entry in inside)
+        if not belongs and self.wanted.log_dirs:
+            belongs = any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
+        if belongs and self._takes(name, None):
+            yield self._partition(folder.path, name, inside, files)
+        for entry in sorted((entry for entry in entries if entry.is_folder), key=_folder_order):
+            below = folder_name(entry.path)
+            if LEFTOVER_FOLDER.fullmatch(entry.name) and not self.wanted.leftovers:
+                if self.wanted.takes(below):
+                    self.note(f"{files.shown(entry.path)} is left out: it is no live replica (--leftovers reads it)")
+            elif below.topic is None or self.wanted.takes(below):
+                yield from self._folder(entry, files)
+
+    def _partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
+        beside = {entry.name: entry.path for entry in inside}
+        segments, others = [], []
+        for entry in inside:
+            found = SEGMENT_NAME.fullmatch(entry.name)
+            if found and (found["state"] is None or self.wanted.leftovers):
+                segments.append(_segment(files, entry, beside, self.wanted.max_batch_bytes))
+                continue
+            others.append(entry)
+            if found:
+                self.note(f"{files.shown(entry.path)} is left out: it is not part of the log (--leftovers reads it)")
+            elif entry.name.endswith(".log"):
+                self.note(f"{files.shown(entry.path)} is left out: its name begins with no offset (name it to read it)")
+        limit = self.wanted.max_batch_bytes
+        return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
+
+    def _takes(self, name: Name, path: str | None) -> bool:
+        """Tell whether to read a folder; a file that the user named is not left out without a word."""
+        takes = self.wanted.takes(name)
+        if not takes and path is not None:
+            self.note(f"{path} is left out: its folder is not of the topic and partition asked for")
+        return takes
+
+    def _say_skipped(self) -> None:
+        for path in self._skipped[:_MANY]:
+            self.note(f"{path} is left out: it holds no records (kdump --files prints it)")
+        if len(self._skipped) > _MANY:
+            self.note(f"{len(self._skipped) - _MANY} more files like it are left out")
+        self._skipped.clear()
+
+
+class _Place(NamedTuple):
+    files: archives.Archive | archives.OneFile
+
+
+def _belongs(name: str) -> bool:
+    """Tell whether a file of this name makes its folder a partition."""
+    return SEGMENT_NAME.fullmatch(name) is not None or name == partition_metadata.NAME or _index_name(name)
+
+
+def _index_name(name: str) -> bool:
+    stem, _, suffix = name.partition(".")
+    return suffix in SIBLINGS and stem.isdecimal()
+
+
+def _folder_of(files: Files, entry: Entry) -> str:
+    folder = posixpath.dirname(entry.path)
+    return folder or ("." if files is LOCAL else "")
+
+
+def _folder_order(entry: Entry) -> tuple[str, int, str]:
+    name = folder_name(entry.path)
+    return (name.topic or entry.name, name.partition or 0, entry.name)
+
+
+def _order(segment: Segment) -> tuple[bool, int, str]:
+    return (segment.base_offset is None, segment.base_offset or 0, segment.path)
+
+
+def _segment(files: Files, entry: Entry, beside: dict[str, str], limit: int) -> Segment:
+    found = SEGMENT_NAME.fullmatch(entry.name)
+    if found is None:
+        return Segment(files, entry.path, entry.size, first_offset_of(files, entry.path), limit=limit)
+    stem, state = found["stem"], found["state"] or ""
+    names = {suffix: f"{stem}.{suffix}{state}" for suffix in SIBLINGS}
+    siblings = {suffix: beside[name] for suffix, name in names.items() if name in beside}
+    return Segment(files, entry.path, entry.size, int(found["offset"]), siblings, limit)
+
+
+def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:
+    """Yield the segments of the log that lie behind the first of ``segments``, and are none of them."""
+    named = {posixpath.basename(segment.path) for segment in segments}
+    first = segments[0].base_offset if segments else None
+    for name in beside:
+        found = SEGMENT_NAME.fullmatch(name)
+        if (
+            found
+            and found["state"] is None
+            and name not in named
+            and first is not None
+            and int(found["offset"]) > first
+        ):
+            yield name

@@ -1,0 +1,142 @@
+"""The files of this machine."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from kdump.errors import UnreadableError
+from kdump.log_dirs.files import Entry, OpenSource
+from kdump.primitives import compression
+
+if TYPE_CHECKING:
+    from kdump.log_dirs.page_cache import Guard, Watch
+
+
+class LocalFiles:
+    """The files of this machine. Symbolic links are followed."""
+
+    def look(self, path: str) -> Entry | None:
+        try:
+            status = Path(path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as reason:
+            raise UnreadableError(path, getattr(reason, "strerror", None) or str(reason)) from reason
+        return _entry(posixpath.basename(posixpath.abspath(path)), path, status)
+
+    def entries(self, folder: str) -> list[Entry]:
+        found = []
+        try:
+            with os.scandir(folder) as inside:
+                for item in inside:
+                    path = posixpath.join(folder, item.name)
+                    try:
+                        found.append(_entry(item.name, path, item.stat()))
+                    except OSError:  # a link to nowhere, or gone since: opening it tells the user why
+                        found.append(Entry(item.name, path, False, 0, path))
+        except OSError as reason:
+            raise UnreadableError(folder, reason.strerror or str(reason)) from reason
+        return sorted(found)
+
+    def open(self, path: str) -> OpenSource:
+        return LocalFile(path)
+
+    def glob(self, pattern: str) -> list[str]:
+        from glob import glob
+
+        return sorted(glob(pattern, recursive=True))  # noqa: PTH207  Path.glob takes no absolute pattern
+
+    def shown(self, path: str) -> str:
+        return path
+
+
+def _entry(name: str, path: str, status: os.stat_result) -> Entry:
+    from stat import S_ISDIR
+
+    folder = S_ISDIR(status.st_mode)
+    return Entry(name, path, folder, 0 if folder else status.st_size, (status.st_dev, status.st_ino))
+
+
+LOCAL = LocalFiles()
+
+
+class LocalFile:
+    """A file of this machine, opened read-only. Raises UnreadableError when it cannot be."""
+
+    watch: ClassVar[Watch | None] = None
+    """What keeps the page cache as it is while files are read; by default nothing does."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait for its writer
+            status = os.fstat(self._fd)
+        except OSError as reason:
+            raise UnreadableError(self.name, reason.strerror or str(reason)) from reason
+        self.size = status.st_size
+        self.limit = compression.DEFAULT_LIMIT
+        self._guard: Guard | None = None
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+            raise UnreadableError(self.name, f"is {what}, not a file")
+        if self.watch is not None:
+            self._guard = self.watch(self.name, self._fd, self.size)
+
+    def __enter__(self) -> LocalFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
+        os.close(self._fd)
+
+    @property
+    def lost(self) -> int:
+        """How many bytes the file has become shorter since it was opened: brokers cut live files."""
+        return max(0, self.size - os.fstat(self._fd).st_size)
+
+    @property
+    def descriptor(self) -> int | None:
+        """The open file for who reads it without :meth:`read`; None where the page cache is watched meanwhile."""
+        return None if self._guard is not None else self._fd
+
+    def expect(self, position: int, size: int) -> None:
+        """Tell the system that much of these bytes will be read, so that it fetches them at once."""
+        if self._guard is not None or not hasattr(os, "posix_fadvise"):  # it would take them for the broker's
+            return
+        last = min(position + size, self.size) - 1
+        if position > last or not (self._cached(position) and self._cached(last)):
+            with suppress(OSError):  # some file systems take no advice
+                os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
+
+    def _cached(self, position: int) -> bool:
+        """Tell whether a byte is known to be in memory: to ask costs far less than to fetch what is there."""
+        if not hasattr(os, "RWF_NOWAIT"):
+            return False
+        try:
+            return bool(os.preadv(self._fd, [bytearray(1)], position, os.RWF_NOWAIT))
+        except OSError:  # it is not, or the file system cannot tell
+            return False
+
+    def read(self, position: int, size: int) -> bytes:
+        try:
+            if self._guard is not None:
+                self._guard.before(position, size)
+            data = os.pread(self._fd, size, position)
+            while 0 < len(data) < size:  # one read returns at most 2 GiB, and less when a signal comes
+                more = os.pread(self._fd, size - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as reason:
+            raise UnreadableError(self.name, f"byte {position}: {reason.strerror or reason}") from reason
+        return data

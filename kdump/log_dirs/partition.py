@@ -1,0 +1,100 @@
+"""A partition's folder and its segments."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kdump.log_dirs.local import LOCAL
+from kdump.primitives.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kdump.log_dirs.files import Entry, Files, OpenSource
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A file of batches. ``base_offset`` is that of its name, else of its first batch, None when it has none.
+
+    ``siblings`` gives the paths of the files beside it that are there, by suffix (``index``, ``timeindex``, ...).
+    """
+
+    files: Files
+    path: str
+    size: int
+    base_offset: int | None
+    siblings: dict[str, str] = field(default_factory=dict)
+    limit: int = DEFAULT_LIMIT
+    """Bytes that one batch may take, as it is and unpacked."""
+
+    @property
+    def name(self) -> str:
+        """The path as messages and rows name it."""
+        return self.files.shown(self.path)
+
+    def open(self) -> OpenSource:
+        """Open the file for reading. Raises UnreadableError."""
+        source = self.files.open(self.path)
+        source.limit = self.limit
+        return source
+
+    def first_offset(self) -> int | None:
+        """Return the offset that the file begins with, whatever its name says; None for an empty file.
+
+        Below magic 2 that is the last offset of a wrapper. Raises UnreadableError.
+        """
+        return first_offset_of(self.files, self.path)
+
+    def sibling(self, suffix: str) -> bytes | None:
+        """Return the whole content of a sibling, None when there is none. Raises UnreadableError."""
+        path = self.siblings.get(suffix)
+        if path is None:
+            return None
+        with self.files.open(path) as source:
+            return source.read(0, source.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The segments of one folder in offset order. ``others`` are the folder's other files, where it was listed.
+
+    ``whole`` says whether all segments of the folder that follow the first one are among them.
+    """
+
+    files: Files
+    folder: str
+    topic: str | None
+    partition: int | None
+    segments: tuple[Segment, ...]
+    others: tuple[Entry, ...] = ()
+    whole: bool = True
+    limit: int = DEFAULT_LIMIT
+    """Bytes that one batch may take, as it is and unpacked."""
+
+    @property
+    def name(self) -> str:
+        """Topic and partition, or the folder where its name tells none."""
+        return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
+
+    def path_beside(self, name: str) -> str:
+        """Return the path of a file of the log dir that holds the folder."""
+        return posixpath.join(folder_above(self.files, self.folder), name)
+
+    def beside(self, name: str) -> bytes | None:
+        """Return a file of the log dir that holds the folder, None when there is none. Raises UnreadableError."""
+        path = self.path_beside(name)
+        if self.files.look(path) is None:
+            return None
+        with self.files.open(path) as source:
+            return source.read(0, source.size)
+
+
+def folder_above(files: Files, folder: str) -> str:
+    return posixpath.dirname(posixpath.abspath(folder) if files is LOCAL else folder)
+
+
+def first_offset_of(files: Files, path: str) -> int | None:
+    with files.open(path) as source:
+        data = source.read(0, 8)
+    return int.from_bytes(data, "big", signed=True) if len(data) == 8 else None

@@ -1,0 +1,176 @@
+"""Places beyond the local disk: what ``pyarrow.fs`` opens (s3, gs, hdfs, abfs), as
+:class:`kdump.log_dirs.files.Files`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from kdump.errors import UnreadableError, UsageError
+from kdump.log_dirs.files import Entry, Files, OpenSource
+from kdump.log_dirs.local import LOCAL
+from kdump.primitives.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
+_HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+"""Hadoop's names of places that Arrow calls otherwise."""
+
+
+def places(paths: Iterable[str]) -> Iterator[tuple[Files, list[str]]]:
+    """Yield each place that ``paths`` name with the paths in it, in order. Raises UsageError for an unknown scheme."""
+    group: list[str] = []
+    current: Files = LOCAL
+    for path in paths:
+        files, inside = place(path)
+        if group and files != current:
+            yield current, group
+            group = []
+        current = files
+        group.append(inside)
+    if group:
+        yield current, group
+
+
+def place(path: str) -> tuple[Files, str]:
+    """Return the place that a path or URI names, and the path in it."""
+    found = _URI.match(path)
+    if found is None:
+        return LOCAL, posixpath.abspath(path)
+    if found["scheme"] == "file":
+        return LOCAL, unquote(urlsplit(path).path)
+    return RemoteFiles.of(path)
+
+
+def is_there(shown: str, paths: Iterable[str]) -> bool:
+    """Tell whether something stands at a path as messages name it.
+
+    It is asked of the places that ``paths`` name: a name that is shown has lost what Arrow needs to know of its place.
+    """
+    for files, _ in places(paths):
+        if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
+            return True
+    return False
+
+
+class RemoteFiles:
+    """One ``pyarrow.fs`` file system. ``prefix`` goes in front of its paths where people read them."""
+
+    def __init__(self, system: Any, prefix: str) -> None:
+        self._system, self._prefix = system, prefix
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteFiles) and (self._prefix, self._system) == (other._prefix, other._system)
+
+    def __hash__(self) -> int:
+        return hash(self._prefix)
+
+    @classmethod
+    def of(cls, uri: str) -> tuple[RemoteFiles, str]:
+        """Return the place of ``uri`` and the path in it. What stands behind ``?`` are Arrow's options of the place."""
+        from pyarrow import ArrowInvalid, ArrowNotImplementedError
+        from pyarrow.fs import FileSystem
+
+        scheme, _, rest = uri.partition(":")
+        scheme = _HADOOP_NAMES.get(scheme, scheme)
+        bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
+        glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is put back behind the folder it stands in
+        folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare
+        try:
+            system, path = FileSystem.from_uri(f"{scheme}:{folder}{query}{arguments}")
+        except (ArrowInvalid, ArrowNotImplementedError, OSError) as reason:
+            raise UsageError(f"{cls._without_secret(uri)}: {reason}") from reason
+        if glob:
+            path = path.rstrip("/") + "/" + bare[len(folder) :]
+        host = f"{urlsplit(uri).netloc.rpartition('@')[2]}/" if scheme in ("hdfs", "viewfs") else ""
+        return cls(system, f"{scheme}://{host}"), path.rstrip("/")
+
+    @staticmethod
+    def _without_secret(uri: str) -> str:
+        return re.sub(r"//[^/@]*@", "//", uri.partition("?")[0])
+
+    def shown(self, path: str) -> str:
+        return self._prefix + path.lstrip("/")
+
+    def look(self, path: str) -> Entry | None:
+        from pyarrow.fs import FileType
+
+        try:
+            info = self._system.get_file_info(path)
+        except OSError as reason:
+            raise UnreadableError(self.shown(path), str(reason)) from reason
+        return None if info.type == FileType.NotFound else self._entry(info)
+
+    def entries(self, folder: str) -> list[Entry]:
+        from pyarrow.fs import FileSelector
+
+        try:
+            return sorted(self._entry(info) for info in self._system.get_file_info(FileSelector(folder)))
+        except OSError as reason:
+            raise UnreadableError(self.shown(folder), str(reason)) from reason
+
+    def _entry(self, info: Any) -> Entry:
+        from pyarrow.fs import FileType
+
+        folder = info.type == FileType.Directory
+        return Entry(info.base_name, info.path, folder, 0 if folder else info.size, (self._prefix, info.path))
+
+    def open(self, path: str) -> OpenSource:
+        return RemoteSource(self._system, path, self.shown(path))
+
+    def glob(self, pattern: str) -> list[str]:
+        """Match folder by folder; ``**`` stands for any folders."""
+        parts = pattern.strip("/").split("/")
+        root = "/" if pattern.startswith("/") else ""
+        return sorted(set(self._matches(root, parts)))
+
+    def _matches(self, above: str, parts: list[str]) -> Iterator[str]:
+        fixed = 0
+        while fixed < len(parts) and not re.search(r"[*?[]", parts[fixed]):
+            fixed += 1
+        above = posixpath.join(above, *parts[:fixed])
+        parts = parts[fixed:]
+        if not parts:
+            if self.look(above) is not None:
+                yield above
+            return
+        if parts[0] == "**":
+            yield from self._matches(above, parts[1:] or ["*"])
+        for entry in self.entries(above):
+            if parts[0] == "**":
+                if entry.is_folder:
+                    yield from self._matches(entry.path, parts)
+            elif fnmatchcase(entry.name, parts[0]) and (len(parts) == 1 or entry.is_folder):
+                yield from self._matches(entry.path, parts[1:])
+
+
+class RemoteSource:
+    """A file of a ``pyarrow.fs`` file system, read at positions."""
+
+    def __init__(self, system: Any, path: str, name: str) -> None:
+        self.name = name
+        try:
+            self._file = system.open_input_file(path)
+            self.size: int = self._file.size()
+            self.limit = DEFAULT_LIMIT
+        except OSError as reason:
+            raise UnreadableError(name, str(reason)) from reason
+
+    def __enter__(self) -> RemoteSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, position: int, size: int) -> bytes:
+        try:
+            data: bytes = self._file.read_at(max(0, min(size, self.size - position)), position)
+        except OSError as reason:
+            raise UnreadableError(self.name, f"byte {position}: {reason}") from reason
+        return data

@@ -1,0 +1,1 @@
+"""The records of a partition through a filter."""

@@ -1,0 +1,106 @@
+"""Which records and batches to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from kdump.formats.record_layout import LOG_APPEND_TIME
+from kdump.primitives import compression
+from kdump.primitives.wire import INT64_END
+
+if TYPE_CHECKING:
+    import re
+
+    from kdump.formats.record import Record
+    from kdump.records.record_batch import RecordBatch
+
+RecordType: TypeAlias = Literal["data", "control", "tombstone"]
+RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """What to take. None and empty take all; times are ms, ``since`` included and ``until`` not."""
+
+    first_offset: int | None = None
+    last_offset: int | None = None
+    """Taken too."""
+    since: int | None = None
+    until: int | None = None
+    key: bytes | None = None
+    grep: re.Pattern[bytes] | None = None
+    """Looked for in key and value."""
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    """Each must be there; a value of None takes any."""
+    producer_ids: frozenset[int] = frozenset()
+    leader_epochs: frozenset[int] = frozenset()
+    types: frozenset[RecordType] = frozenset()
+    transactional: bool | None = None
+    committed: bool = False
+    """Only what a read_committed consumer is given: no markers, no aborted data, nothing from the stable offset on."""
+
+    @property
+    def looks_into_records(self) -> bool:
+        """Whether headers of batches are not enough to decide."""
+        ranges = (self.first_offset, self.last_offset, self.since, self.until)
+        return any(bound is not None for bound in ranges) or self.looks_into_fields
+
+    @property
+    def looks_into_fields(self) -> bool:
+        """Whether more of a record than its offset and its timestamp decides."""
+        return bool(self.key is not None or self.grep or self.headers or self.types & {"data", "tombstone"})
+
+    def may_hold(self, batch: RecordBatch) -> bool:
+        """Tell whether the batch's header lets it hold what is asked for."""
+        return not (
+            (self.first_offset is not None and batch.last_offset < self.first_offset)
+            or (self.since is not None and _latest(batch) < self.since)
+            or (
+                self.until is not None and batch.timestamp_type == LOG_APPEND_TIME and batch.max_timestamp >= self.until
+            )
+            or (self.producer_ids and batch.producer_id not in self.producer_ids)
+            or (self.leader_epochs and batch.partition_leader_epoch not in self.leader_epochs)
+            or (self.transactional is not None and batch.is_transactional != self.transactional)
+            or (self.committed and batch.is_control)
+            or (self.types and batch.is_control and "control" not in self.types)
+            or (self.types == {"control"} and not batch.is_control)
+        )
+
+    def takes_all(self, low: int, high: int, early: int, late: int) -> bool:
+        """Tell whether all records of a batch that may hold some lie within offsets and timestamps (ms)."""
+        return not (
+            (self.first_offset is not None and low < self.first_offset)
+            or (self.last_offset is not None and high > self.last_offset)
+            or (self.since is not None and early < self.since)
+            or (self.until is not None and late >= self.until)
+        )
+
+    def takes(self, batch: RecordBatch, record: Record) -> bool:
+        """Tell whether a record of a batch that may hold it is taken."""
+        if self.first_offset is not None and record.offset < self.first_offset:
+            return False
+        if self.last_offset is not None and record.offset > self.last_offset:
+            return False
+        if self.since is not None and record.timestamp < self.since:
+            return False
+        if self.until is not None and record.timestamp >= self.until:
+            return False
+        if self.key is not None and record.key != self.key:
+            return False
+        if self.types and not batch.is_control and ("tombstone" if record.value is None else "data") not in self.types:
+            return False
+        if self.grep is not None and not any(self.grep.search(part) for part in (record.key, record.value) if part):
+            return False
+        return all(_has_header(record, name, value) for name, value in self.headers)
+
+
+def _latest(batch: RecordBatch) -> int:
+    """Return a time that no record of a batch is behind; the wrappers of old producers do not tell it."""
+    if batch.magic == 1 and batch.codec != compression.NONE and batch.timestamp_type != LOG_APPEND_TIME:
+        return INT64_END
+    return batch.max_timestamp
+
+
+def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
+    return any(header.key == name and (value is None or header.value == value) for header in record.headers)

@@ -1,0 +1,243 @@
+"""What the headers of a segment tell: where it can be cut, how many records it holds, which transactions it ends.
+
+One pass over the headers of each segment, which can run anywhere; what the segments of a partition tell is then put
+together on the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import record_layout
+from kdump.formats.record_layout import CONTROL_FLAG, LOG_OVERHEAD, MAGIC_2, TRANSACTIONAL_FLAG
+from kdump.log_dirs import files, local
+from kdump.log_reader.replicas import Run, extend
+from kdump.primitives.wire import INT64_END
+from kdump.records import soundness
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read, resync
+from kdump.segments import walk as log
+from kdump.segments.regions import Damage, Padding
+from kdump.transactions.outcomes import MARKER_BYTES, Follower
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.log_dirs.partition import Segment
+    from kdump.segments.regions import Region
+    from kdump.transactions.outcomes import Told
+
+
+IN_TRANSACTIONS: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
+FAR: Final = 4096
+"""Bytes of a batch from which on it is cheaper to read the next header alone than all that lies before it."""
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A part of a segment, from ``start`` to ``end`` (bytes), which is read by one task, and what its bytes are.
+
+    ``told`` says whether the counts hold: an entry of magic 0 or 1 that cannot be unpacked does not tell how many
+    records it has. Offsets are None where there is no batch. What no header tells is not in it: a wrong checksum, a
+    bad record.
+    """
+
+    start: int
+    end: int
+    batches: int = 0
+    records: int = 0
+    control_records: int = 0
+    batch_bytes: int = 0
+    damaged_ranges: int = 0
+    damaged_bytes: int = 0
+    padding_bytes: int = 0
+    trailing_bytes: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    max_timestamp: int = -1
+    told: bool = True
+
+    @property
+    def offsets(self) -> tuple[int, int] | None:
+        """The first and the last offset; None where there may be any."""
+        if not self.told or self.first_offset is None or self.last_offset is None:
+            return None
+        return self.first_offset, self.last_offset
+
+    def add(self, region: Region) -> None:
+        """Count a region."""
+        self.end = region.position + region.size
+        if isinstance(region, RecordBatch):
+            self._add_batch(region)
+        elif isinstance(region, Damage):
+            self.damaged_ranges += 1
+            self.damaged_bytes += region.size
+        elif isinstance(region, Padding):
+            self.padding_bytes += region.size
+        else:
+            self.trailing_bytes += region.size
+
+    def _add_batch(self, batch: RecordBatch) -> None:
+        try:
+            count, first, last = _count(batch), batch.base_offset, batch.last_offset
+        except DamageError:
+            self.batches += 1
+            self.batch_bytes += batch.size
+            self.told = False
+            return
+        self.count(batch.size, first, last, count, batch.max_timestamp)
+        self.control_records += count if batch.is_control else 0
+
+    def count(self, size: int, first: int, last: int, records: int, max_timestamp: int) -> None:
+        """Count a batch of so many bytes and records, of the offsets from ``first`` to ``last``."""
+        self.batches += 1
+        self.batch_bytes += size
+        self.records += records
+        if self.first_offset is None or first < self.first_offset:
+            self.first_offset = first
+        if self.last_offset is None or last > self.last_offset:
+            self.last_offset = last
+        self.max_timestamp = max(self.max_timestamp, max_timestamp)
+
+
+def _count(batch: RecordBatch) -> int:
+    """Return the number of records; only a wrapper of magic 0 or 1 must be unpacked for it. Raises DamageError."""
+    if batch.count is not None:
+        return batch.count
+    return sum(1 for _ in batch.records()) if batch.codec else 1
+
+
+class Survey(NamedTuple):
+    """What one segment tells. ``told`` is of its transactions.
+
+    ``runs`` are the offsets it holds without a gap, by leader epoch; told only where checksums were looked at.
+    """
+
+    stretches: list[Stretch]
+    told: Told
+    runs: list[Run]
+
+
+class _AstrayError(Exception):
+    """The headers do not make sense."""
+
+
+def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
+    """Walk the headers of a segment. It is cut at sound batches, about ``split_bytes`` apart.
+
+    Where the headers stop making sense, or when ``checked``, every checksum is looked at, and what lies behind damage
+    is found as a reader finds it. Raises UnreadableError.
+    """
+    with segment.open() as source:
+        if not checked:
+            try:
+                follower, stretches = Follower(segment), [Stretch(0, 0)]
+                start = 0 if follower.has_index else _plain(source, stretches, follower, split_bytes)
+                return _survey(_headers(source, start), source, follower, split_bytes, stretches)
+            except _AstrayError:
+                pass
+        regions = read.read(source, on_error="resync")
+        return _survey(regions, source, Follower(segment), split_bytes, [Stretch(0, 0)], with_runs=checked)
+
+
+def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
+    """Survey a segment; one that cannot be read is one stretch of which nothing is told: whoever reads it says so.
+
+    What became of transactions is then told by its ``.txnindex`` alone.
+    """
+    try:
+        return survey(segment, split_bytes, checked=checked)
+    except UnreadableError:
+        return Survey([Stretch(0, segment.size, told=False)], Follower(segment).unread(), [])
+
+
+def _plain(source: files.Source, stretches: list[Stretch], follower: Follower, split_bytes: int) -> int:
+    """Count batches of magic 2 in no transaction, which are nearly all there are, in as few steps as can be.
+
+    Return the position of the first region that is anything else. Where batches of a local file are large, only their
+    headers are read.
+    """
+    unpack, header = record_layout.BATCH_HEADER.struct.unpack_from, record_layout.BATCH_HEADER.size
+    is_local = isinstance(source, local.LocalFile)
+    block_size = log.FIRST_BLOCK if is_local else log.BLOCK
+    position = loaded = size = last = 0
+    block = b""
+    stretch = stretches[-1]
+    while True:
+        at = position - loaded
+        if at + header > len(block):
+            ahead = header if is_local and size >= FAR else block_size
+            block, loaded, at = source.read(position, ahead), position, 0
+            if len(block) < header:
+                break
+        base, size, _, magic, _, flags, delta, _, latest, _, _, _, count = unpack(block, at)
+        end = position + LOG_OVERHEAD.size + size
+        is_plain = magic == MAGIC_2 and not flags & IN_TRANSACTIONS and MARKER_BYTES < size <= source.limit
+        if not is_plain or end > source.size or not -INT64_END <= base + delta < INT64_END:
+            break
+        if position - stretch.start >= split_bytes and is_sound_at(source, position):
+            stretch = Stretch(position, position)
+            stretches.append(stretch)
+        last = base + delta
+        stretch.end = end
+        stretch.count(end - position, base, last, count, latest)
+        position = end
+    if position:
+        follower.skip(last + 1)
+    return position
+
+
+def is_sound_at(source: files.Source, position: int) -> bool:
+    """Tell whether a batch begins at a position (bytes) whose checksum is right."""
+    region = next(log.walk(source, position), None)
+    return isinstance(region, RecordBatch) and is_sound(region)
+
+
+def _headers(source: files.Source, start: int) -> Iterator[Region]:
+    """Yield the batches that the headers tell, and zeros at the end. Raises _AstrayError."""
+    for region in log.walk(source, start):
+        if isinstance(region, RecordBatch):
+            if not 0 <= region.magic <= MAGIC_2:
+                raise _AstrayError
+            may_be_marker = region.is_transactional or region.is_control or region.size <= MARKER_BYTES
+            if may_be_marker and not is_sound(region):
+                raise _AstrayError  # what a damaged marker says would change the fate of other batches
+            yield region
+        elif resync.zero_tail(source, region.position, source.size) == region.position:
+            yield Padding(region.position, region.size)
+        else:
+            raise _AstrayError
+
+
+def _survey(
+    regions: Iterator[Region],
+    source: files.Source,
+    follower: Follower,
+    split_bytes: int,
+    stretches: list[Stretch],
+    *,
+    with_runs: bool = False,
+) -> Survey:
+    runs: list[Run] = []
+    for region in regions:
+        if isinstance(region, RecordBatch):
+            if region.position - stretches[-1].start >= split_bytes and is_sound(region):
+                stretches.append(Stretch(region.position, region.position))
+            follower.add(region)
+            if with_runs:
+                extend(runs, region)
+        else:
+            follower.lose(source, region)
+        stretches[-1].add(region)
+    return Survey(stretches, follower.told(), runs)
+
+
+def is_sound(batch: RecordBatch) -> bool:
+    """Tell whether a batch can be believed."""
+    try:
+        soundness.check(batch)
+    except DamageError:
+        return False
+    return True

@@ -1,0 +1,96 @@
+"""Following a live log: what is appended, segment after segment.
+
+A broker appends to the last segment only, and rolls to a new file; nothing tells a reader of it but the files' sizes
+and the folder. What cannot be read yet may be half written: it is damage when it has not changed by the next look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.errors import UnreadableError
+from kdump.log_dirs.finder import Finder
+from kdump.records.record_batch import RecordBatch
+from kdump.rows.selection import DamagedRange
+from kdump.segments import read, walk
+from kdump.segments.regions import Damage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_reader.reader import PartitionReader
+    from kdump.rows.selection import SelectedBatch
+
+
+class LiveReader:
+    """Reads one partition again and again. ``after`` skips what lies at or below that offset."""
+
+    def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
+        self._reader = reader
+        self._partition = partition
+        self._segments = list(partition.segments if after is None else partition.segments[-1:])
+        self._position = 0
+        self._after = after
+        self._doubt: tuple[int, int] | None = None
+
+    def poll(self) -> Iterator[SelectedBatch | DamagedRange]:
+        """Yield what is new."""
+        while True:
+            rolled = len(self._segments) > 1 or self._find_new()
+            if not self._segments:
+                return
+            try:
+                yield from self._read(self._segments[0], last=not rolled)
+            except UnreadableError as error:
+                if not rolled:
+                    raise
+                self._reader.note(f"{error}: going on with {self._segments[1].name}")
+            if not rolled:
+                return
+            del self._segments[0]
+            self._position = 0
+            self._doubt = None
+
+    def _find_new(self) -> bool:
+        """Look for segments behind the current one; tell whether there are any."""
+        base = self._segments[0].base_offset if self._segments else None
+        for partition in Finder().find([self._partition.folder]):
+            if partition.folder == self._partition.folder:
+                self._segments += [
+                    where
+                    for where in partition.segments
+                    if base is None or (where.base_offset is not None and where.base_offset > base)
+                ]
+        return len(self._segments) > 1
+
+    def _read(self, where: Segment, *, last: bool) -> Iterator[SelectedBatch | DamagedRange]:
+        file = self._reader.file(self._partition)._replace(name=where.name)
+        with where.open() as source:
+            if source.size < self._position:
+                self._reader.note(f"{where.name} was cut to {source.size} bytes; what was there has been printed")
+                self._position = source.size
+            for region in read.read(source, self._position, on_error=self._reader.on_error):
+                if isinstance(region, RecordBatch):
+                    if self._after is None or region.last_offset > self._after:
+                        yield from self._reader.batch(region, file)
+                elif last and self._doubt != (region.position, source.size):
+                    self._doubt = (region.position, source.size)
+                    return
+                elif isinstance(region, Damage):
+                    yield DamagedRange(file, region)
+                else:
+                    return
+                self._position = region.position + region.size
+
+
+def end_offset(partition: Partition) -> int:
+    """Return the last offset of a partition's last segment, -1 when it has none. Raises UnreadableError."""
+    last = -1
+    for where in partition.segments[-1:]:
+        last = (where.base_offset or 0) - 1
+        with where.open() as source:
+            for region in walk.walk(source):
+                if isinstance(region, RecordBatch):
+                    last = region.last_offset
+    return last

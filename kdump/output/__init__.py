@@ -1,0 +1,1 @@
+"""What kdump writes: files and standard output."""

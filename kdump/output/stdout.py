@@ -1,0 +1,110 @@
+"""Standard output in bytes: what goes wrong there is told as an error of its own, and a terminal is not steered.
+
+Also the other two standard streams, where whoever started kdump closed them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from kdump.errors import KdumpError
+from kdump.primitives.terminal import harmless_bytes
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+BUFFER: Final = 1 << 18
+PIPE: Final = 1 << 20
+"""Bytes that a pipe holds, where the system allows: with its usual 64 KiB, writer and reader wait for each other."""
+
+
+class OutputError(KdumpError):
+    """Standard output takes no more: a full disk, an I/O fault (exit status 1)."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(f"standard output cannot be written: {reason.strerror or reason}")
+
+
+class _Raw(io.RawIOBase):
+    """File descriptor 1, with ``escape`` without the bytes that make a terminal do something."""
+
+    def __init__(self, *, escape: bool) -> None:
+        self._escape = escape
+        self._half = b""
+        self._interrupted = False
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return os.isatty(1)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        with memoryview(data) as view:
+            if self._interrupted:
+                return view.nbytes
+            try:
+                out = view if not self._escape else memoryview(self._harmless(bytes(view)))
+                while out:
+                    out = out[os.write(1, out) :]
+                return view.nbytes
+            except KeyboardInterrupt:  # nobody knows how much was written: what is buffered must not come twice
+                self._interrupted = True
+                raise
+            except BrokenPipeError:
+                raise
+            except OSError as reason:
+                raise OutputError(reason) from reason
+
+    def _harmless(self, data: bytes) -> bytes:
+        """Escape ``data``. A character that lies across its end waits for the next bytes."""
+        data = self._half + data
+        self._half = b"\xc2" if data.endswith(b"\xc2") else b""
+        return harmless_bytes(data[: len(data) - len(self._half)])
+
+
+def open_output(*, escape: bool = False) -> BinaryIO:
+    """Return standard output, buffered, for a ``with`` statement; file descriptor 1 stays open behind it.
+
+    With ``escape`` control characters but tab and newline reach a terminal as ``\\x1b`` and the like; in a pipe or a
+    file every byte stays as it is. Writing raises OutputError, and BrokenPipeError where the reader has gone.
+    """
+    _widen_pipe()
+    return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and os.isatty(1)), BUFFER))
+
+
+def _widen_pipe() -> None:
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with suppress(OSError):  # it is no pipe, or this user's pipes may hold no more
+            if fcntl.fcntl(1, fcntl.F_GETPIPE_SZ) < PIPE:
+                fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, PIPE)
+
+
+def open_standard_streams() -> None:
+    """Give descriptors 0 to 2 back where they are closed, so that no file is opened in their place.
+
+    Standard input can then not be read, standard output not be written, and what is told on standard error is lost.
+    What the locale cannot encode is written as an escape, on standard output as Python does it on standard error.
+    """
+    for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # which takes the lowest descriptor that is free
+    # Python has None where a descriptor was closed when it started, and print() takes that for standard output.
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False, errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def give_up() -> None:
+    """Send what is still buffered nowhere, so that the end of Python does not try again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

@@ -1,0 +1,1 @@
+"""Types of the wire, checksums, compression, Java's text: what everything else is built of."""

@@ -1,0 +1,280 @@
+"""Compression codecs and their framings, with a limit on what comes out.
+
+A batch says its codec in the lowest three bits of its attributes (KIP-98; zstd: KIP-110). Framings:
+
+* gzip: RFC 1952, members one after the other; bytes behind the last member are ignored (java.util.zip).
+* snappy: the chunked stream of snappy-java (16-byte header, then chunks behind a 4-byte big-endian size), or, without
+  that header, one raw snappy block (as librdkafka may write).
+* lz4: the LZ4 frame format with independent blocks; before magic 2 its header checksum was wrong (KAFKA-3160) and is
+  not looked at, as in ``Lz4BlockInputStream``.
+* zstd: RFC 8878 frames, one after the other.
+
+Libraries are imported when a batch first needs them: start-up cost is a feature.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from kdump.errors import DamageError, LimitError
+from kdump.primitives.wire import Bytes, read_unsigned_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+DEFAULT_LIMIT: Final = 256 << 20
+"""Bytes that one batch may unpack to unless the caller says otherwise."""
+
+LIMIT_OPTION: Final = "--max-batch-bytes sets it"
+"""How a caller of the commands changes the limit; part of the messages."""
+
+SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
+_SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
+LZ4_FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
+_LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_ZSTD_STEP: Final = 1 << 10
+"""Bytes given to zstd at a time, which may stand for 32 MiB: a block of 4 bytes for 128 KiB."""
+_SNAPPY_GREATEST_RATIO: Final = 22
+"""A copy of 3 bytes stands for 64 bytes at most."""
+_ZSTD_SOURCE: Final = 131075
+"""Bytes that zstd-jni reads at a time. It forgives a cut-off frame when a whole one ends in the same read."""
+_GZIP_STEP: Final = 1 << 14
+"""Bytes given to zlib at a time: what a member leaves over is copied, and there may be one per 20 bytes."""
+_GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
+
+_local = threading.local()
+
+
+def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
+    """Return what ``data`` unpacks to.
+
+    Raises DamageError when it is not a sound stream of that codec, LimitError when more than ``limit`` bytes come out.
+    """
+    if codec == LZ4:
+        return _lz4(data, limit, check_header=magic >= 2)
+    return _DECOMPRESS[codec](data, limit)
+
+
+def compress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
+    """Return ``data`` in the framing that Kafka's Java clients write (magic 0: with the wrong LZ4 header checksum)."""
+    if codec == GZIP:
+        packer = zlib.compressobj(wbits=31)
+        return packer.compress(data) + packer.flush()
+    if codec == SNAPPY:
+        import snappy
+
+        out = [_SNAPPY_JAVA_HEADER.pack(SNAPPY_JAVA_MAGIC, 1, 1)]
+        for start in range(0, len(data), 1 << 15):
+            chunk = bytes(snappy.compress(data[start : start + (1 << 15)]))
+            out.append(len(chunk).to_bytes(4, "big") + chunk)
+        return b"".join(out)
+    if codec == LZ4:
+        return _lz4_frame(data, right_checksum=magic > 0)
+    if codec == ZSTD:
+        import zstandard
+
+        return zstandard.ZstdCompressor(write_content_size=False).compress(data)
+    return data
+
+
+def _broken(codec: int, reason: object, position: int = 0) -> NoReturn:
+    raise DamageError("compression", f"the {NAMES[codec]} stream is broken: {reason}", position=position)
+
+
+def _over(codec: int, limit: int) -> NoReturn:
+    raise LimitError(
+        "limit",
+        f"the {NAMES[codec]} stream unpacks to more than the limit ({LIMIT_OPTION})",
+        expected=f"at most {limit} bytes",
+    )
+
+
+def _none(data: Bytes, _limit: int) -> bytes:
+    return bytes(data)
+
+
+def _gzip(data: Bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    left = limit
+    position = 0
+    while True:
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            region = data[position : position + _GZIP_STEP]
+            if not region:
+                _broken(GZIP, "it ends in the middle")
+            try:
+                part = member.decompress(region, left + 1)
+            except zlib.error as reason:
+                _broken(GZIP, reason)
+            left -= len(part)
+            if left < 0:
+                _over(GZIP, limit)
+            parts.append(part)
+            position += len(region)
+        position -= len(member.unused_data)
+        if len(data) - position <= _GZIP_MEMBER or data[position : position + 3] != b"\x1f\x8b\x08":
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy(data: Bytes, limit: int) -> bytes:
+    if len(data) < _SNAPPY_JAVA_HEADER.size or data[:8] != SNAPPY_JAVA_MAGIC:
+        return _snappy_block(data, 0, limit)
+    parts: list[bytes] = []
+    position = 0
+    left = limit
+    while len(data) - position >= 4:
+        size = int.from_bytes(data[position : position + 4], "big", signed=True)
+        if data[position : position + 4] == SNAPPY_JAVA_MAGIC[:4]:  # streams one after the other
+            header = data[position : position + _SNAPPY_JAVA_HEADER.size]
+            if len(header) < _SNAPPY_JAVA_HEADER.size:
+                _broken(SNAPPY, "its header is cut off", position)
+            magic, version, _ = _SNAPPY_JAVA_HEADER.unpack(header)
+            if magic != SNAPPY_JAVA_MAGIC:
+                break
+            if version < 1 and position:  # snappy-java looks at the version of later headers only
+                _broken(SNAPPY, f"version {version} of the chunked stream is unknown", position)
+            position += _SNAPPY_JAVA_HEADER.size
+            continue
+        position += 4
+        chunk = data[position : position + max(0, size)]
+        if size < 0 or len(chunk) < size:
+            _broken(SNAPPY, f"a chunk claims {size} bytes, {len(data) - position} are left", position - 4)
+        part = _snappy_block(chunk, position, left)
+        left -= len(part)
+        parts.append(part)
+        position += size
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
+    import snappy
+
+    try:
+        size = read_unsigned_varint(block, 0).value
+    except DamageError:
+        _broken(SNAPPY, "a block does not say its size", position)
+    if size > len(block) * _SNAPPY_GREATEST_RATIO:
+        _broken(SNAPPY, f"a block of {len(block)} bytes claims to hold {size}", position)
+    if size > limit:
+        _over(SNAPPY, limit)
+    try:
+        out = bytes(snappy.decompress(bytes(block)))
+    except (snappy.UncompressError, ValueError, OSError) as reason:
+        _broken(SNAPPY, reason, position)
+    return out
+
+
+def _lz4(data: Bytes, limit: int, *, check_header: bool) -> bytes:
+    import lz4.block
+
+    if len(data) < 7:
+        _broken(LZ4, "its header is cut off")
+    if data[:4] != LZ4_FRAME_MAGIC:
+        _broken(LZ4, f"it does not start with the frame magic but with {bytes(data[:4]).hex()}")
+    flags, descriptor = data[4], data[5]
+    largest = _LZ4_BLOCK_SIZES.get(descriptor >> 4 & 7)
+    if flags >> 6 != 1 or flags & 0x02 or not flags & 0x20 or descriptor & 0x8F or largest is None:
+        _broken(LZ4, f"flags {flags:#04x} {descriptor:#04x} of its header are not supported", 4)
+    end_of_header = 14 if flags & 0x08 else 6
+    if len(data) <= end_of_header:
+        _broken(LZ4, "its header is cut off")
+    if check_header and data[end_of_header] != _xxh32(data[4:end_of_header]) >> 8 & 0xFF:
+        _broken(LZ4, "the checksum of its header is wrong", end_of_header)
+    position = end_of_header + 1
+    parts: list[bytes] = []
+    left = limit
+    while True:
+        if len(data) - position < 4:
+            _broken(LZ4, "its end mark is missing", position)
+        size = int.from_bytes(data[position : position + 4], "little")
+        plain, size = size >> 31, size & 0x7FFFFFFF
+        position += 4
+        if size == 0:
+            if flags & 0x04 and len(data) - position < 4:
+                _broken(LZ4, "its checksum is cut off", position)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        if size > largest or size > len(data) - position:
+            _broken(LZ4, f"a block claims {size} bytes, {len(data) - position} are left", position - 4)
+        block = data[position : position + size]
+        try:
+            part = bytes(block) if plain else lz4.block.decompress(block, uncompressed_size=largest)
+        except lz4.block.LZ4BlockError as reason:
+            _broken(LZ4, reason, position)
+        position += size
+        if flags & 0x10:
+            if len(data) - position < 4 or _xxh32(block) != int.from_bytes(data[position : position + 4], "little"):
+                _broken(LZ4, "the checksum of a block is wrong", position)
+            position += 4
+        left -= len(part)
+        if left < 0:
+            _over(LZ4, limit)
+        parts.append(part)
+
+
+def _lz4_frame(data: bytes, *, right_checksum: bool) -> bytes:
+    """Write a frame as KafkaLZ4BlockOutputStream does: 64 KiB independent blocks, no checksums of content."""
+    import lz4.block
+
+    header = b"\x60\x40"
+    summed = header if right_checksum else LZ4_FRAME_MAGIC + header  # the old bug: the frame magic was summed too
+    out = [LZ4_FRAME_MAGIC, header, bytes([_xxh32(summed) >> 8 & 0xFF])]
+    for start in range(0, len(data), 1 << 16):
+        plain = data[start : start + (1 << 16)]
+        block = lz4.block.compress(plain, store_size=False)
+        if len(block) < len(plain):
+            out += [len(block).to_bytes(4, "little"), block]
+        else:
+            out += [(len(plain) | 1 << 31).to_bytes(4, "little"), plain]
+    return b"".join([*out, b"\0\0\0\0"])
+
+
+def _xxh32(data: Bytes) -> int:
+    import xxhash
+
+    return xxhash.xxh32_intdigest(data)
+
+
+def _zstd(data: Bytes, limit: int) -> bytes:
+    import zstandard
+
+    decompressor = getattr(_local, "zstd", None)
+    if decompressor is None:
+        decompressor = _local.zstd = zstandard.ZstdDecompressor()
+    parts: list[bytes] = []
+    left = limit
+    position = whole = 0
+    while position < len(data):
+        frame = decompressor.decompressobj()
+        while not frame.eof:
+            if position >= len(data):
+                if whole > (len(data) - 1) // _ZSTD_SOURCE * _ZSTD_SOURCE:
+                    return b"".join(parts)
+                _broken(ZSTD, "it ends in the middle")
+            region = data[position : position + _ZSTD_STEP]
+            try:
+                part = frame.decompress(region)
+            except zstandard.ZstdError as reason:
+                _broken(ZSTD, reason)
+            left -= len(part)
+            if left < 0:
+                _over(ZSTD, limit)
+            parts.append(part)
+            position += len(region)
+        whole = position = position - len(frame.unused_data)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+_DECOMPRESS: Final[tuple[Callable[[Bytes, int], bytes], ...]] = (
+    _none,
+    _gzip,
+    _snappy,
+    lambda data, limit: _lz4(data, limit, check_header=True),
+    _zstd,
+)

@@ -1,0 +1,98 @@
+"""Checksums: the only place that knows a backend.
+
+CRC-32C (Castagnoli) guards magic 2 batches and producer snapshots, CRC-32 (zlib's) messages of magic 0 and 1.
+"""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import suppress
+from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.primitives.wire import Bytes
+
+
+def _fastest() -> Callable[[Bytes], int]:
+    """Return the CRC-32C of the package crc32c, or where it has no wheel crcmod's, which is slower and the same.
+
+    Its compiled part alone is loaded where it can be: the package itself looks up its own version when it is imported,
+    which takes longer than everything else that a small file needs.
+    """
+    if (
+        (package := find_spec("crc32c"))
+        and (part := PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations))
+        and part.loader
+    ):
+        with suppress(ImportError, AttributeError):
+            module = module_from_spec(part)
+            part.loader.exec_module(module)
+            found: Callable[[Bytes], int] = module.crc32c
+            return found
+    try:
+        from crc32c import crc32c as packaged
+    except ImportError:
+        from crcmod.predefined import mkPredefinedCrcFun
+
+        predefined: Callable[[Bytes], int] = mkPredefinedCrcFun("crc-32c")
+        return predefined
+    return packaged
+
+
+_crc32c: Final = _fastest()
+
+
+def crc32c(data: Bytes) -> int:
+    """Return the CRC-32C of ``data`` as an unsigned 32-bit integer."""
+    return _crc32c(data)
+
+
+def crc32(data: Bytes) -> int:
+    """Return the CRC-32 of ``data`` as an unsigned 32-bit integer."""
+    return zlib.crc32(data)
+
+
+class Kind(NamedTuple):
+    """A checksum: the function, and its polynomial with the bits in reverse order."""
+
+    of: Callable[[Bytes], int]
+    polynomial: int
+
+
+CRC32C: Final = Kind(crc32c, 0x82F63B78)
+CRC32: Final = Kind(crc32, 0xEDB88320)
+
+
+def combine(kind: Kind, first: int, second: int, size: int) -> int:
+    """Return the checksum of two stretches from that of each; ``size`` is that of the second, in bytes.
+
+    Behind ``size`` more bytes the first counts as its remainder times x to the power of 8 * size.
+    """
+    power, square, left = 1 << 31, _X8, size
+    while left:
+        if left & 1:
+            power = _times(power, square, kind.polynomial)
+        square = _times(square, square, kind.polynomial)
+        left >>= 1
+    return _times(power, first, kind.polynomial) ^ second
+
+
+_X8: Final = 1 << 23
+"""x to the power of 8, the bits in reverse order."""
+
+
+@lru_cache(maxsize=1 << 12)
+def _times(one: int, other: int, polynomial: int) -> int:
+    """Multiply two remainders modulo the polynomial, all with the bits in reverse order."""
+    product = 0
+    while one:
+        if one & 1 << 31:
+            product ^= other
+        one = one << 1 & 0xFFFFFFFF
+        other = other >> 1 ^ polynomial if other & 1 else other >> 1
+    return product

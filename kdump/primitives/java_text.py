@@ -1,0 +1,28 @@
+"""Text as Java makes it of bytes."""
+
+from __future__ import annotations
+
+import re
+
+# Patterns are compiled when they are first used: start-up cost is a feature.
+# A surrogate in UTF-8 is malformed. Java reports it once, with the last byte if that continues the sequence; Python
+# would report each byte.
+_SURROGATE = rb"\xed[\xa0-\xbf][\x80-\xbf]?"
+_REPLACEMENT = "\ufffd".encode()
+
+
+def java_utf8(data: bytes) -> str:
+    """Decode as ``new String(data, UTF_8)`` of Java 17 does: U+FFFD for each malformed part."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return re.sub(_SURROGATE, _REPLACEMENT, data).decode(errors="replace")
+
+
+def java_text(data: bytes) -> bytes:
+    """Return what Java prints in UTF-8 for ``new String(data, UTF_8)``: the bytes themselves when they are valid."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return java_utf8(data).encode()
+    return data

@@ -1,0 +1,25 @@
+"""Timestamps in ms as text."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+from typing import Final
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_DAY: Final = 86_400_000
+FIRST, LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
+
+
+@lru_cache(maxsize=1024)
+def _second(seconds: int) -> str:
+    day, rest = divmod(seconds, 86_400)
+    return f"{date.fromordinal(_EPOCH + day).isoformat()}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}."
+
+
+def iso(timestamp: int) -> str | None:
+    """Return a timestamp in ms as ISO 8601 in UTC; None for -1, which is none, and outside the years 1 to 9999."""
+    if timestamp == -1 or not FIRST <= timestamp < LAST:
+        return None
+    seconds, rest = divmod(timestamp, 1000)
+    return f"{_second(seconds)}{rest:03}Z"

@@ -1,0 +1,155 @@
+"""Rows as JSON text: one object of the columns of a record, a batch or a damaged range."""
+
+from __future__ import annotations
+
+import json
+import re
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kdump.formats.record_layout import TIMESTAMP_TYPES
+from kdump.primitives import compression, timestamps
+from kdump.primitives.terminal import path_text
+from kdump.printers.encodings import Encoding, Text, to_text
+from kdump.rows import values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.formats.record import Header, Record
+    from kdump.rows.columns import Column
+    from kdump.rows.selection import DamagedRange, SelectedBatch
+
+    Part: TypeAlias = str | Callable[[Record], str]
+
+_AWKWARD: Final = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
+"""Columns that are written together with the key and the value."""
+_ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
+
+
+def quote(text: str) -> str:
+    """Return ``text`` as a JSON string on one line, with nothing in it that a terminal obeys."""
+    return harmless_json(encode_basestring(text))
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON with the characters escaped that stand in its strings and that a terminal obeys."""
+    return text if text.isascii() and "\x7f" not in text else _AWKWARD.sub(_escape, text)
+
+
+def _escape(awkward: re.Match[str]) -> str:
+    return f"\\u{ord(awkward[0]):04x}"
+
+
+def payload(text: Text) -> str:
+    """Return a key or value as a JSON value; what is JSON itself stands as it is, on one line."""
+    if text.encoding == "json":  # newlines can stand between its tokens only
+        return harmless_json(text.text.replace("\n", " ").replace("\r", " "))
+    return quote(text.text)
+
+
+def content(column: Column, data: bytes, encoding: Encoding) -> str:
+    """Return a key or value as a JSON value, and the column that tells its encoding behind it where there is one."""
+    text = to_text(data, encoding)
+    shown = payload(text)
+    return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
+
+
+def scalar(column: Column, value: object) -> str:
+    """Return a value that is neither payload nor headers."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if column.type == "json":
+        return harmless_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    if column.type == "timestamp":
+        text = timestamps.iso(value)  # type: ignore[arg-type]  # such columns hold ms
+        return "null" if text is None else f'"{text}"'
+    if column.type == "timestampType":
+        return f'"{TIMESTAMP_TYPES[value]}"'  # type: ignore[index]  # such columns hold 0, 1 or None
+    if column.type == "codec":
+        return f'"{compression.NAMES[value]}"'  # type: ignore[call-overload]  # such columns hold a codec's id
+    return str(value) if isinstance(value, int) else quote(path_text(str(value)))
+
+
+def headers(pairs: Sequence[Header], encoding: Encoding) -> str:
+    """Return headers as a JSON array of objects, in order."""
+    out = []
+    for pair in pairs:
+        key = to_text(pair.key, "auto")
+        marks = "" if key.encoding is None else f',"keyEncoding":"{key.encoding}"'
+        if pair.value is None:
+            shown = "null"
+        else:
+            value = to_text(pair.value, encoding)
+            shown = payload(value)
+            if value.encoding is not None:
+                marks += f',"encoding":"{value.encoding}"'
+        out.append(f'{{"key":{quote(key.text)},"value":{shown}{marks}}}')
+    return f"[{','.join(out)}]"
+
+
+class JsonShape:
+    """The columns of one kind of line, ready to be filled in.
+
+    A batch's :meth:`parts` are made once: constants are text already, the rest are functions of the record.
+    """
+
+    def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:
+        self.columns = [column for column in columns if column.source not in _BY_PAYLOAD]
+        self.encoding = encoding
+
+    def parts(self, batch: SelectedBatch) -> list[Part]:
+        """Return the line's fragments for the records of one batch."""
+        parts: list[Part] = []
+        for column in self.columns:
+            part = self._part(column, batch)
+            if isinstance(part, str) and parts and isinstance(parts[-1], str):
+                parts[-1] += part
+            else:
+                parts.append(part)
+        return parts
+
+    def constant(self, column: Column, batch: SelectedBatch) -> str:
+        """Return the fragment of a column that says the same of all records of the batch."""
+        value = values.value(column, batch, batch.records[0] if batch.records else None)
+        return "" if column.optional and value is None else f',"{column.name}":{scalar(column, value)}'
+
+    def _part(self, column: Column, batch: SelectedBatch) -> Part:
+        if values.is_constant(column, batch):
+            return self.constant(column, batch)
+        prefix = f',"{column.name}":'
+        get = values.source(column)
+        encoding = self.encoding
+        if column.type == "binary":
+
+            def write_payload(record: Record) -> str:
+                data: bytes | None = get(batch, record)  # type: ignore[assignment]  # the column is of bytes
+                return prefix + ("null" if data is None else content(column, data, encoding))
+
+            return write_payload
+        if column.type == "headers":
+            empty = prefix + "[]"
+            return lambda record: prefix + headers(record.headers, encoding) if record.headers else empty
+        if column.optional:
+            return lambda record: "" if (value := get(batch, record)) is None else prefix + scalar(column, value)
+        if column.type in {"long", "int"}:
+            return lambda record: f"{prefix}{'null' if (value := get(batch, record)) is None else value}"
+        return lambda record: prefix + scalar(column, get(batch, record))
+
+    def whole(self, item: SelectedBatch | DamagedRange) -> str:
+        """Return the line of a batch or of a damaged stretch."""
+        out = []
+        for column in self.columns:
+            value = values.value(column, item)
+            if value is not None or not column.optional:
+                out.append(f',"{column.name}":{scalar(column, value)}')
+        return f"{{{''.join(out)[1:]}}}\n"
+
+
+def render(parts: Sequence[Part], record: Record) -> str:
+    """Return the line of one record."""
+    line = "".join([part if isinstance(part, str) else part(record) for part in parts])
+    return f"{{{line[1:]}}}\n"

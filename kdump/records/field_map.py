@@ -1,0 +1,226 @@
+"""A batch taken apart: every field in the order of its bytes, with its place, its bytes and its value.
+
+Names are those of Kafka's protocol guide and of KIP-98 (magic 2), KIP-32 (magic 1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.formats import record_layout
+from kdump.primitives import compression
+from kdump.primitives.crc import crc32, crc32c
+from kdump.primitives.timestamps import iso
+from kdump.primitives.wire import read_varint
+from kdump.records import control
+from kdump.records import magic_2 as v2
+from kdump.records.magic_0_1 import Message
+from kdump.records.magic_2 import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.primitives.wire import Bytes
+    from kdump.records.record_batch import RecordBatch
+
+
+class Part(NamedTuple):
+    """One field: where it stands, its bytes, its name and what it says.
+
+    ``position`` counts bytes of the file, or of the unpacked records where ``unpacked``.
+    """
+
+    position: int
+    data: bytes
+    name: str
+    value: str
+    unpacked: bool = False
+
+
+PAYLOADS: Final = {"key", "value", "headerKey", "headerValue"}
+"""Parts that hold what producers sent."""
+_NAMES: Final = {
+    "base_offset": "baseOffset",
+    "length": "batchLength",
+    "partition_leader_epoch": "partitionLeaderEpoch",
+    "last_offset_delta": "lastOffsetDelta",
+    "base_timestamp": "baseTimestamp",
+    "max_timestamp": "maxTimestamp",
+    "producer_id": "producerId",
+    "producer_epoch": "producerEpoch",
+    "base_sequence": "baseSequence",
+    "records_count": "recordsCount",
+}
+_FLAGS: Final = {
+    record_layout.TIMESTAMP_TYPE_FLAG: "LogAppendTime",
+    record_layout.TRANSACTIONAL_FLAG: "transactional",
+    record_layout.CONTROL_FLAG: "control",
+    record_layout.DELETE_HORIZON_FLAG: "deleteHorizon",
+}
+_TIMES: Final = {"base_timestamp", "max_timestamp"}
+
+
+def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[Part]:
+    """Yield the fields of a batch: its header, then the record of ``offset``, or all of them.
+
+    What stands in front of a broken field is yielded; then DamageError is raised.
+    """
+    if isinstance(batch, Batch):
+        yield from _header(batch)
+        yield from _records(batch, offset)
+    elif isinstance(batch, Message):
+        yield from _entry(bytes(batch.raw), batch.position, unpacked=False)
+        if batch.codec != compression.NONE:
+            yield from _inner(batch, offset)
+
+
+def hidden(parts: Iterable[Part], hashed: Callable[[bytes], str] | None = None) -> Iterator[Part]:
+    """Yield parts without the bytes of payloads, but with ``hashed`` of them, which spares the keys of headers."""
+    for part in parts:
+        if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
+            yield part
+        elif hashed is None or not part.data:
+            yield part._replace(data=b"")
+        else:
+            yield part._replace(data=b"", value=f"{part.value}, {hashed(part.data)}")
+
+
+def _header(batch: Batch) -> Iterator[Part]:
+    raw = bytes(batch.raw[: record_layout.BATCH_HEADER.size])
+    offsets = [*record_layout.BATCH_HEADER.offsets.values(), record_layout.BATCH_HEADER.size]
+    for (name, start), end in zip(record_layout.BATCH_HEADER.offsets.items(), offsets[1:], strict=True):
+        value = getattr(batch.header, name)
+        told = str(value)
+        if name in _TIMES:
+            told = _time(value)
+        elif name == "crc":
+            told = _checksum(value, crc32c(batch.raw[record_layout.CRC_COVERS_FROM :]))
+        elif name == "attributes":
+            told = _attributes(value)
+        yield Part(batch.position + start, raw[start:end], _NAMES.get(name, name), told)
+
+
+def _records(batch: Batch, offset: int | None) -> Iterator[Part]:
+    data, at = batch.payload()
+    unpacked = batch.codec != compression.NONE
+    place = 0 if unpacked else batch.position
+    if unpacked:
+        packed = bytes(batch.raw[record_layout.BATCH_HEADER.size :])
+        told = f"{len(packed)} bytes of {compression.NAMES[batch.codec]}, {len(data)} unpacked"
+        yield Part(batch.position + record_layout.BATCH_HEADER.size, b"", "records", told)
+    for _ in range(batch.count):
+        record, end = v2.read_record(data, at, len(data), batch.header, None)
+        if offset is None or record.offset == offset:
+            for part in _record(data, at, batch):
+                yield part._replace(position=place + part.position, unpacked=unpacked)
+        at = end
+
+
+def _record(data: Bytes, at: int, batch: Batch) -> Iterator[Part]:
+    """Yield the fields of one sound record."""
+
+    def number(name: str, told: str = "{}", bits: int = 32) -> tuple[Part, int, int]:
+        value, end = read_varint(data, at, bits)
+        return Part(at, bytes(data[at:end]), name, told.format(value)), value, end
+
+    def sized(*names: str, is_control: bool) -> Iterator[Part]:
+        nonlocal at
+        for name in names:
+            part, size, at = number(f"{name}Length")
+            yield part if size >= 0 else part._replace(value=f"{size}: null")
+            if size >= 0:
+                content = bytes(data[at : at + size])
+                yield Part(at, content, name, _control(name, content) if is_control else _shown(content))
+                at += size
+
+    part, _, at = number("length", "{} bytes follow")
+    yield part
+    yield Part(at, bytes(data[at : at + 1]), "attributes", str(data[at]))
+    at += 1
+    part, delta, at = number("timestampDelta", bits=64)
+    yield part._replace(value=f"{delta}: {_time(batch.base_timestamp + delta)}")
+    part, delta, at = number("offsetDelta")
+    yield part._replace(value=f"{delta}: offset {batch.base_offset + delta}")
+    yield from sized("key", "value", is_control=batch.is_control)
+    part, count, at = number("headersCount")
+    yield part
+    for _ in range(count):
+        yield from sized("headerKey", "headerValue", is_control=False)
+
+
+def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[Part]:
+    """Yield the fields of an entry of magic 0 or 1."""
+
+    def fixed(name: str, at: int, size: int, told: str | None = None) -> Part:
+        data = raw[at : at + size]
+        if len(data) < size:
+            raise DamageError("message size", f"the message ends before its {name}", position=at, expected=size)
+        value = told if told is not None else str(int.from_bytes(data, "big", signed=True))
+        return Part(position + at, data, name, value, unpacked)
+
+    yield fixed("offset", 0, 8)
+    yield fixed("messageSize", 8, 4)
+    crc = int.from_bytes(raw[12:16], "big")
+    yield fixed("crc", 12, 4, _checksum(crc, crc32(raw[16:])))
+    yield fixed("magic", record_layout.MAGIC_POSITION, 1)
+    magic = raw[record_layout.MAGIC_POSITION]
+    yield fixed("attributes", 17, 1, _attributes(raw[17]))
+    at = 18
+    if magic == 1:
+        yield fixed("timestamp", at, 8, _time(int.from_bytes(raw[at : at + 8], "big", signed=True)))
+        at += 8
+    packed = raw[17] & record_layout.CODEC_MASK
+    for name in ("key", "value"):
+        part = fixed(f"{name}Length", at, 4)
+        size = int.from_bytes(part.data, "big", signed=True)
+        yield part if size >= 0 else part._replace(value=f"{size}: null")
+        at += 4
+        if size >= 0:
+            content = raw[at : at + size]
+            if name == "value" and packed:
+                told = f"{size} bytes of {compression.NAMES[packed] if packed < len(compression.NAMES) else packed}"
+                yield Part(position + at, b"", name, told, unpacked)
+            else:
+                yield Part(position + at, content, name, _shown(content), unpacked)
+            at += size
+
+
+def _inner(wrapper: Message, offset: int | None) -> Iterator[Part]:
+    data = bytes(wrapper.unpacked(wrapper.codec))
+    at = 0
+    for inner in wrapper.messages():
+        if offset is None or inner.offset == offset:
+            yield from _entry(data[at : at + inner.size], at, unpacked=True)
+        at += inner.size
+
+
+def _time(value: int) -> str:
+    text = iso(value)
+    return str(value) if text is None else f"{value} ({text})"
+
+
+def _checksum(stored: int, computed: int) -> str:
+    return f"{stored} (right)" if stored == computed else f"{stored} (WRONG: the bytes have {computed})"
+
+
+def _attributes(value: int) -> str:
+    codec = value & record_layout.CODEC_MASK
+    words = [compression.NAMES[codec] if codec < len(compression.NAMES) else f"codec {codec}"]
+    words += [word for flag, word in _FLAGS.items() if value & flag]
+    return f"{value} ({', '.join(words)})"
+
+
+def _control(name: str, content: bytes) -> str:
+    try:
+        if name == "key":
+            key = control.read_key(content)
+            return f"version {key.version}, type {key.type} ({control.TYPES.get(key.type, 'unknown')})"
+        marker = control.read_marker(content)
+    except DamageError as damage:
+        return damage.reason
+    return f"version {marker.version}, coordinatorEpoch {marker.coordinator_epoch}"
+
+
+def _shown(content: bytes) -> str:
+    return f"{len(content)} bytes"

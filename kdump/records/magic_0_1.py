@@ -1,0 +1,393 @@
+"""Magic 0 and 1: one message per entry, and wrapper messages that hold a compressed set of them.
+
+Magic 0: Kafka 0.8. Magic 1 (KIP-32, Kafka 0.10) adds the timestamp and its type, and relative inner offsets (KIP-31).
+Source: ``org.apache.kafka.common.record.LegacyRecord`` and ``AbstractLegacyRecordBatch``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.formats.record import Record
+from kdump.formats.record_layout import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MESSAGE_HEADER_0,
+    MESSAGE_HEADER_1,
+    SMALLEST_MESSAGE,
+    TIMESTAMP_TYPE_FLAG,
+)
+from kdump.primitives import compression
+from kdump.primitives.crc import crc32
+from kdump.primitives.wire import to_int64
+from kdump.records.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_ATTRIBUTES: Final = MESSAGE_HEADER_0.offsets["attributes"]
+_MAGIC: Final = MESSAGE_HEADER_0.offsets["magic"]
+_TIMESTAMP: Final = MESSAGE_HEADER_1.offsets["timestamp"]
+
+
+class Message(RecordBatch):
+    """One entry of magic 0 or 1: a message, or a wrapper around a compressed set of messages.
+
+    As in Kafka, an entry is a batch and, when it is not compressed, the one record of that batch. Fields are read when
+    they are asked for, and raise DamageError when the message is too short for them: the original prints what stands
+    in front of a bad field. Inner messages of a magic 1 wrapper take their timestamp type, and under LogAppendTime
+    their timestamp, from it.
+    """
+
+    __slots__ = (
+        "_data",
+        "_header",
+        "_key_size",
+        "_magic",
+        "_newest",
+        "_offset",
+        "_timestamp",
+        "_valid",
+        "_value_size",
+        "_wrapper",
+    )
+
+    def __init__(
+        self,
+        data: memoryview,
+        offset: int,
+        position: int,
+        wrapper: Message | None = None,
+        newest: int | None = None,
+        *,
+        limit: int = compression.DEFAULT_LIMIT,
+    ) -> None:
+        """``data`` holds the message without its log overhead; ``position`` is that of the entry in the file.
+
+        ``newest`` makes it a message as a release reads it that knows no newer magic than that (0 or 1): any other is
+        read as that one.
+        """
+        self.position = position
+        self.size = LOG_OVERHEAD.size + len(data)
+        self._data = data
+        self._offset = offset
+        self._wrapper = wrapper
+        self._newest = newest
+        self.limit = limit
+        self._header = MESSAGE_HEADER_0.read(data)
+        self._magic = self._header.magic
+        self._valid: bool | None = None
+        # None: not read yet
+        self._timestamp: int | None = None
+        self._key_size: int | None = None
+        self._value_size: int | None = None
+        if newest is not None and (newest == 0 or self._magic != 0):
+            self._magic = newest
+
+    def _int(self, position: int, size: int, field: str) -> int:
+        if position + size > len(self._data):
+            raise DamageError(
+                "message size",
+                f"the message ends before its {field}",
+                position=LOG_OVERHEAD.size + position,
+                expected=f"{size} bytes",
+                found=max(0, len(self._data) - position),
+            )
+        return int.from_bytes(self._data[position : position + size], "big", signed=True)
+
+    def read_as(self, newest: int) -> Message:
+        """Return this entry as a reader takes it that knows no newer magic than ``newest`` (0 or 1)."""
+        return Message(self._data, self._offset, self.position, self._wrapper, newest, limit=self.limit)
+
+    @property
+    def magic(self) -> int:
+        """The magic as stored."""
+        return self._header.magic
+
+    @property
+    def offset(self) -> int:
+        """The offset as stored, or made absolute for an inner message of magic 1."""
+        return self._offset
+
+    @property
+    def base_offset(self) -> int:
+        return self._offset if self.codec == compression.NONE else next(self.messages()).offset
+
+    @property
+    def last_offset(self) -> int:
+        return self._offset
+
+    @property
+    def count(self) -> None:
+        return None
+
+    @property
+    def crc(self) -> int:
+        return self._header.crc
+
+    @property
+    def crc_valid(self) -> bool:
+        if self._valid is None:
+            self._valid = len(self._data) >= SMALLEST_MESSAGE[0] and self.crc == crc32(self._data[_MAGIC:])
+        return self._valid
+
+    @property
+    def attributes(self) -> int:
+        return self._header.attributes
+
+    @property
+    def timestamp_type(self) -> int | None:
+        if self._magic == 0:
+            return None
+        if self._magic != 1:
+            raise DamageError(
+                "magic", f"magic {self._magic} is none of Kafka's", position=16, expected="0, 1 or 2", found=self._magic
+            )
+        if self._wrapper is not None:
+            return self._wrapper.timestamp_type
+        return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_FLAG else CREATE_TIME
+
+    @property
+    def timestamp(self) -> int:
+        """The timestamp in ms; -1 in magic 0."""
+        if self._magic == 0:
+            return -1
+        if self._magic == 1 and self._wrapper is not None and self._wrapper.timestamp_type == LOG_APPEND_TIME:
+            return self._wrapper.timestamp
+        if self._timestamp is None:
+            self._timestamp = self._int(_TIMESTAMP, 8, "timestamp")
+        return self._timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        return self.timestamp
+
+    @property
+    def partition_leader_epoch(self) -> None:
+        return None
+
+    @property
+    def producer_id(self) -> None:
+        return None
+
+    @property
+    def producer_epoch(self) -> None:
+        return None
+
+    @property
+    def base_sequence(self) -> None:
+        return None
+
+    @property
+    def last_sequence(self) -> None:
+        return None
+
+    @property
+    def is_transactional(self) -> bool:
+        return False
+
+    @property
+    def is_control(self) -> bool:
+        return False
+
+    @property
+    def delete_horizon_ms(self) -> None:
+        return None
+
+    @property
+    def raw(self) -> memoryview:
+        return memoryview(write_entry(self._offset, bytes(self._data)))
+
+    @property
+    def _attributes_position(self) -> int:
+        return LOG_OVERHEAD.size + _ATTRIBUTES
+
+    @property
+    def _key_position(self) -> int:
+        return MESSAGE_HEADER_0.size if self._magic == 0 else MESSAGE_HEADER_1.size
+
+    @property
+    def key_size(self) -> int:
+        """The key's size in bytes as stored; below 0 for null."""
+        if self._key_size is None:
+            self._key_size = self._int(self._key_position, 4, "key size")
+        return self._key_size
+
+    @property
+    def value_size(self) -> int:
+        """The value's size in bytes as stored; below 0 for null."""
+        if self._value_size is None:
+            self._value_size = self._int(self._value_position, 4, "value size")
+        return self._value_size
+
+    @property
+    def _value_position(self) -> int:
+        return self._key_position + 4 + max(0, self.key_size)
+
+    @property
+    def key(self) -> bytes | None:
+        return self._sized(self._key_position, self.key_size, "key")
+
+    @property
+    def value(self) -> bytes | None:
+        return self._sized(self._value_position, self.value_size, "value")
+
+    def _sized(self, position: int, size: int, name: str) -> bytes | None:
+        if size < 0:
+            return None
+        start = position + 4
+        if start + size > len(self._data):
+            raise DamageError(
+                f"{name} size",
+                f"the {name} does not fit into the message",
+                position=LOG_OVERHEAD.size + position,
+                expected=f"at most {max(0, len(self._data) - start)} bytes",
+                found=size,
+            )
+        return bytes(self._data[start : start + size])
+
+    def record(self) -> Record:
+        """Return the message as a record. Raises DamageError when its fields do not fit into it."""
+        smallest = SMALLEST_MESSAGE[min(max(self._magic, 0), 1)]
+        if len(self._data) < smallest:
+            raise DamageError(
+                "message size",
+                f"a message of magic {self._magic} is too short for its own header",
+                position=8,
+                expected=f"{smallest} bytes or more",
+                found=len(self._data),
+            )
+        return Record(
+            self._offset,
+            self.timestamp,
+            self.key,
+            self.value,
+            (),
+            None,
+            self.attributes & 0xFF,
+            self.key_size,
+            self.value_size,
+            self.size,
+            self.crc,
+            self.crc_valid,
+        )
+
+    def records(self, limit: int | None = None) -> Iterator[Record]:
+        for message in self.messages(limit):
+            yield message.record()
+
+    def messages(self, limit: int | None = None) -> Iterator[Message]:
+        """Yield this message, or the inner ones if it is a wrapper. Raises DamageError as Kafka's reader throws."""
+        codec = self.codec
+        if codec == compression.NONE:
+            yield self
+            return
+        data = self.unpacked(codec, limit)
+        last = deque(frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
+        if not last:
+            raise DamageError("inner messages", "a compressed message set without messages", position=LOG_OVERHEAD.size)
+        base = self.inner_base(last[0].offset)
+        for frame in frames(data):
+            message = self._inside(data, frame, base)
+            if message.codec != compression.NONE:
+                raise DamageError("codec", "a message inside a wrapper is compressed again", position=LOG_OVERHEAD.size)
+            yield message
+
+    def unpacked(self, codec: int, limit: int | None = None) -> memoryview:
+        """Return the message set inside this wrapper, unpacked with ``codec``. Raises DamageError and LimitError."""
+        if self._magic not in (0, 1):
+            raise DamageError("magic", f"a wrapper of magic {self._magic}", position=16, expected="0 or 1")
+        if codec == compression.ZSTD:
+            raise DamageError("codec", f"zstd in magic {self._magic}", position=self._attributes_position, found=codec)
+        value = self.value
+        if value is None:
+            raise DamageError("value size", "a compressed message set without a value", position=LOG_OVERHEAD.size)
+        limit = self.limit if limit is None else limit
+        return memoryview(compression.decompress(codec, value, magic=self._magic, limit=limit))
+
+    def inner(self, data: memoryview, at: int, base: int) -> Message:
+        """Return the message at a place in the set inside this wrapper; ``base`` is what :meth:`inner_base` says."""
+        return self._inside(data, frame_at(data, at), base)
+
+    def _inside(self, data: memoryview, frame: Frame, base: int) -> Message:
+        return Message(data[frame.start : frame.end], to_int64(frame.offset + base), self.position, self)
+
+    def inner_base(self, last_inner: int) -> int:
+        """Return what to add to inner offsets: magic 1 stores them relative (KIP-31), magic 0 absolute.
+
+        A wrapper offset of 0 comes from producers that left it to the broker: then inner offsets count from 0.
+        """
+        if self._magic == 0 or self._offset == 0:
+            return 0
+        if self._offset < last_inner:
+            raise DamageError(
+                "wrapper offset",
+                "the wrapper's offset is below that of its last inner message",
+                expected=f"{last_inner} or more",
+                found=self._offset,
+            )
+        return self._offset - last_inner
+
+
+class Frame(NamedTuple):
+    """Where a message stands in an unpacked set, without its log overhead."""
+
+    offset: int
+    start: int
+    end: int
+
+
+def frame_at(data: memoryview, at: int) -> Frame:
+    """Return the frame whose log overhead stands at ``at``, complete or not."""
+    offset, size = LOG_OVERHEAD.read(data, at)
+    start = at + LOG_OVERHEAD.size
+    return Frame(offset, start, start + size)
+
+
+def frames(data: memoryview) -> Iterator[Frame]:
+    """Yield the complete messages of an unpacked set; a cut-off last one ends it, as in Kafka."""
+    position = 0
+    while position + LOG_OVERHEAD.size <= len(data):
+        frame = frame_at(data, position)
+        size = frame.end - frame.start
+        if size < SMALLEST_MESSAGE[0]:
+            raise DamageError(
+                "message size",
+                "an inner message is smaller than the smallest message",
+                position=position + LOG_OVERHEAD.offsets["size"],
+                expected=f"{SMALLEST_MESSAGE[0]} or more",
+                found=size,
+            )
+        if frame.end > len(data):
+            return
+        yield frame
+        position = frame.end
+
+
+def write_message(
+    magic: int,
+    *,
+    key: bytes | None,
+    value: bytes | None,
+    timestamp: int = -1,
+    attributes: int = 0,
+) -> bytes:
+    """Return the bytes of a message of magic 0 or 1, without its log overhead, with the right crc."""
+    covered = magic.to_bytes(1, "big") + attributes.to_bytes(1, "big")
+    if magic == 1:
+        covered += timestamp.to_bytes(8, "big", signed=True)
+    covered += _sized(key) + _sized(value)
+    return crc32(covered).to_bytes(4, "big") + covered
+
+
+def _sized(data: bytes | None) -> bytes:
+    return b"\xff\xff\xff\xff" if data is None else len(data).to_bytes(4, "big") + data
+
+
+def write_entry(offset: int, message: bytes) -> bytes:
+    """Return ``message`` behind its log overhead."""
+    return offset.to_bytes(8, "big", signed=True) + len(message).to_bytes(4, "big") + message

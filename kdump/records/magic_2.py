@@ -1,0 +1,363 @@
+"""Magic 2: the record batch of KIP-98 (Kafka 0.11), and its records.
+
+Sources: KIP-98, ``org.apache.kafka.common.record.DefaultRecordBatch`` and ``DefaultRecord``; delete horizon: KIP-534.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import DamageError
+from kdump.formats.record import Header, Record
+from kdump.formats.record_layout import (
+    BATCH_HEADER,
+    CODEC_MASK,
+    CONTROL_FLAG,
+    CRC_COVERS_FROM,
+    CREATE_TIME,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME,
+    TIMESTAMP_TYPE_FLAG,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+)
+from kdump.primitives import compression
+from kdump.primitives.crc import crc32c
+from kdump.primitives.wire import (
+    INT32_MAX,
+    Bytes,
+    read_varint,
+    to_int32,
+    to_int64,
+    write_varint,
+)
+from kdump.records.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+AHEAD: Final = 16 << 20
+"""Bytes to which a batch may unpack before somebody reads it: more is left to the one who does."""
+
+CHUNK: Final = 1000
+"""Records that are read in one go."""
+_HELD: Final = 1 << 16
+"""Records of a compressed batch that are held in memory; more are read twice."""
+
+
+class Batch(RecordBatch):
+    """A magic 2 batch. ``data`` holds its bytes, and at least the 61 of its header."""
+
+    __slots__ = ("_data", "_unpacked", "_valid", "header")
+
+    def __init__(self, data: memoryview, position: int, size: int, limit: int = compression.DEFAULT_LIMIT) -> None:
+        self.header = BATCH_HEADER.read(data)
+        self.position = position
+        self.size = size
+        self._data = data
+        self.limit = limit
+        self._unpacked: bytes | None = None
+        self._valid: bool | None = None
+
+    @property
+    def magic(self) -> int:
+        return self.header.magic
+
+    @property
+    def base_offset(self) -> int:
+        return self.header.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        return to_int64(self.header.base_offset + self.header.last_offset_delta)
+
+    @property
+    def count(self) -> int:
+        return self.header.records_count
+
+    @property
+    def crc(self) -> int:
+        return self.header.crc
+
+    @property
+    def crc_valid(self) -> bool:
+        if self._valid is None:
+            covered = self._data[CRC_COVERS_FROM : self.size]
+            self._valid = self.size >= BATCH_HEADER.size and self.header.crc == crc32c(covered)
+        return self._valid
+
+    @property
+    def attributes(self) -> int:
+        return self.header.attributes
+
+    @property
+    def timestamp_type(self) -> int:
+        return LOG_APPEND_TIME if self.header.attributes & TIMESTAMP_TYPE_FLAG else CREATE_TIME
+
+    @property
+    def base_timestamp(self) -> int:
+        """The timestamp in ms that the records' deltas count from; with a delete horizon, that horizon."""
+        return self.header.base_timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        return self.header.max_timestamp
+
+    @property
+    def partition_leader_epoch(self) -> int:
+        return self.header.partition_leader_epoch
+
+    @property
+    def producer_id(self) -> int:
+        return self.header.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        return self.header.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        return self.header.base_sequence
+
+    @property
+    def last_sequence(self) -> int:
+        base = self.header.base_sequence
+        return base if base == -1 else increment_sequence(base, self.header.last_offset_delta)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.header.attributes & TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.header.attributes & CONTROL_FLAG)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        return self.header.base_timestamp if self.header.attributes & DELETE_HORIZON_FLAG else None
+
+    @property
+    def raw(self) -> memoryview:
+        return self._data[: self.size]
+
+    @property
+    def _attributes_position(self) -> int:
+        return CRC_COVERS_FROM
+
+    def payload(self, limit: int | None = None) -> tuple[Bytes, int]:
+        """Return a buffer that holds the unpacked records, and the position in it at which they start.
+
+        Raises DamageError when the batch has no room for its header, its codec is unknown or its stream broken.
+        """
+        if self.size < BATCH_HEADER.size:
+            raise DamageError(
+                "batch size", "the batch is smaller than its header", expected=BATCH_HEADER.size, found=self.size
+            )
+        if self.codec == compression.NONE:
+            return self._data[: self.size], BATCH_HEADER.size
+        limit = self.limit if limit is None else limit
+        if self._unpacked is not None and len(self._unpacked) <= limit:
+            return self._unpacked, 0
+        return compression.decompress(self.codec, self._data[BATCH_HEADER.size : self.size], limit=limit), 0
+
+    def unpack(self, room: int = AHEAD) -> int:
+        """Keep the unpacked records of a compressed batch for :meth:`payload`; return their size in bytes.
+
+        Raises DamageError as that does, and LimitError where they take more than ``room`` bytes.
+        """
+        if self.header.attributes & CODEC_MASK and self.header.records_count:
+            self._unpacked = bytes(self.payload(min(room, self.limit))[0])
+        return self.unpacked_size
+
+    @property
+    def unpacked_size(self) -> int:
+        """Bytes of the unpacked records that are kept."""
+        return len(self._unpacked or b"")
+
+    def records(self, limit: int | None = None) -> Iterator[Record]:
+        if self.size >= BATCH_HEADER.size and self.count == 0:
+            return iter(())
+        data, start = self.payload(limit)
+        if self.count < 0:
+            raise DamageError(
+                "record count",
+                f"the batch claims {self.count} records",
+                position=BATCH_HEADER.offsets["records_count"],
+                expected="0 or more",
+                found=self.count,
+            )
+        if self.codec == compression.NONE:
+            return self._read(data, start)
+        if self.count <= _HELD:
+            return iter(list(self._read(data, start)))
+        for _ in self._read(data, start):  # whether all of it is sound: a record takes fifty times its 7 bytes
+            pass
+        return self._read(data, start)
+
+    def _read(self, data: Bytes, position: int) -> Iterator[Record]:
+        """Yield the records: the well-formed ones by the kernel, from the first that is not on one by one."""
+        from kdump.kernel.records import Records  # which knows this module
+
+        kernel = Records()
+        if kernel.begin(data, position, self.header, ()):
+            done = CHUNK
+            while done == CHUNK:
+                records = kernel.records(CHUNK)
+                done = len(records)
+                position += sum([record.size for record in records])
+                yield from records
+            left = kernel.left
+        else:
+            left = self.header.records_count
+        yield from self._read_on(data, position, self.header.records_count - left)
+
+    def _read_on(self, data: Bytes, position: int, done: int) -> Iterator[Record]:
+        """Yield the records behind the first ``done`` of them. Raises DamageError at the first that is broken."""
+        header = self.header
+        appended = header.max_timestamp if self.timestamp_type == LOG_APPEND_TIME else None
+        end = len(data)
+        for number in range(done + 1, header.records_count + 1):
+            try:
+                record, position = read_record(data, position, end, header, appended)
+            except DamageError as damage:
+                damage.reason = f"record {number} of {header.records_count}: {damage.reason}"
+                raise
+            if number == header.records_count and position != end:
+                raise DamageError(
+                    "record count",
+                    f"bytes are left behind the last of {header.records_count} records",
+                    position=position,
+                    expected="none",
+                    found=end - position,
+                )
+            yield record
+
+
+def increment_sequence(sequence: int, increment: int) -> int:
+    """Return the sequence number ``increment`` further: 2147483647 is followed by 0 (``incrementSequence``)."""
+    room = to_int32(INT32_MAX - increment)
+    if sequence > room:
+        return to_int32(increment - (INT32_MAX - sequence) - 1)
+    return to_int32(sequence + increment)
+
+
+def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended: int | None) -> tuple[Record, int]:
+    """Read the record at ``start``; return it and the position behind it.
+
+    ``appended`` is the batch's log append time in ms, or None under CreateTime. Raises DamageError for every reason
+    for which Kafka's own reader throws: fields beyond the record, a size that does not fit, bad header counts.
+    """
+    size, position = read_varint(data, start)
+    body = position
+    stop = body + size
+    if size < 0 or stop > end:
+        raise DamageError(
+            "record size", "its size does not fit", position=start, expected=f"0 to {end - body} bytes", found=size
+        )
+    if body == stop:
+        raise DamageError("record size", "it has no attributes", position=body, expected="1 byte or more", found=0)
+    attributes = data[body]
+    timestamp_delta, position = read_varint(data, body + 1, 64)
+    offset_delta, position = read_varint(data, position)
+    key_size, position = read_varint(data, position)
+    key, position = _read_bytes(data, position, key_size, stop, "key")
+    value_size, position = read_varint(data, position)
+    value, position = _read_bytes(data, position, value_size, stop, "value")
+    count_position = position
+    header_count, position = read_varint(data, position)
+    headers: tuple[Header, ...] = ()
+    if header_count:
+        if header_count < 0 or header_count > stop - position:
+            raise DamageError(
+                "header count",
+                f"it claims {header_count} headers",
+                position=count_position,
+                expected=f"0 to {max(0, stop - position)}",
+                found=header_count,
+            )
+        headers, position = _read_headers(data, position, header_count, stop)
+    if position != stop:
+        raise DamageError(
+            "record size", "its fields do not fill its size", position=start, expected=size, found=position - body
+        )
+    sequence = increment_sequence(header.base_sequence, offset_delta) if header.base_sequence >= 0 else -1
+    timestamp = appended if appended is not None else to_int64(header.base_timestamp + timestamp_delta)
+    return Record(
+        to_int64(header.base_offset + offset_delta),
+        timestamp,
+        key,
+        value,
+        headers,
+        sequence,
+        attributes,
+        -1 if key is None else key_size,
+        -1 if value is None else value_size,
+        stop - start,
+    ), stop
+
+
+def _read_bytes(data: Bytes, position: int, size: int, stop: int, name: str) -> tuple[bytes | None, int]:
+    """Read ``size`` bytes; any negative size is null, as in ``Utils.readBytes``."""
+    if size < 0:
+        return None, position
+    after = position + size
+    if after > stop:
+        raise DamageError(
+            f"{name} size",
+            f"its {name} does not fit",
+            position=position,
+            expected=f"at most {max(0, stop - position)} bytes",
+            found=size,
+        )
+    return bytes(data[position:after]), after
+
+
+def _read_headers(data: Bytes, position: int, count: int, stop: int) -> tuple[tuple[Header, ...], int]:
+    headers = []
+    for _ in range(count):
+        size, after = read_varint(data, position)
+        if size < 0:
+            raise DamageError(
+                "header key size", "a header's key is null", position=position, expected="0 or more", found=size
+            )
+        key, position = _read_bytes(data, after, size, stop, "header key")
+        size, position = read_varint(data, position)
+        value, position = _read_bytes(data, position, size, stop, "header value")
+        headers.append(Header(key or b"", value))
+    return tuple(headers), position
+
+
+def write_record(
+    *,
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[tuple[bytes, bytes | None]] = (),
+    attributes: int = 0,
+) -> bytes:
+    """Return the bytes of one record, its size in front."""
+    headers = tuple(headers)
+    body = bytearray([attributes])
+    body += write_varint(timestamp_delta) + write_varint(offset_delta)
+    body += _sized(key) + _sized(value) + write_varint(len(headers))
+    for name, content in headers:
+        body += _sized(name) + _sized(content)
+    return write_varint(len(body)) + bytes(body)
+
+
+def _sized(data: bytes | None) -> bytes:
+    return write_varint(-1) if data is None else write_varint(len(data)) + data
+
+
+def write_batch(header: BatchHeader, records: bytes) -> bytes:
+    """Return a batch of ``header`` and of ``records`` (already written, and compressed as its attributes say).
+
+    The length and the crc of ``header`` are replaced by those that fit.
+    """
+    sized = header._replace(
+        length=BATCH_HEADER.size - BATCH_HEADER.offsets["partition_leader_epoch"] + len(records), crc=0
+    )
+    covered = BATCH_HEADER.write(sized)[CRC_COVERS_FROM:] + records
+    return BATCH_HEADER.write(sized._replace(crc=crc32c(covered)))[:CRC_COVERS_FROM] + covered

@@ -1,0 +1,1 @@
+"""What a broker does with a log dir when it starts, and the files it makes anew."""

@@ -1,0 +1,256 @@
+"""The flat row: what kdump says of a record, a batch and a damaged stretch, declared once.
+
+JSON lines, CSV, tables, Spark and the README all read these columns. ``source`` names where a value comes from:
+``file`` (the segment and its folder), ``batch`` (a :class:`kdump.records.record_batch.RecordBatch`), ``record``
+(:class:`kdump.formats.record.Record`), ``damage`` (:class:`kdump.segments.regions.Damage`) or ``state`` (what other
+files and other batches tell), and the attribute there. Values are as stored, so -1 stands where Kafka stores -1; null
+means Kafka's null, or that this magic has no such field.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+VERSION: Final = 1
+"""The version of these names and types: adding an optional column keeps it, every other change raises it."""
+
+Type: TypeAlias = Literal[
+    "string", "int", "long", "boolean", "binary", "headers", "timestamp", "timestampType", "codec", "any", "json"
+]
+"""``binary``: bytes or null. ``headers``: ordered pairs of name and value, duplicates kept. ``timestamp``: ms in the
+source, ISO 8601 in UTC in text. ``timestampType``: 0 or 1 in the source and in Spark, in text the word of
+:data:`kdump.formats.record_layout.TIMESTAMP_TYPES`. ``codec``: the number in the source, the codec's name everywhere
+else. ``any``: a number or a text. ``json``: an object of JSON."""
+
+
+class Column(NamedTuple):
+    """One column of a row."""
+
+    name: str
+    type: Type
+    source: str
+    doc: str
+    nullable: bool = False
+    optional: bool = False
+    """Whether a JSON object leaves the name out where it has nothing to say."""
+
+    @property
+    def scope(self) -> str:
+        """The part of ``source`` in front of the dot."""
+        return self.source.partition(".")[0]
+
+    @property
+    def attribute(self) -> str:
+        """The part of ``source`` behind the dot."""
+        return self.source.partition(".")[2]
+
+
+KIND: Final = Column("kind", "string", "state.kind", "What the line is: record, batch or damage.")
+_TOPIC: Final = Column("topic", "string", "file.topic", "The topic, from the folder's name.", nullable=True)
+_PARTITION: Final = Column(
+    "partition", "int", "file.partition", "The partition, from the folder's name.", nullable=True
+)
+_FILE: Final = Column("file", "string", "file.name", "The path of the segment.")
+_TIMESTAMP_TYPE: Final = Column(
+    "timestampType",
+    "timestampType",
+    "batch.timestamp_type",
+    "CreateTime or LogAppendTime; null in magic 0.",
+    nullable=True,
+)
+_BATCH: Final = (
+    Column("magic", "int", "batch.magic", "The version of the batch format: 0, 1 or 2."),
+    Column("codec", "codec", "batch.codec", "none, gzip, snappy, lz4 or zstd."),
+    Column("crc", "long", "batch.crc", "The checksum of the batch as stored, unsigned."),
+    Column(
+        "crcValid",
+        "boolean",
+        "batch.crc_valid",
+        "Whether it is right; of a message inside a wrapper, whether both are.",
+    ),
+    Column(
+        "leaderEpoch",
+        "int",
+        "batch.partition_leader_epoch",
+        "The epoch of the leader that appended the batch; -1 for none, null below magic 2.",
+        nullable=True,
+    ),
+    Column(
+        "producerId", "long", "batch.producer_id", "The producer's id; -1 for none, null below magic 2.", nullable=True
+    ),
+    Column(
+        "producerEpoch", "int", "batch.producer_epoch", "Its epoch; -1 for none, null below magic 2.", nullable=True
+    ),
+)
+_TRANSACTION: Final = (
+    Column("isTransactional", "boolean", "batch.is_transactional", "Whether the batch belongs to a transaction."),
+    Column("isControl", "boolean", "batch.is_control", "Whether it holds control records, which no consumer is given."),
+    Column(
+        "transactionState",
+        "string",
+        "state.transaction",
+        "committed, aborted or open, where isTransactional; none elsewhere; null when it could not be told.",
+        nullable=True,
+    ),
+    Column(
+        "deleteHorizonMs",
+        "long",
+        "batch.delete_horizon_ms",
+        "When the cleaner may remove the batch's tombstones or markers, in ms; null when it has not been set.",
+        nullable=True,
+    ),
+    Column("batchAttributes", "int", "batch.attributes", "The attribute bits of the batch as stored."),
+)
+_MARKS: Final = (
+    Column(
+        "aboveHighWatermark",
+        "boolean",
+        "state.above_high_watermark",
+        "True at or above the high watermark of replication-offset-checkpoint: no consumer has been given it.",
+        optional=True,
+    ),
+    Column(
+        "belowLogStart",
+        "boolean",
+        "state.below_log_start",
+        "True below log-start-offset-checkpoint: deleted for consumers, still in the file.",
+        optional=True,
+    ),
+)
+
+RECORD: Final = (
+    KIND,
+    _TOPIC,
+    _PARTITION,
+    Column("offset", "long", "record.offset", "The record's offset."),
+    Column("timestampMs", "long", "record.timestamp", "Its timestamp as stored, in ms since 1970; -1 for none."),
+    Column(
+        "timestamp",
+        "timestamp",
+        "record.timestamp",
+        "The same in ISO 8601, UTC; null for -1 and outside the years 1 to 9999.",
+        nullable=True,
+    ),
+    _TIMESTAMP_TYPE,
+    Column("key", "binary", "record.key", "The key; null is Kafka's null, which is not the empty key.", nullable=True),
+    Column("keyEncoding", "string", "state.key_encoding", "How the key is written, unless utf8.", optional=True),
+    Column("value", "binary", "record.value", "The value; null is a tombstone.", nullable=True),
+    Column("valueEncoding", "string", "state.value_encoding", "How the value is written, unless utf8.", optional=True),
+    Column(
+        "headers",
+        "headers",
+        "record.headers",
+        "The headers in order, duplicates kept: key and value, and encoding where the value is not utf8.",
+    ),
+    _FILE,
+    Column("position", "long", "batch.position", "Where the record's batch starts in the file, in bytes."),
+    Column("batchSize", "int", "batch.size", "The size of that batch in bytes, its log overhead included."),
+    Column(
+        "baseOffset",
+        "long",
+        "batch.base_offset",
+        "The first offset of the batch; of a wrapper of magic 0 or 1 that of its first message.",
+    ),
+    *_BATCH,
+    Column(
+        "sequence",
+        "int",
+        "record.sequence",
+        "The record's sequence number; -1 for none, null below magic 2.",
+        nullable=True,
+    ),
+    *_TRANSACTION,
+    Column("recordAttributes", "int", "record.attributes", "The attribute bits of the record as stored."),
+    Column(
+        "controlType",
+        "string",
+        "state.control_type",
+        "What a control record says, such as ABORT or COMMIT.",
+        optional=True,
+    ),
+    Column(
+        "coordinatorEpoch",
+        "int",
+        "state.coordinator_epoch",
+        "The epoch of the transaction coordinator, in a transaction marker.",
+        optional=True,
+    ),
+    *_MARKS,
+)
+"""A record: one line of ``kdump dump -o jsonl``, one row of the Spark source."""
+
+DECODED: Final = Column(
+    "decoded",
+    "json",
+    "state.decoded",
+    "A record of one of Kafka's own topics in words, with --decode auto.",
+    optional=True,
+)
+"""The column behind those of a record that ``kdump dump --decode auto`` adds."""
+
+BATCH: Final = (
+    KIND,
+    _TOPIC,
+    _PARTITION,
+    Column("baseOffset", "long", "batch.base_offset", "The first offset of the batch."),
+    Column("lastOffset", "long", "batch.last_offset", "Its last offset."),
+    Column("count", "int", "batch.count", "The number of records it claims; null below magic 2.", nullable=True),
+    Column("maxTimestampMs", "long", "batch.max_timestamp", "The greatest timestamp as stored, in ms; -1 for none."),
+    Column(
+        "maxTimestamp",
+        "timestamp",
+        "batch.max_timestamp",
+        "The same in ISO 8601, UTC; null for -1 and outside the years 1 to 9999.",
+        nullable=True,
+    ),
+    _TIMESTAMP_TYPE,
+    _FILE,
+    Column("position", "long", "batch.position", "Where the batch starts in the file, in bytes."),
+    Column("batchSize", "int", "batch.size", "Its size in bytes, the log overhead included."),
+    *_BATCH,
+    Column(
+        "baseSequence",
+        "int",
+        "batch.base_sequence",
+        "The sequence number of its first record; -1 for none, null below magic 2.",
+        nullable=True,
+    ),
+    Column("lastSequence", "int", "batch.last_sequence", "That of its last record.", nullable=True),
+    *_TRANSACTION,
+    *_MARKS,
+)
+"""A batch, or an entry of magic 0 or 1: one line of ``kdump dump -o jsonl --batches``."""
+
+DAMAGE: Final = (
+    KIND,
+    _TOPIC,
+    _PARTITION,
+    _FILE,
+    Column("position", "long", "damage.position", "Where the damaged stretch starts in the file, in bytes."),
+    Column("size", "long", "damage.size", "Its size in bytes."),
+    Column("damage", "string", "damage.kind", "A short stable word for what is wrong, such as crc or record size."),
+    Column("reason", "string", "damage.reason", "The same as a sentence."),
+    Column("at", "long", "damage.at", "Where the field stands that is wrong."),
+    Column("expected", "any", "damage.expected", "What should stand there.", optional=True),
+    Column("found", "any", "damage.found", "What does.", optional=True),
+    Column(
+        "missingFrom",
+        "long",
+        "damage.missing_from",
+        "The first offset that may be missing: the one behind the last sound batch.",
+        optional=True,
+    ),
+    Column(
+        "missingUntil",
+        "long",
+        "damage.missing_until",
+        "The first offset of the next sound batch: those in between are missing.",
+        optional=True,
+    ),
+)
+"""A stretch that cannot be read."""
+
+KINDS: Final = {"record": RECORD, "batch": BATCH, "damage": DAMAGE}
+
+SPARK_FIRST: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+"""The columns of Spark's own Kafka source, in its order; the others follow in theirs."""

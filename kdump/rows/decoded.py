@@ -1,0 +1,52 @@
+"""Records of Kafka's own topics in words, for the column ``decoded``.
+
+Keys and values become objects of type, version and data in Kafka's own names; bytes and uuids in them are base64 in
+its form for URLs without padding, as Kafka writes uuids. What no schema knows comes with the reason.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from kdump.internal_topics.decode import Decoded, decode
+
+if TYPE_CHECKING:
+    from kdump.formats.record import Record
+    from kdump.internal_topics.schema import Value
+    from kdump.rows.selection import SelectedBatch
+
+    Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+def decoded(found: SelectedBatch, record: Record | None) -> dict[str, Json] | None:
+    """Return a record in words; None for a topic of users and for control records."""
+    if record is None or found.file.topic is None or found.batch.is_control:
+        return None
+    made = decode(found.file.topic, record.key, record.value)
+    if made is None:
+        return None
+    return {"type": made.type, "key": _part(made.key), "value": _part(made.value)}
+
+
+def _part(part: Decoded | None) -> Json:
+    if part is None:
+        return None
+    told: dict[str, Json] = {}
+    if part.name:
+        told |= {"name": part.name, "version": part.version}
+    if part.values is not None:
+        told["data"] = _plain(part.values)
+    if part.reason:
+        told["reason"] = part.reason
+    return told
+
+
+def _plain(value: Value) -> Json:
+    if isinstance(value, bytes):
+        return urlsafe_b64encode(value).rstrip(b"=").decode()
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return cast("Json", value)

@@ -1,0 +1,75 @@
+"""Keys, values and header values replaced by a keyed hash: equal ones stay equal, and nobody reads them.
+
+HMAC-SHA256 (RFC 2104); without the secret even short payloads cannot be guessed. Null stays null.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import UnreadableError, UsageError
+from kdump.formats.record import Header
+
+if TYPE_CHECKING:
+    from kdump.formats.record import Record
+    from kdump.rows.selection import SelectedBatch
+    from kdump.segments.regions import Damage
+
+VARIABLE: Final = "KDUMP_REDACT_KEY"
+PREFIX: Final = "hmac-sha256:"
+_LEAST: Final = 8
+
+
+def secret(file: str | None) -> bytes:
+    """Return the secret from ``file``, else from the environment. Raises UsageError when there is none worth it."""
+    if file is not None:
+        try:
+            found = Path(file).read_bytes().strip()
+        except OSError as reason:
+            raise UnreadableError(file, reason.strerror or str(reason)) from reason
+    else:
+        found = os.environ.get(VARIABLE, "").encode("utf-8", "surrogateescape")
+    if len(found) < _LEAST:
+        where = file or f"the environment variable {VARIABLE}"
+        raise UsageError(
+            f"--redact needs a secret of {_LEAST} bytes or more, {where} holds {len(found)}; "
+            f"openssl rand -hex 32 > FILE makes one for --redact-key FILE"
+        )
+    return found
+
+
+class Redactor:
+    """Redacts records with one secret. Control records hold no payload of users, and stay."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __call__(self, item: SelectedBatch) -> SelectedBatch:
+        if item.batch.is_control:
+            return item
+        return item._replace(records=[self.record(record) for record in item.records])
+
+    def record(self, record: Record) -> Record:
+        """Return a record with hashes in place of its payloads; the sizes stay those that are stored."""
+        headers = tuple(Header(header.key, self._of(header.value)) for header in record.headers)
+        return record._replace(key=self._of(record.key), value=self._of(record.value), headers=headers)
+
+    def hash(self, data: bytes) -> str:
+        """Return what stands for a payload."""
+        return PREFIX + hmac.digest(self._key, data, "sha256").hex()
+
+    def _of(self, data: bytes | None) -> bytes | None:
+        return None if data is None else self.hash(data).encode()
+
+
+def bare(damage: Damage) -> Damage:
+    """Return damage without the values of its fields: a field that is wrong may be a region of a payload."""
+    return damage._replace(reason=told(damage.kind), expected=None, found=None)
+
+
+def told(kind: str) -> str:
+    """Return the reason of such damage without values."""
+    return f"its {kind} is wrong"

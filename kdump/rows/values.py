@@ -1,0 +1,130 @@
+"""What the stream of a partition yields, and the value of each column of it.
+
+A batch comes with what its bytes do not tell: which file, what became of its transaction, what the log dir's
+checkpoints say. :func:`value` gives the value of any column of :mod:`kdump.rows.columns`, before it is written as text.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import DamageError
+from kdump.records import control
+from kdump.rows.selection import DamagedRange, SelectedBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.formats.record import Record
+    from kdump.rows.columns import Column
+
+
+def value(column: Column, found: SelectedBatch | DamagedRange, record: Record | None = None) -> object:
+    """Return the value of a column, None for null. Of a batch's columns those of scope ``record`` need ``record``."""
+    return source(column)(found, record)
+
+
+def is_constant(column: Column, found: SelectedBatch) -> bool:
+    """Tell whether all records of the batch have the same value there."""
+    if column.source == "batch.crc_valid":
+        return found.batch.magic > 1
+    if column.source in MARKS:
+        return not _crosses(column, found)
+    if column.source in _OF_CONTROL:
+        return not found.batch.is_control
+    return column.scope in {"file", "batch"} or column.source in {"state.kind", "state.transaction"}
+
+
+@lru_cache
+def source(column: Column) -> Callable[[SelectedBatch | DamagedRange, Record | None], object]:
+    """Return what reads a column's value."""
+    special = SOURCES.get(column.source)
+    if special is not None:
+        return special
+    get = attrgetter(column.attribute)
+    if column.scope == "record":
+        return lambda _, record: get(record)
+    if column.scope == "batch":
+        return lambda found, _: get(found.batch)  # type: ignore[union-attr]  # only batches have such columns
+    if column.scope == "damage":
+        return lambda lost, _: get(lost.damage)  # type: ignore[union-attr]  # only damage has such columns
+    return lambda found, _: get(found.file)
+
+
+def _kind(found: SelectedBatch | DamagedRange, record: Record | None) -> str:
+    if not isinstance(found, SelectedBatch):
+        return "damage"
+    return "batch" if record is None else "record"
+
+
+def _crc_valid(found: SelectedBatch, record: Record | None) -> bool:
+    return found.crc_valid and (record is None or record.crc_valid is not False)
+
+
+def _above(found: SelectedBatch, record: Record | None) -> bool | None:
+    mark = found.file.high_watermark
+    offset = found.batch.last_offset if record is None else record.offset
+    return True if mark is not None and offset >= mark else None
+
+
+def _below(found: SelectedBatch, record: Record | None) -> bool | None:
+    mark = found.file.log_start
+    offset = found.batch.last_offset if record is None else record.offset
+    return True if mark is not None and offset < mark else None
+
+
+_OF_CONTROL: Final = {"state.control_type", "state.coordinator_epoch"}
+MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
+
+
+def mark(column: Column, found: SelectedBatch) -> int | None:
+    """Return the offset that a column of ``MARKS`` tells the side of, None when the file has none."""
+    offset: int | None = getattr(found.file, MARKS[column.source])
+    return offset
+
+
+def _crosses(column: Column, found: SelectedBatch) -> bool:
+    """Tell whether some records of the batch may lie on either side of a mark."""
+    offset = mark(column, found)
+    return offset is not None and found.base_offset < offset <= found.batch.last_offset
+
+
+def _control_type(found: SelectedBatch, record: Record | None) -> str | None:
+    if not found.batch.is_control or record is None or record.key is None or len(record.key) < control.KEY.size:
+        return None
+    try:
+        code = control.read_key(record.key).type
+    except DamageError:  # the row shows the key; ``kdump check`` says what is wrong with it
+        return None
+    return control.TYPES.get(code, f"UNKNOWN({code})")
+
+
+def _coordinator_epoch(found: SelectedBatch, record: Record | None) -> int | None:
+    if _control_type(found, record) not in control.MARKERS.values() or record is None or record.value is None:
+        return None
+    try:
+        return control.read_marker(record.value).coordinator_epoch
+    except DamageError:  # likewise
+        return None
+
+
+def _decoded(found: SelectedBatch, record: Record | None) -> object:
+    from kdump.rows.decoded import decoded  # the schemas of Kafka's topics take a while to parse
+
+    return decoded(found, record)
+
+
+SOURCES: Final[dict[str, Callable[..., object]]] = {
+    "state.kind": _kind,
+    "state.transaction": lambda found, _: found.transaction,
+    "state.above_high_watermark": _above,
+    "state.below_log_start": _below,
+    "state.decoded": _decoded,
+    "state.control_type": _control_type,
+    "state.coordinator_epoch": _coordinator_epoch,
+    "batch.base_offset": lambda found, _: found.base_offset,
+    "batch.crc_valid": _crc_valid,
+}
+"""The sources that are more than an attribute."""

@@ -1,0 +1,1 @@
+"""Sound batches of damaged copies as fresh segments."""

@@ -1,0 +1,170 @@
+"""The sound batches of one partition, had from one or more damaged copies of it, in the order of their offsets.
+
+Two passes: the first finds each copy's sound batches and keeps where they stand (some 100 bytes per batch), then they
+are put in order. What is there twice is taken once. Where batches overlap, the higher leader epoch wins, then the copy
+that was named first: as after an election. A batch whose offset its neighbours in the file contradict is not placed:
+nothing guards the offset of a magic 2 batch.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.records import control
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments.regions import Damage, Padding, Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.log_dirs.partition import Partition, Segment
+
+UNREADABLE: Final = "unreadable"
+"""The kind of what is lost since the file could not be read, or not to its end."""
+
+
+class Place(NamedTuple):
+    """A sound batch: its offsets, and where it stands. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    crc: int
+    position: int
+    size: int
+    segment: Segment
+
+
+class Lost(NamedTuple):
+    """Bytes of a copy that are not in the merged log; ``first_missing`` to ``until`` are the offsets, if known."""
+
+    segment: Segment
+    position: int
+    size: int
+    kind: str
+    reason: str
+    first_missing: int | None = None
+    until: int | None = None
+
+
+class Merged(NamedTuple):
+    """What was had back: ``placed`` in offset order, ``lost`` in the order of copies, and the gaps that are left."""
+
+    placed: list[Place]
+    lost: list[Lost]
+    gaps: list[range]
+    duplicates: int
+    padding: int
+
+
+def merge(copies: Iterable[Partition]) -> Merged:
+    """Put the sound batches of all copies in order. What cannot be read is among the lost."""
+    places: list[Place] = []
+    lost: list[Lost] = []
+    padding = 0
+    for copy in copies:
+        for each in copy.segments:
+            found: list[Place] = []
+            end = 0
+            try:
+                for region in _regions(each):
+                    end = region.position + region.size
+                    if isinstance(region, Padding):
+                        padding += region.size
+                    elif isinstance(region, Place):
+                        found.append(region)
+                    else:
+                        lost.append(region)
+            except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
+                lost.append(Lost(each, end, each.size - end, UNREADABLE, error.reason))
+            for number, place in enumerate(found):
+                if _contradicted(found, number):
+                    lost.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
+                else:
+                    places.append(place)
+    placed: list[Place] = []
+    duplicates = 0
+    for place in sorted(places, key=lambda place: (place.base_offset, -place.epoch)):
+        last = placed[-1] if placed else None
+        if last is None or place.base_offset > last.last_offset:
+            placed.append(place)
+        elif place[:4] == last[:4] and place.size == last.size:
+            duplicates += 1
+        elif place.epoch > last.epoch:
+            lost.append(_lost(last, "conflict", f"{place.segment.name} has leader epoch {place.epoch} there"))
+            placed[-1] = place  # the one before it ends below ``last``, which begins no later than this one
+        else:
+            lost.append(_lost(place, "conflict", f"{last.segment.name} has offsets up to {last.last_offset} there"))
+    gaps = [
+        range(one.last_offset + 1, other.base_offset)
+        for one, other in pairwise(placed)
+        if other.base_offset > one.last_offset + 1
+    ]
+    return Merged(placed, lost, gaps, duplicates, padding)
+
+
+def _lost(place: Place, kind: str, reason: str) -> Lost:
+    return Lost(place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1)
+
+
+def _contradicted(found: list[Place], number: int) -> bool:
+    """Tell whether the batches before and behind agree with each other, and not with this one."""
+    if not 0 < number < len(found) - 1:
+        return False
+    before, place, behind = found[number - 1 : number + 2]
+    if behind.base_offset <= before.last_offset:
+        return False
+    fits = before.last_offset < place.base_offset and place.last_offset < behind.base_offset
+    return not fits and place[:2] != before[:2]
+
+
+def _regions(each: Segment) -> Iterator[Place | Lost | Padding]:
+    with each.open() as source:
+        for region in read.read(source, on_error="resync", first_offset=each.base_offset):
+            if isinstance(region, RecordBatch):
+                yield _place(each, region)
+            elif isinstance(region, Damage):
+                yield Lost(
+                    each,
+                    region.position,
+                    region.size,
+                    region.kind,
+                    region.reason,
+                    region.missing_from,
+                    region.missing_until,
+                )
+            elif isinstance(region, Trailing):
+                yield Lost(each, region.position, region.size, "end of log", "the end of the file cuts a batch off")
+            else:
+                yield region
+
+
+def _place(each: Segment, region: RecordBatch) -> Place | Lost:
+    """Return where a batch stands, or why a broker could not live with it."""
+    try:
+        base, last = region.base_offset, region.last_offset
+        if region.magic == 0:  # inner offsets are absolute: nothing guards the wrapper's, which is that of the last
+            *_, inner = region.records()
+            last = inner.offset
+        if region.is_control and (region.producer_id or 0) >= 0:
+            for record in region.records():
+                if control.read_key(record.key).type in control.MARKERS:
+                    control.read_marker(record.value)
+    except DamageError as damage:
+        return Lost(
+            each,
+            region.position,
+            region.size,
+            damage.kind,
+            f"the crc is right, and it cannot be read: {damage.reason}",
+            region.last_offset,
+            region.last_offset + 1,
+        )
+    epoch = -1 if region.partition_leader_epoch is None else region.partition_leader_epoch
+    if base < 0 or last != region.last_offset or not 0 <= last - base <= MAX_RELATIVE_OFFSET:
+        return Lost(each, region.position, region.size, "offset", f"it has offsets {base} to {region.last_offset}")
+    return Place(base, region.last_offset, epoch, region.crc, region.position, region.size, each)

@@ -1,0 +1,194 @@
+"""Writing what was had back: fresh segments with fresh indexes that a broker can open, and an account of the rest.
+
+    DIR/logs/TOPIC-PARTITION/       segments, indexes, leader-epoch-checkpoint, partition.metadata
+    DIR/lost+found/TOPIC-PARTITION/ the bytes that could not be placed, and account.json
+
+(A broker does not start on a log dir that holds a folder of another name.)
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import leader_epoch, partition_metadata, record_layout
+from kdump.formats.leader_epoch import EpochEntry
+from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
+from kdump.log_dirs.finder import raise_it
+from kdump.primitives.terminal import path_text
+from kdump.records import log_entry
+from kdump.recovery.index_builder import IndexBuilder
+from kdump.salvage.merge import UNREADABLE
+from kdump.segments import resync
+from kdump.transactions.replay import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from kdump.log_dirs.partition import Partition
+    from kdump.records.record_batch import RecordBatch
+    from kdump.salvage.merge import Lost, Merged, Place
+
+VERSION: Final = 1
+"""The version of account.json."""
+COPIED: Final = 1 << 20
+
+
+class Limits(NamedTuple):
+    """``segment`` is the greatest size of a segment in bytes, ``interval`` that between two index entries."""
+
+    segment: int = 1 << 30
+    interval: int = DEFAULT_INTERVAL
+
+
+class Written(NamedTuple):
+    """What came out: segments, batches, bytes of log."""
+
+    segments: int
+    batches: int
+    size: int
+
+
+def write(
+    merged: Merged,
+    name: str,
+    copies: list[Partition],
+    out: Path,
+    limits: Limits,
+    *,
+    fail: Callable[[UnreadableError], None] = raise_it,
+) -> Written:
+    """Write one partition below ``out``. ``fail`` is told of a partition.metadata that cannot be read.
+
+    Raises UnreadableError, and OSError where the disk refuses.
+    """
+    folder = out / "logs" / name
+    folder.mkdir(parents=True)
+    replay = Replay()
+    epochs: list[EpochEntry] = []
+    segments = size = 0
+    for run in _runs(merged.placed, limits.segment):
+        segments += 1
+        builder = IndexBuilder(run[0].base_offset, interval=limits.interval)
+        stem = f"{run[0].base_offset:020}"
+        with (folder / f"{stem}.log").open("xb") as file:
+            for place, data in _bytes(run):
+                region = _batch(data, file.tell(), place.segment.limit)
+                try:
+                    ended = replay.add(region) if region.magic >= record_layout.MAGIC_2 else None
+                except DamageError:  # a marker of another kind than a transaction's: no index names it
+                    ended = None
+                builder.add(region, ended)
+                file.write(data)
+                if place.epoch >= 0 and (not epochs or place.epoch > epochs[-1].epoch):
+                    epochs.append(EpochEntry(place.epoch, place.base_offset))
+            size += file.tell()
+        indexes = builder.finish()
+        (folder / f"{stem}.index").write_bytes(indexes.offset_index)
+        (folder / f"{stem}.timeindex").write_bytes(indexes.time_index)
+        if indexes.txn_index:
+            (folder / f"{stem}.txnindex").write_bytes(indexes.txn_index)
+    (folder / leader_epoch.NAME).write_bytes(leader_epoch.encode(epochs))
+    _copy_metadata(copies, folder, fail)
+    _account(merged, name, copies, out / "lost+found" / name, Written(segments, len(merged.placed), size))
+    return Written(segments, len(merged.placed), size)
+
+
+def _runs(placed: list[Place], limit: int) -> Iterator[list[Place]]:
+    """Yield what goes into each segment."""
+    run: list[Place] = []
+    size = 0
+    for place in placed:
+        if run and (size + place.size > limit or place.last_offset - run[0].base_offset > MAX_RELATIVE_OFFSET):
+            yield run
+            run, size = [], 0
+        run.append(place)
+        size += place.size
+    if run:
+        yield run
+
+
+def _bytes(run: list[Place]) -> Iterator[tuple[Place, bytes]]:
+    """Yield each batch with its bytes; a source stays open as long as the batches come from it."""
+    place = run[0]
+    at = 0
+    while at < len(run):
+        held = run[at].segment
+        with held.open() as source:
+            while at < len(run) and run[at].segment is held:
+                place = run[at]
+                yield place, source.read(place.position, place.size)
+                at += 1
+
+
+def _batch(data: bytes, position: int, limit: int) -> RecordBatch:
+    begun = record_layout.ENTRY_START.read(data)
+    return log_entry.read(memoryview(data), begun.offset, begun.size, begun.magic, position, limit=limit)
+
+
+def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:
+    for copy in copies:
+        for entry in copy.others:
+            if entry.name == partition_metadata.NAME:
+                try:
+                    with copy.files.open(entry.path) as source:
+                        data = source.read(0, source.size)
+                except UnreadableError as error:
+                    fail(error)
+                    continue
+                (folder / entry.name).write_bytes(data)
+                return
+
+
+def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, written: Written) -> None:
+    """Write account.json, and the bytes of what was not placed."""
+    folder.mkdir(parents=True)
+    ranges = []
+    for number, lost in enumerate(merged.lost):
+        saved = f"{number:06}-{lost.segment.path.rpartition('/')[2]}@{lost.position}"
+        if not _save(lost, folder / saved):
+            saved = ""
+        ranges.append(
+            {
+                "file": path_text(lost.segment.name),
+                "position": lost.position,
+                "size": lost.size,
+                "kind": lost.kind,
+                "reason": path_text(lost.reason),
+                "firstMissingOffset": lost.first_missing,
+                "untilOffset": lost.until,
+                "savedAs": path_text(saved) or None,
+            }
+        )
+    placed = merged.placed
+    account = {
+        "version": VERSION,
+        "partition": path_text(name),
+        "copies": [path_text(copy.files.shown(copy.folder)) for copy in copies],
+        "firstOffset": placed[0].base_offset if placed else None,
+        "lastOffset": placed[-1].last_offset if placed else None,
+        "batches": written.batches,
+        "bytes": written.size,
+        "duplicates": merged.duplicates,
+        "paddingBytes": merged.padding,
+        "missingOffsets": [{"first": gap.start, "last": gap.stop - 1} for gap in merged.gaps],
+        "lost": ranges,
+    }
+    (folder / "account.json").write_text(json.dumps(account, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _save(lost: Lost, path: Path) -> bool:
+    """Copy lost bytes; zeros alone are not worth a file."""
+    if lost.kind == UNREADABLE:
+        return False
+    with lost.segment.open() as source:
+        end = lost.position + lost.size
+        if resync.zero_tail(source, lost.position, end) == lost.position:
+            return False
+        with closing(path.open("xb")) as file:
+            for at in range(lost.position, end, COPIED):
+                file.write(source.read(at, min(COPIED, end - at)))
+    return True

@@ -1,0 +1,1 @@
+"""A segment as regions: batches, damage, padding and trailing bytes."""

@@ -1,0 +1,166 @@
+"""Batches of one kind that follow each other, as a table of numbers: what can be printed in one go needs no objects.
+
+The walk (:func:`kdump.segments.walk.walk`) says what stands in a file. Behind a batch that it found, this finds those
+that are like it; whatever is odd ends the run and is left to the walk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, overload
+
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD
+from kdump.kernel import batches
+from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.kernel.cursor import Cursor
+from kdump.kernel.messages import stretch
+from kdump.records.magic_0_1 import Message
+from kdump.records.magic_2 import Batch
+from kdump.segments import walk as segment
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator
+
+    from kdump.log_dirs.files import Source
+    from kdump.segments.regions import Region
+    from kdump.segments.walk import Window
+
+LARGE: Final = 1 << 20
+"""Bytes of a batch from which on it is no part of a run."""
+_COUNT: Final = 2 + BATCH_HEADER.fields._fields.index("records_count")
+
+
+class Run:
+    """Batches of magic 2 that follow each other, all with the attributes and the delete horizon of ``first``.
+
+    Their checksums are right. ``rows`` holds a row of numbers for each: where its records start and end in ``block``,
+    its header, and OTHERS.
+    """
+
+    __slots__ = ("_sound", "block", "count", "first", "rows", "size", "start")
+
+    def __init__(self, first: Batch, block: memoryview, start: int, rows: array[int], size: int) -> None:
+        self.first = first
+        self.block = block
+        self.start = start
+        """Where the block stands in the file."""
+        self.rows = rows
+        self.count = len(rows) // WIDTH
+        self.size = size
+        """Bytes of all batches."""
+        self._sound: int | None = None
+
+    @property
+    def position(self) -> int:
+        """Where the first batch stands in the file."""
+        return self.first.position
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset of the last batch."""
+        return self.rows[len(self.rows) - len(OTHERS)]
+
+    @property
+    def end(self) -> int:
+        """The position behind the last batch."""
+        return self.first.position + self.size
+
+    def batch(self, row: int) -> Batch:
+        """Return a batch as an object."""
+        position, size = self.rows[(row + 1) * WIDTH - 2 : (row + 1) * WIDTH]
+        at = position - self.start
+        return Batch(self.block[at : at + size], position, size, self.first.limit)
+
+    @property
+    def sound(self) -> int:
+        """How many batches there are before the first that has a record which is not well-formed."""
+        if self._sound is None:
+            kernel = Cursor()
+            kernel.stack(self.block, self.rows, WIDTH, 0, self.count)
+            self._sound = kernel.sound_rows()
+        return self._sound
+
+    def records(self, row: int, behind: int) -> int:
+        """Return how many records the headers of some batches claim."""
+        return sum(self.rows[row * WIDTH + _COUNT : behind * WIDTH : WIDTH])
+
+
+class Entries:
+    """Messages of magic 0 and 1 that follow each other in a log from ``first`` on, whole and not compressed."""
+
+    __slots__ = ("at", "block", "limit", "size", "start", "stop")
+
+    def __init__(self, first: Message, block: memoryview, start: int, stop: int) -> None:
+        """They end at ``stop`` in ``block``."""
+        self.block = block
+        self.start = start
+        """Where the block stands in the file."""
+        self.at = first.position - start
+        self.stop = stop
+        self.size = stop - self.at
+        """Bytes of all messages."""
+        self.limit = first.limit
+
+    @property
+    def end(self) -> int:
+        """The position behind the last message."""
+        return self.start + self.stop
+
+    def entry(self, at: int) -> Message:
+        """Return the message that stands in the block from ``at`` on."""
+        offset, size = LOG_OVERHEAD.read(self.block, at)
+        data = self.block[at + LOG_OVERHEAD.size : at + LOG_OVERHEAD.size + size]
+        return Message(data, offset, self.start + at, limit=self.limit)
+
+
+def entries(first: Message, window: Window) -> Entries | None:
+    """Return the entries that follow each other from ``first`` on in the block of ``window``, None without a second."""
+    at = first.position - window.start
+    if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(window.block):
+        return None
+    stop = stretch(window.block, at, first.limit)
+    return Entries(first, window.block, window.start, stop) if stop > at + first.size else None
+
+
+@overload
+def walk(
+    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool
+) -> Iterator[Region | Run]: ...
+
+
+@overload
+def walk(
+    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool, old: Literal[True]
+) -> Iterator[Region | Run | Entries]: ...
+
+
+def walk(
+    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool, old: bool = False
+) -> Iterator[Region | Run | Entries]:
+    """Yield what :func:`kdump.segments.walk.walk` does; batches that are sound and like each other come as one run.
+
+    With ``packed``, compressed batches stand alone. With ``old``, messages in a row come as one too.
+    """
+    more = True
+    while more:
+        more = False
+        for region in segment.walk(source, start, end, window, limit=limit):
+            found: Run | Entries | None = None
+            if isinstance(region, Batch) and not (packed and region.header.attributes & CODEC_MASK):
+                found = run(region, window)
+            elif old and isinstance(region, Message):
+                found = entries(region, window)
+            if found is not None:
+                yield found
+                start, more = found.end, True
+                break
+            yield region
+
+
+def run(first: Batch, window: Window) -> Run | None:
+    """Return the run that a batch in the block of ``window`` begins, None when it has not two batches."""
+    block, start = window.block, window.start
+    rows = batches.rows(first, block, start, min(first.limit, LARGE))
+    if not rows:
+        return None
+    return Run(first, block, start, rows, start + rows[len(rows) - WIDTH + 1] - first.position)

@@ -1,0 +1,168 @@
+"""Where to begin and to end in a segment: what its indexes tell, where they can be shown to be right.
+
+An index is never believed on its own word: the batch that an entry points at is read, and must be sound and in its
+place. Otherwise the segment is read from its start, and what is wrong with the index is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.formats import record_layout
+from kdump.formats.offset_index import OffsetIndex, OffsetPosition
+from kdump.formats.time_index import TimeIndex
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.log_dirs.files import Source
+    from kdump.log_dirs.partition import Segment
+
+SMALL: Final = 1 << 18
+"""Bytes below which a segment is read whole: its indexes would save nothing."""
+
+
+class Range(NamedTuple):
+    """The bytes of a segment to read; ``end`` is None for all that follow."""
+
+    start: int = 0
+    end: int | None = None
+
+
+class WrongIndexError(Exception):
+    """An entry that does not fit the log. Never leaves this module."""
+
+
+class Seeker:
+    """Finds ranges of one open segment. ``wrong`` is told what does not fit, as a sentence with the file's name."""
+
+    def __init__(self, where: Segment, source: Source, wrong: Callable[[str], None]) -> None:
+        self._where = where
+        self._source = source
+        self._wrong = wrong
+        self._offsets: OffsetIndex | None = None
+
+    def by_offset(self, first: int | None, last: int | None) -> Range:
+        """Return the bytes that hold the offsets ``first`` to ``last``, both ends included."""
+        index = self._offset_index()
+        if index is None:
+            return Range()
+        try:
+            start = 0 if first is None else self._position(index, first)
+            end = None if last is None else self._behind(index, last)
+        except WrongIndexError as reason:
+            self._wrong(str(reason))
+            return Range()
+        return Range(start, None if end is not None and end <= start else end)
+
+    def by_time(self, since: int) -> Range | None:
+        """Return the bytes that hold all records of ``since`` (ms) and later; None when there are none."""
+        offsets = self._offset_index()
+        data = self._where.sibling("timeindex")
+        base = self._where.base_offset
+        if offsets is None or data is None or base is None or not data:
+            return Range()
+        times = TimeIndex(data, base)
+        path = self._where.siblings["timeindex"]
+        try:
+            if times.ragged:
+                raise WrongIndexError(f"{path}: {len(data)} bytes are no whole entries of 12")
+            before = (-1, base - 1)
+            for entry in times:
+                if entry.timestamp <= before[0] or entry.offset <= before[1]:
+                    raise WrongIndexError(f"{path}: its entries do not rise: {entry} follows {before}")
+                before = entry
+            slot = times.slot_for(since - 1)
+            if slot is None:
+                return Range()
+            entry = times[slot]
+            start = self._batch_of(offsets, entry.offset)
+            if start is None or start.max_timestamp != entry.timestamp:
+                found = "no batch" if start is None else f"a batch with maximum {start.max_timestamp}"
+                raise WrongIndexError(
+                    f"{path}: entry {slot} names timestamp {entry.timestamp} at offset {entry.offset}, where {found} is"
+                )
+            closed = slot == len(times) - 1 and not times.zero_tail
+            if closed and not self._later(start.end, since):
+                return None
+            return Range(start.end)
+        except WrongIndexError as reason:
+            self._wrong(str(reason))
+            return Range()
+
+    def _offset_index(self) -> OffsetIndex | None:
+        """Return the offset index, None when there is none or it would save nothing."""
+        base = self._where.base_offset
+        if self._offsets is None and base is not None and self._source.size > SMALL:
+            data = self._where.sibling("index")
+            if data:
+                self._offsets = OffsetIndex(data, base)
+                if self._offsets.ragged:
+                    self._wrong(f"{self._where.siblings['index']}: {len(data)} bytes are no whole entries of 8")
+                    self._offsets = OffsetIndex(b"", base)
+        return self._offsets
+
+    def _position(self, index: OffsetIndex, offset: int) -> int:
+        """Return where a batch starts at or before ``offset``, as near to it as the index knows."""
+        slot = index.slot_for(offset)
+        if slot is None:
+            return 0
+        self._check(index, slot, index[slot])
+        return index[slot].position
+
+    def _behind(self, index: OffsetIndex, offset: int) -> int | None:
+        """Return where all batches start behind ``offset``, None when the index does not tell.
+
+        An entry may name the last offset of its batch, so that the first entry above may still begin below.
+        """
+        slot = index.slot_for(offset)
+        for above in range(0 if slot is None else slot + 1, min(len(index), (slot or 0) + 3)):
+            batch = self._check(index, above, index[above])
+            if batch.base_offset > offset:
+                return index[above].position
+        return None
+
+    def _check(self, index: OffsetIndex, slot: int, entry: OffsetPosition) -> RecordBatch:
+        """Return the batch that an entry points at. Raises WrongIndexError when none is there, or one too far on."""
+        path = self._where.siblings["index"]
+        batch = self._batch(entry.position)
+        if batch is None:
+            raise WrongIndexError(f"{path}: entry {slot} points at byte {entry.position}, where no sound batch starts")
+        try:
+            base = batch.base_offset
+        except DamageError:
+            base = entry.offset + 1
+        if base > entry.offset:
+            raise WrongIndexError(
+                f"{path}: entry {slot} says offset {entry.offset} for byte {entry.position}, where offset {base} starts"
+            )
+        if slot and index[slot - 1].position >= entry.position:
+            raise WrongIndexError(f"{path}: entry {slot} does not lie behind entry {slot - 1}")
+        return batch
+
+    def _batch(self, position: int) -> RecordBatch | None:
+        head = self._source.read(position, record_layout.LOG_OVERHEAD.size) if position >= 0 else b""
+        if len(head) < record_layout.LOG_OVERHEAD.size:
+            return None
+        end = position + record_layout.LOG_OVERHEAD.size + record_layout.LOG_OVERHEAD.read(head).size
+        region = next(read.read(self._source, position, end), None)
+        return region if isinstance(region, RecordBatch) else None
+
+    def _batch_of(self, index: OffsetIndex, offset: int) -> RecordBatch | None:
+        """Return the batch that holds ``offset``, None when none does."""
+        start = self._position(index, offset)
+        for region in read.read(self._source, start):
+            if not isinstance(region, RecordBatch) or region.last_offset >= offset:
+                return region if isinstance(region, RecordBatch) and region.base_offset <= offset else None
+        return None
+
+    def _later(self, position: int, since: int) -> bool:
+        """Tell by the headers of batches from ``position`` on whether one has records of ``since`` or later."""
+        for region in walk.walk(self._source, position):
+            if isinstance(region, RecordBatch) and region.max_timestamp < since:
+                continue
+            return True
+        return False

@@ -1,0 +1,108 @@
+"""The records of a sound batch that nobody has read yet: lines that the kernel writes need no objects of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+from kdump.errors import DamageError
+from kdump.formats.record import Record
+from kdump.kernel.cursor import Cursor
+from kdump.kernel.records import Records
+from kdump.records.magic_2 import CHUNK, Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.primitives.wire import Bytes
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
+
+
+class Unread(Sequence[Record]):
+    """All records of a batch of magic 2, which are known to be well-formed. They are read when somebody asks for them.
+
+    ``data`` holds them unpacked, from ``start`` on.
+    """
+
+    __slots__ = ("batch", "data", "start")
+
+    def __init__(self, batch: Batch, data: Bytes, start: int) -> None:
+        self.batch = batch
+        self.data = data
+        self.start = start
+
+    @classmethod
+    def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool], cost: int) -> Unread | None:
+        """Return the records of a batch, None where they take the general path.
+
+        That is so unless they are data of magic 2, well-formed, within the batch's limit with ``cost`` bytes for each
+        beyond its size, and ``takes_all`` says yes to their lowest and highest offset and timestamp (ms).
+        """
+        if not isinstance(batch, Batch) or batch.is_control or batch.count <= 0:
+            return None
+        try:
+            data, start = batch.payload()
+        except DamageError:  # told of where the records are read
+            return None
+        cursor = Cursor()
+        size = len(data) - start + cost * batch.count
+        if size > batch.limit or not cursor.begin(data, start, batch.header, ()):
+            return None
+        spans = cursor.spans()
+        return cls(batch, data, start) if spans is not None and takes_all(*spans) else None
+
+    def __len__(self) -> int:
+        return self.batch.count
+
+    def __iter__(self) -> Iterator[Record]:
+        kernel = Records()
+        kernel.begin(self.data, self.start, self.batch.header, ())
+        while kernel.left:
+            yield from kernel.records(CHUNK)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        if index == 0:
+            kernel = Records()
+            kernel.begin(self.data, self.start, self.batch.header, ())
+            return kernel.records(1)[0]
+        return list(self)[index]
+
+
+class UnreadRun(Sequence[Record]):
+    """All records of batches of a run, from ``row`` on and before the row ``behind``; all are well-formed."""
+
+    __slots__ = ("behind", "row", "run")
+
+    def __init__(self, run: Run, row: int, behind: int) -> None:
+        self.run = run
+        self.row = row
+        self.behind = behind
+
+    def batches(self) -> Iterator[Unread]:
+        """Yield the same batch by batch."""
+        for row in range(self.row, self.behind):
+            batch = self.run.batch(row)
+            yield Unread(batch, *batch.payload())
+
+    def __len__(self) -> int:
+        return self.run.records(self.row, self.behind)
+
+    def __iter__(self) -> Iterator[Record]:
+        for batch in self.batches():
+            yield from batch
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        if index == 0:  # asked for by whoever wants to know what all of them have in common
+            for batch in self.batches():
+                if len(batch):
+                    return batch[0]
+        return list(self)[index]

@@ -1,0 +1,61 @@
+"""The vocabulary of the stream: what a segment is made of.
+
+A segment is read as a lazy stream of regions. Every byte of the file belongs to exactly one of them: their sizes sum
+to the file's size. Positions are byte offsets in the file, times are milliseconds since 1970 (UTC).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+from kdump.records.record_batch import RecordBatch
+
+
+class Damage(NamedTuple):
+    """A stretch of bytes that cannot be read.
+
+    ``kind`` is a short stable word, ``reason`` a sentence; ``at`` the position of the field that is wrong.
+    ``missing_from`` is the offset behind the last sound batch before it, ``missing_until`` the first offset of the
+    next sound one: the offsets in between are missing (as far as there were any). None where nothing tells.
+    """
+
+    position: int
+    size: int
+    kind: str
+    reason: str
+    at: int
+    expected: object = None
+    found: object = None
+    missing_from: int | None = None
+    missing_until: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The position behind it."""
+        return self.position + self.size
+
+    @property
+    def missing(self) -> range | None:
+        """The offsets that are missing; None when one of the two ends is not known."""
+        if self.missing_from is None or self.missing_until is None:
+            return None
+        return range(self.missing_from, max(self.missing_from, self.missing_until))
+
+
+class Padding(NamedTuple):
+    """Zeros behind the last batch: a preallocated file that was not trimmed."""
+
+    position: int
+    size: int
+
+
+class Trailing(NamedTuple):
+    """The beginning of a batch that the end of the file cuts off."""
+
+    position: int
+    size: int
+
+
+Region: TypeAlias = RecordBatch | Damage | Padding | Trailing
+
+OnError: TypeAlias = Literal["stop", "skip", "resync"]

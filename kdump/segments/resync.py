@@ -1,0 +1,339 @@
+"""The stream of regions over broken bytes: after damage, the next batch that can be believed.
+
+A batch is believed when its own fields agree and its crc is right. Magic 2 keeps offset, length, leader epoch and magic
+outside its crc, so a batch whose length or magic is damaged is not taken, though its crc may show where it ends.
+
+**A batch inside a batch.** A record may hold a copy of a batch. Inside a sound batch nothing is searched. Inside a
+damaged one, where it ends decides: when its crc is right without its magic or length, or when its fields still frame
+its records to an end at which the log goes on with the next offset (or ends), it is one damaged batch, and nothing
+inside it is taken. Otherwise the search begins behind its first byte, so that what was written or moved into it is
+found; a copy in the value of a record may then be taken for a batch of the log.
+
+**Time.** The search looks at each byte a bounded number of times, whatever the bytes claim: the crc of a long claim is
+computed from checksums of fixed stretches (see ``RangeChecksum``), and framing has a budget.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import DamageError
+from kdump.formats import record_layout
+from kdump.log_dirs.files import Source
+from kdump.primitives import compression
+from kdump.primitives.crc import CRC32, CRC32C, Kind, combine
+from kdump.primitives.wire import read_varint
+from kdump.records.record_batch import RecordBatch
+from kdump.records.soundness import check
+from kdump.segments import batch_runs
+from kdump.segments.batch_runs import Run
+from kdump.segments.regions import Damage, Padding, Region, Trailing
+from kdump.segments.walk import BLOCK, Window, as_region, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.log_dirs.files import Source
+    from kdump.segments.regions import OnError
+
+
+CHUNK: Final = 1 << 12
+"""Bytes that are searched at a time."""
+AT_ONCE: Final = 1 << 17
+"""Claims of up to so many bytes are summed directly."""
+STRETCH: Final = 1 << 16
+"""Bytes between two of the checksums that longer claims are made of."""
+BUDGET: Final = 1 << 16
+"""Records that may be hopped over in vain, beyond one per FRAMED bytes of the file."""
+FRAMED: Final = 8
+
+# Both begin at the magic and look back to the first byte: offset and size are not negative, the codec exists.
+_CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for low in range(0, 256, 8))
+_MAGIC_2: Final = re.compile(rb"(?s)\x02(?<=[\0-\x7f].{7}[\0-\x7f].{7}\x02)(?=.{5}[" + _CODECS + rb"][\0-\x7f])")
+_MAGIC_0_1: Final = re.compile(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<=[\0-\x7f].{7}[\0-\x7f].{7}.)")
+_LOOKAHEAD: Final = 8
+_ZEROS: Final = bytes(CHUNK + record_layout.MAGIC_POSITION - record_layout.LOG_OVERHEAD.offsets["size"])
+_SIZE: Final = record_layout.LOG_OVERHEAD.offsets["size"]
+
+
+class RangeChecksum:
+    """The checksum of any stretch of a source, at the cost of its two ends.
+
+    A checksum per STRETCH bytes from ``start`` on is kept (4 bytes each), computed as far as it is needed.
+    """
+
+    def __init__(self, source: Source, start: int, kind: Kind) -> None:
+        self._source, self._start, self._kind = source, start, kind
+        self._sums = array("I", [0])
+
+    def of(self, position: int, end: int) -> int:
+        """Return the checksum of the bytes from ``position`` to ``end``."""
+        return self._up_to(end) ^ combine(self._kind, self._up_to(position), 0, end - position)
+
+    def _up_to(self, end: int) -> int:
+        number, left = divmod(end - self._start, STRETCH)
+        while len(self._sums) <= number:
+            at = self._start + (len(self._sums) - 1) * STRETCH
+            sum_of = self._kind.of(self._source.read(at, STRETCH))
+            self._sums.append(combine(self._kind, self._sums[-1], sum_of, STRETCH))
+        return combine(self._kind, self._sums[number], self._kind.of(self._source.read(end - left, left)), left)
+
+
+class ResyncReader:
+    """Reads one segment once; see :func:`kdump.segments.read.read`."""
+
+    def __init__(
+        self,
+        source: Source,
+        start: int,
+        end: int,
+        on_error: OnError,
+        first_offset: int | None,
+        *,
+        limit: int | None,
+        runs: bool = False,
+    ) -> None:
+        """With ``runs``, sound batches that are like each other and not compressed come as one run."""
+        self._limit = limit
+        self._source, self._start, self._end, self._on_error = source, start, end, on_error
+        self._next_offset = first_offset
+        self._window = Window(source, end)
+        self._sums = {kind: RangeChecksum(source, start, kind) for kind in (CRC32, CRC32C)}
+        self._runs = runs
+        self._hops = BUDGET
+        self._claimed_end = start
+
+    def read(self) -> Iterator[Region | Run]:
+        """Yield the regions; their sizes sum to the bytes that were asked for."""
+        position, bad = self._start, None
+        while position < self._end:
+            fault = None
+            for region in self._walk(position):
+                fault = self._fault(region)
+                if fault is not None or not isinstance(region, (RecordBatch, Run)):
+                    break
+                if bad is not None:
+                    yield self._account(bad, region.first if isinstance(region, Run) else region)
+                    bad = None
+                position = region.end
+                self._next_offset = region.last_offset + 1
+                yield region
+            if fault is None or position >= self._zeros:
+                break
+            bad = bad or fault
+            position = self._resume(position)
+        if bad is not None:
+            yield from self._rest(bad)
+        elif position < self._end:
+            yield Padding(position, self._end - position)
+
+    def _walk(self, position: int) -> Iterator[Region | Run]:
+        limit = self._source.limit if self._limit is None else self._limit
+        if self._runs:
+            return batch_runs.walk(self._source, position, self._end, self._window, limit=limit, packed=True)
+        return walk(self._source, position, self._end, self._window, limit=limit)
+
+    def _fault(self, region: Region | Run) -> Damage | Trailing | None:
+        """Return what is wrong with ``region``, None for a sound batch or sound ones."""
+        if isinstance(region, Run):
+            region = region.first
+        if isinstance(region, RecordBatch):
+            try:
+                check(region)
+            except DamageError as damage:
+                return as_region(damage, region.position, self._end - region.position)
+            return None
+        return None if isinstance(region, Padding) else region
+
+    @cached_property
+    def _zeros(self) -> int:
+        """Where the zeros at the end of the file begin."""
+        return zero_tail(self._source, self._start, self._end)
+
+    def _account(self, bad: Damage | Trailing, behind: RecordBatch) -> Damage:
+        """Return the damage that ends with the sound batch ``behind`` it."""
+        if isinstance(bad, Trailing):
+            size = bytes(self._source.read(bad.position + _SIZE, 4))
+            bad = Damage(
+                bad.position,
+                bad.size,
+                "record size",
+                "the batch claims to reach beyond the end of the file",
+                bad.position + _SIZE,
+                f"at most {bad.size - record_layout.LOG_OVERHEAD.size}",
+                int.from_bytes(size, "big", signed=True),
+            )
+        try:
+            until = behind.base_offset
+        except DamageError:  # a wrapper that cannot be unpacked: its own offset is that of its last message
+            until = None
+        return bad._replace(size=behind.position - bad.position, missing_from=self._next_offset, missing_until=until)
+
+    def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
+        """Yield what is left where no sound batch follows. Zeros that no bad batch claims are padding."""
+        end = max(self._zeros, self._claimed_end)
+        if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
+            end = self._end
+        bad = bad._replace(size=end - bad.position)
+        yield bad if isinstance(bad, Trailing) else bad._replace(missing_from=self._next_offset)
+        if end < self._end:
+            yield Padding(end, self._end - end)
+
+    def _resume(self, position: int) -> int:
+        """Return where to read on behind the bad batch at ``position``; the end of the file when nowhere."""
+        if self._on_error == "stop":
+            self._claimed_end = self._end
+            return self._end
+        size = record_layout.LOG_OVERHEAD.size + int.from_bytes(
+            self._window.view(position + _SIZE, 4), "big", signed=True
+        )
+        claimed = position + size
+        if size < record_layout.LOG_OVERHEAD.size + record_layout.SMALLEST_ENTRY or claimed > self._end:
+            claimed = position
+        self._claimed_end = claimed
+        if self._on_error == "skip":
+            return claimed if claimed > position else self._end
+        return self._extent(position, claimed) or self._search(position + 1)
+
+    def _extent(self, position: int, claimed: int) -> int | None:
+        """Return the end of the bad batch at ``position`` where that is certain: see the module's text."""
+        head = self._window.view(position, record_layout.BATCH_HEADER.size)
+        if len(head) < record_layout.BATCH_HEADER.size:
+            return None
+        if head[record_layout.MAGIC_POSITION] < record_layout.MAGIC_2 and self._message_fills(
+            position, claimed - position
+        ):
+            offset = record_layout.LOG_OVERHEAD.read(head).offset
+            return claimed if self._goes_on(claimed, offset + 1) else None
+        header = record_layout.BATCH_HEADER.read(head)
+        if claimed - position >= len(head) and self._has_crc(position, claimed):
+            return claimed
+        end = self._frame(position, header)
+        if end is None:
+            return None
+        if end != claimed:
+            return end if self._has_crc(position, end) else None
+        return end if self._goes_on(end, header.base_offset + header.last_offset_delta + 1) else None
+
+    def _frame(self, position: int, header: record_layout.BatchHeader) -> int | None:
+        """Hop over the records that the header claims; return where they end."""
+        if header.attributes & record_layout.CODEC_MASK or header.records_count < 0:
+            return None
+        at = position + record_layout.BATCH_HEADER.size
+        budget = self._hops + (position - self._start) // FRAMED
+        for _ in range(header.records_count):
+            try:
+                size, used = read_varint(self._window.view(at, 5), 0)
+            except DamageError:
+                break
+            budget -= 1 + size // 512
+            at += used + size
+            if size <= 0 or at > self._end or budget < 0:
+                break
+        else:
+            return at
+        self._hops = budget - (position - self._start) // FRAMED
+        return None
+
+    def _goes_on(self, position: int, offset: int) -> bool:
+        """Tell whether the log ends at ``position``, or goes on there with this offset."""
+        if position >= self._zeros:
+            return True
+        head = self._window.view(position, record_layout.UP_TO_MAGIC)
+        if len(head) < record_layout.UP_TO_MAGIC:
+            return False
+        first = record_layout.LOG_OVERHEAD.read(head).offset
+        follows = first == offset if self._magic(position) == record_layout.MAGIC_2 else first >= offset
+        return follows and self._is_credible(position)
+
+    def _search(self, position: int) -> int:
+        """Return where the next credible batch begins, at ``position`` or behind it; the file's end if nowhere."""
+        while position < self._zeros:
+            block = self._window.ahead(position, record_layout.BATCH_HEADER.size + CHUNK)
+            starts = len(block)
+            if position + starts < self._end:
+                starts -= record_layout.BATCH_HEADER.size
+            for at in _candidates(block, starts):
+                if self._is_credible(position + at):
+                    return position + at
+            if starts <= 0:  # the file has shrunk since its size was taken
+                break
+            position += starts
+        return self._end
+
+    def _is_credible(self, position: int) -> bool:
+        """Tell whether a batch begins here whose own fields agree and whose crc is right."""
+        head = self._window.view(position, record_layout.BATCH_HEADER.size)
+        if len(head) <= record_layout.UP_TO_MAGIC:
+            return False
+        overhead = record_layout.LOG_OVERHEAD.read(head)
+        size = record_layout.LOG_OVERHEAD.size + overhead.size
+        if overhead.offset < 0 or overhead.size < record_layout.SMALLEST_ENTRY or position + size > self._end:
+            return False
+        if head[record_layout.MAGIC_POSITION] < record_layout.MAGIC_2:
+            return self._message_fills(position, size) and self._has_crc(position, position + size, of_message=True)
+        if head[record_layout.MAGIC_POSITION] > record_layout.MAGIC_2 or size < record_layout.BATCH_HEADER.size:
+            return False
+        header = record_layout.BATCH_HEADER.read(head)
+        if header.attributes & record_layout.CODEC_MASK > compression.ZSTD or header.last_offset_delta < 0:
+            return False
+        return 0 <= header.records_count <= header.last_offset_delta + 1 and self._has_crc(position, position + size)
+
+    def _message_fills(self, position: int, size: int) -> bool:
+        """Tell whether key and value of a message of magic 0 or 1 fill an entry of ``size`` bytes."""
+        at = (
+            position
+            + record_layout.LOG_OVERHEAD.size
+            + (record_layout.MESSAGE_HEADER_1 if self._magic(position) else record_layout.MESSAGE_HEADER_0).size
+        )
+        for _ in range(2):
+            length = int.from_bytes(self._window.view(at, 4), "big", signed=True)
+            if length < -1 or at + 4 + length > position + size:
+                return False
+            at += 4 + max(0, length)
+        return at == position + size
+
+    def _magic(self, position: int) -> int:
+        return self._window.view(position, record_layout.UP_TO_MAGIC)[record_layout.MAGIC_POSITION]
+
+    def _has_crc(self, position: int, end: int, *, of_message: bool = False) -> bool:
+        """Tell whether the crc of the batch, or of the message of magic 0 or 1, is that of its bytes up to ``end``."""
+        if of_message:
+            kind, stands, covers = CRC32, record_layout.LOG_OVERHEAD.size, record_layout.MAGIC_POSITION
+        else:
+            kind, stands, covers = CRC32C, record_layout.BATCH_HEADER.offsets["crc"], record_layout.CRC_COVERS_FROM
+        crc = int.from_bytes(self._window.view(position + stands, 4), "big")
+        if end - position <= AT_ONCE:
+            return kind.of(self._window.view(position, end - position)[covers:]) == crc
+        return self._sums[kind].of(position + covers, end) == crc
+
+
+def _candidates(block: memoryview, starts: int) -> Iterator[int]:
+    """Yield where in ``block`` a header may begin, in order, below ``starts``."""
+    stop = min(starts + record_layout.MAGIC_POSITION, len(block))
+    for first in range(record_layout.MAGIC_POSITION, stop, CHUNK):
+        last = min(first + CHUNK, stop)
+        if _ZEROS.startswith(block[first - _SIZE : last]):
+            continue  # a size of zero is no batch's
+        found = [
+            match.start()
+            for pattern in (_MAGIC_2, _MAGIC_0_1)
+            for match in pattern.finditer(block, first, min(last + _LOOKAHEAD, len(block)))
+        ]
+        found.sort()
+        yield from (at - record_layout.MAGIC_POSITION for at in found if at < last)
+
+
+def zero_tail(source: Source, start: int, end: int) -> int:
+    """Return where the zeros at the end begin: not before ``start``, and ``end`` when there are none."""
+    while end > start:
+        at = max(start, end - BLOCK)
+        block = source.read(at, end - at)
+        left = len(block.rstrip(b"\0"))
+        if left or not block:
+            return at + left
+        end = at
+    return end

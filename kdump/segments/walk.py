@@ -1,0 +1,110 @@
+"""A file to its regions: the one border at which damage becomes a Damage region.
+
+Files are read in blocks and never mapped: a segment that shrinks while it is read must not end in SIGBUS, and a
+10 GiB segment needs what a 10 MiB one needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import DamageError
+from kdump.formats import record_layout
+from kdump.records import log_entry
+from kdump.segments.regions import Damage, Region, Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.log_dirs.files import Source
+
+
+BLOCK: Final = 1 << 20
+"""Bytes read at a time, at most."""
+FIRST_BLOCK: Final = 1 << 16
+"""Bytes read at first; each further block is twice as large, so that a short look reads little."""
+
+
+class Window:
+    """The part of a source that is in memory. Views stay good: a new block never replaces the bytes of an old one."""
+
+    def __init__(self, source: Source, end: int) -> None:
+        self._source = source
+        self._end = end
+        self._next = FIRST_BLOCK
+        self.start = 0
+        """The position of the block that is in memory."""
+        self.block = memoryview(b"")
+
+    def load(self, position: int, size: int) -> tuple[memoryview, int]:
+        """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""
+        at = position - self.start
+        if at < 0 or at + size > len(self.block):
+            if not 0 <= at <= len(self.block) + BLOCK:  # a leap: what follows is nobody's guess
+                self._next = FIRST_BLOCK
+            wanted = min(max(size, self._next), self._end - position)
+            self._next = min(BLOCK, self._next * 2)
+            self.block = memoryview(self._source.read(position, max(0, wanted)))
+            self.start, at = position, 0
+        return self.block, at
+
+    def view(self, position: int, size: int) -> memoryview:
+        """Return the bytes from ``position`` on, ``size`` of them or fewer at the end."""
+        block, at = self.load(position, size)
+        return block[at : at + size]
+
+    def ahead(self, position: int, least: int) -> memoryview:
+        """Return what is in memory from ``position`` on: ``least`` bytes or more, fewer only at the end."""
+        block, at = self.load(position, min(least, self._end - position))
+        return block[at:]
+
+
+def walk(
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    window: Window | None = None,
+    *,
+    limit: int | None = None,
+) -> Iterator[Region]:
+    """Yield what Kafka's own reader finds: batches, then Trailing bytes or the Damage that stops it.
+
+    It believes every length up to ``limit`` bytes (by default the source's), checks no crc and takes any magic: this
+    is what ``DumpLogSegments`` sees. ``end`` cuts the file there (in bytes). The sizes of the regions sum to what was
+    asked for.
+    """
+    end = source.size if end is None else min(end, source.size)
+    limit = source.limit if limit is None else limit
+    window = window or Window(source, end)
+    position, last = start, end - record_layout.UP_TO_MAGIC
+    block, at = window.block, position - window.start
+    while position < last:
+        if not 0 <= at <= len(block) - record_layout.UP_TO_MAGIC:
+            block, at = window.load(position, record_layout.UP_TO_MAGIC)
+            if len(block) - at < record_layout.UP_TO_MAGIC:  # the file has shrunk since its size was taken
+                break
+        offset, size, _, magic = record_layout.ENTRY_START.struct.unpack_from(block, at)
+        try:
+            log_entry.check_size(size)
+            if position > end - record_layout.LOG_OVERHEAD.size - size:
+                break
+            log_entry.check_limit(size, limit)
+            needed = log_entry.needs(size, magic)
+            if needed > len(block) - at:
+                block, at = window.load(position, needed)
+                if len(block) - at < record_layout.LOG_OVERHEAD.size + size:  # it has shrunk
+                    break
+            region = log_entry.read(block[at : at + needed], offset, size, magic, position, limit=limit)
+        except DamageError as damage:
+            yield as_region(damage, position, end - position)
+            return
+        yield region
+        position += region.size
+        at += region.size
+    if position < end:
+        yield Trailing(position, end - position)
+
+
+def as_region(damage: DamageError, position: int, size: int) -> Damage:
+    """Return the region for ``damage``, whose own position counts from ``position``."""
+    return Damage(position, size, damage.kind, damage.reason, position + damage.position, damage.expected, damage.found)

@@ -1,0 +1,154 @@
+"""What became of every input byte: the manifest of an export."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kdump.spark.source.planning import Planned, Split
+
+VERSION: Final = 1
+
+
+class Part(NamedTuple):
+    """What the bytes of one split are. ``rows`` is None where the headers alone do not tell how many are wanted."""
+
+    batches: int = 0
+    rows: int | None = 0
+    batch_bytes: int = 0
+    damaged_ranges: int = 0
+    damaged_bytes: int = 0
+    padding_bytes: int = 0
+    trailing_bytes: int = 0
+    unreadable_bytes: int = 0
+
+    def plus(self, other: Part) -> Part:
+        """Return the sum."""
+        return Part(*(None if None in pair else sum(pair) for pair in zip(self, other, strict=True)))  # type: ignore[arg-type]  # only rows are None
+
+    @property
+    def size(self) -> int:
+        """All bytes."""
+        lost = self.damaged_bytes + self.trailing_bytes + self.unreadable_bytes
+        return self.batch_bytes + lost + self.padding_bytes
+
+
+def told(split: Split, *, control: bool, filtered: bool) -> Part | None:
+    """Return what the headers of a split tell, None when they do not.
+
+    ``control`` says whether control records are wanted, ``filtered`` whether a filter decides record by record.
+    """
+    stretch = split.stretch
+    if stretch is None or not stretch.told:
+        return None
+    return Part(
+        stretch.batches,
+        None if filtered else stretch.records - (0 if control else stretch.control_records),
+        stretch.batch_bytes,
+        stretch.damaged_ranges,
+        stretch.damaged_bytes,
+        stretch.padding_bytes,
+        stretch.trailing_bytes,
+    )
+
+
+class Lost(NamedTuple):
+    """A damaged stretch as the manifest lists it."""
+
+    file: str
+    position: int
+    length: int
+    damage: str
+    reason: str
+
+
+def manifest(
+    planned: Iterable[Planned], parts: dict[int, Part], lost: Iterable[Lost], settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the account of one run: ``settings``, then each file with what its bytes are, then the totals.
+
+    The bytes of each file sum to its size; ``notRead`` are those of splits that hold nothing that was wanted.
+    """
+    ranges = defaultdict(list)
+    for stretch in lost:
+        file, *facts = stretch
+        ranges[file].append(dict(zip(stretch._fields[1:], facts, strict=True)))
+    files = []
+    total = Part()
+    size = not_read = 0
+    for segment in planned:
+        part = Part()
+        for split in segment.splits:
+            part = part.plus(parts[split.number])
+        rest = segment.size - part.size
+        files.append(
+            {
+                "file": segment.name,
+                "topic": segment.topic,
+                "partition": segment.partition,
+                "size": segment.size,
+                **_counts(part, rest),
+                "damaged": ranges[segment.name],
+            }
+        )
+        total, size, not_read = total.plus(part), size + segment.size, not_read + rest
+    return {**settings, "totals": {"files": len(files), "size": size, **_counts(total, not_read)}, "files": files}
+
+
+def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the account of a run with that of its next steps: the same file is one entry, from start to end."""
+    files = {file["file"]: file for file in run["files"]}
+    for file in [file for step in steps for file in step["files"]]:
+        name = file["file"]
+        files[name] = {**_sum(files[name], file), "end": file["end"]} if name in files else file
+    return {
+        **run,
+        "rowsWritten": run["rowsWritten"] + sum(step["rowsWritten"] for step in steps),
+        "lost": run["lost"] + [text for step in steps for text in step["lost"]],
+        "totals": totals(files.values()),
+        "files": list(files.values()),
+    }
+
+
+def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return what files, or the totals of runs, are together. A file that several runs read counts in each."""
+    total = NOTHING
+    for part in parts:
+        total = {**_sum(total, part), "files": total["files"] + part.get("files", 1)}
+    return total
+
+
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    rows = None if None in (one["rows"], other["rows"]) else one["rows"] + other["rows"]
+    summed = {name: one[name] + other[name] for name in ("size", "batches", "damagedRanges")}
+    lists = {"damaged": one["damaged"] + other["damaged"]} if "damaged" in one else {}
+    return {
+        **one,
+        **summed,
+        **lists,
+        "rows": rows,
+        "bytes": {name: one["bytes"][name] + other["bytes"][name] for name in one["bytes"]},
+    }
+
+
+def _counts(part: Part, not_read: int) -> dict[str, Any]:
+    return {
+        "batches": part.batches,
+        "rows": part.rows,
+        "damagedRanges": part.damaged_ranges,
+        "bytes": {
+            "batches": part.batch_bytes,
+            "damaged": part.damaged_bytes,
+            "trailing": part.trailing_bytes,
+            "padding": part.padding_bytes,
+            "unreadable": part.unreadable_bytes,
+            "notRead": not_read,
+        },
+    }
+
+
+NOTHING: Final[dict[str, Any]] = {"files": 0, "size": 0, **_counts(Part(), 0)}
+"""The totals of no file."""

@@ -1,0 +1,106 @@
+"""What Spark makes of an error, in another process or in Java, turned back into kdump's own."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import KdumpError, UnreadableError
+from kdump.output.files import no_room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class MalformedError(KdumpError):
+    """Damage ended the export: mode FAILFAST."""
+
+
+_OURS: Final = re.compile(r"kdump\.[\w.]+\.(\w+Error): (.*)")
+_FAILFAST: Final = "mode FAILFAST ends here"
+_OF_A_DISK: Final = re.compile(
+    r"(?:java\.io\.(?:IO|FileNotFound)Exception"
+    r"|(?:java\.nio\.file|org\.apache\.hadoop\.(?:fs|security|hdfs))\.[\w.$]*(?:Exception|Error))"
+    r": (?!Cannot run program )(.+)"
+)
+"""An error of a file system, not one of processes or of Java's objects; the last in a stack is where it began."""
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """Raise KdumpError where Spark fails: the one that a task met, or what happened in a line."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        found = _OURS.search(text)
+        if found is None:
+            raise KdumpError(f"Spark failed: {_gist(text)}") from error
+        if _FAILFAST in found[2]:
+            raise MalformedError(found[2]) from error
+        file, colon, reason = found[2].partition(": ")
+        raise (UnreadableError(file, reason) if colon else KdumpError(found[2])) from error
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Raise UnreadableError of ``path`` where its file system refuses; other errors pass."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        reasons = _OF_A_DISK.findall(text)
+        if not reasons or _OURS.search(text):
+            raise
+        raise UnreadableError(path, f"cannot be written: {reasons[-1].strip()}") from error
+
+
+def try_to(clean_up: Callable[[], None]) -> bool:
+    """Clean up behind an error; tell whether that went well. A disk that refused before may refuse this too."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        clean_up()
+    except (PySparkException, Py4JError, OSError):  # of the connection, where Java has died
+        return False
+    return True
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Give a temporary folder of this machine. Raises UnreadableError where none can be made."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="kdump-")
+    except OSError as reason:
+        raise no_room(tempfile.tempdir, reason.strerror or str(reason)) from reason
+    with folder as path:
+        yield Path(path)
+
+
+_RAISED: Final = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(?P<what>\S.*)", re.MULTILINE)
+
+
+def _gist(text: str) -> str:
+    """Return the lines of an error that say what happened, without the places where."""
+    raised = [found["what"] for found in _RAISED.finditer(text)]
+    if raised:
+        missing = re.search(r"No module named '(\w+)", raised[-1])
+        if missing and missing[1] in ("kdump", "pyspark_kdump"):
+            return "the executors have no kdump: hand it over as in --conf spark.submit.pyFiles=kdump.zip"
+        if missing:
+            return f"the Python of the executors (PYSPARK_PYTHON) has no {missing[1]}: pip install 'kdump[spark]' there"
+        return f"in a task: {raised[-1]}"
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("at ", "File ", "JVM stacktrace", "... "))]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    return " / ".join(dict.fromkeys([*lines[:2], *causes[-1:]]))

@@ -1,0 +1,224 @@
+"""Exports that go on: what is new since the last run, or what comes as it comes.
+
+A run is made of steps. Each plans what is new (:mod:`kdump.spark.source.streaming`), lets Spark write it to a folder of
+its own, counts and accounts for it as any export does, and then commits: one file in the output's checkpoint folder
+says how far the inputs are read, which files move into place, and what the account is. What a step that was killed has
+written is thrown away, what one that had committed did not move is moved by the next run: no row is lost or doubled for
+any reader, whether it knows Spark's own logs or not.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump.errors import KdumpError, UnreadableError
+from kdump.spark.export import job, session
+from kdump.spark.export.checkpoint import Checkpoint, State
+from kdump.spark.export.failures import MalformedError, errors, scratch
+from kdump.spark.export.output import Output
+from kdump.spark.source import options as words
+from kdump.spark.source import planning, reading, register, streaming
+from kdump.spark.source.marks import Mark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAUSE: Final = 10.0
+"""Seconds between two looks at the log dir."""
+STEP_BYTES: Final = 16 << 30
+"""Bytes of segments that a step takes at most: what has to be done again when it is killed."""
+TRIES: Final = 3
+"""How often a step is planned when files change while it runs."""
+
+
+class Added(NamedTuple):
+    """What a run has added so far. ``lost`` says what of the inputs was gone before it could be read."""
+
+    summary: job.Summary
+    steps: int
+    lost: tuple[str, ...]
+
+
+class Follower:
+    """One run into one output; ``added`` tells at any time what it has committed."""
+
+    def __init__(self, export: job.Export, listener: job.Listener) -> None:
+        self._export, self._listener = export, listener
+        self._options = words.parse({**export.options, "paths": job.paths(export)})
+        self._done = job.Summary(0, 0, 0, 0, 0, 0, 0)
+        self._files: set[str] = set()
+        self._lost: list[str] = []
+        self._unreadable: dict[str, UnreadableError] = {}
+        self._steps = 0
+        self._forever = False
+        self._began = time.monotonic()
+
+    @property
+    def added(self) -> Added:
+        """What was committed."""
+        summary = self._done._replace(
+            files=len(self._files),
+            seconds=time.monotonic() - self._began,
+            unreadable=tuple(self._unreadable.values()),
+        )
+        return Added(summary, self._steps, tuple(self._lost))
+
+    def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
+        """Write what the output does not hold yet; with ``forever`` look again after each ``pause`` until Ctrl-C.
+
+        Raises as :func:`kdump.spark.export.job.run` does.
+        """
+        self._forever = forever
+        session.check()
+        # what cannot be read at all is told before Spark starts
+        if not streaming.partitions(self._options, self._listener.note, self._fail) and self._unreadable:
+            raise next(iter(self._unreadable.values()))
+        spark = session.start(self._export.master, self._export.conf)
+        self._began = time.monotonic()
+        with errors():
+            register(spark)
+            output = Output(spark, self._export.out, self._export.format, "append")
+            checkpoint = Checkpoint(output, _settings(self._export, self._options))
+            state = checkpoint.open()
+            try:
+                while True:
+                    state, is_complete = self._step(spark, checkpoint, state)
+                    if is_complete and not forever:
+                        break
+                    if is_complete:
+                        self._wait(pause)
+            except (KeyboardInterrupt, MalformedError):
+                checkpoint.tell()
+                raise
+            checkpoint.tell()
+            return self.added
+
+    def _fail(self, error: UnreadableError) -> None:
+        """Keep what cannot be read: the next look, or the next run, tries it again."""
+        if self._options.mode == words.FAILFAST:
+            raise error
+        if self._forever and str(error) not in self._unreadable:
+            self._listener.note(f"{error}; going on with the other folders")
+        self._unreadable[str(error)] = error
+
+    def _wait(self, pause: float) -> None:
+        total = self.added.summary
+        told = f"{total.rows} records added in {self._steps} steps; waiting for more (Ctrl-C ends)"
+        self._listener.progress(told, 0, 0)
+        time.sleep(pause)
+
+    def _step(self, spark: SparkSession, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
+        """Take what is new; return the state after it, and whether that was all there was."""
+        tries = TRIES
+        while True:
+            advance = streaming.advance(self._options, state.offsets, _limits(self._options), fail=self._fail)
+            if advance.offsets == state.offsets:
+                return state, advance.is_complete
+            try:
+                return self._take(spark, checkpoint, state, advance), advance.is_complete
+            except KdumpError as error:
+                tries -= 1
+                if not tries or isinstance(error, MalformedError) or not _has_changed(advance):
+                    raise
+                self._listener.note(f"{error}; files have changed meanwhile, once more")
+
+    def _take(self, spark: SparkSession, checkpoint: Checkpoint, state: State, advance: streaming.Advance) -> State:
+        started = datetime.now(UTC)
+        lost = _losses(advance, state.offsets)
+        planned = job.numbered([_planned(taken) for taken in advance.taken])
+        with scratch() as folder:
+            staging = checkpoint.staging()
+            with errors(), staging.whole(self._listener.note):
+                work = job.Work(spark, self._export, self._options, planned, staging, folder, self._listener)
+                written = work.write(always=not self._steps) if planned else job.Written(0, {}, [])
+        step = work.accounted(started, written)
+        for file, segment in zip(step["files"], planned, strict=True):
+            file |= {"start": segment.splits[0].start, "end": segment.splits[-1].end}
+        step["lost"] = lost
+        since = state.offsets
+        state = checkpoint.commit(state, advance.offsets, step, is_first=not self._steps)
+        self._steps += 1
+        done = job.summary(step)
+        self._done = job.Summary(*map(operator.add, self._done, done))
+        self._files.update(file["file"] for file in step["files"])
+        self._lost += lost
+        for text in (*lost, *_unknown(advance, since)):
+            self._listener.note(text)
+        self._listener.note(f"{done.rows} records added: {done.files} files, {done.damaged_ranges} damaged ranges")
+        return state
+
+
+def _settings(export: job.Export, options: words.Options) -> dict[str, Any]:
+    """Return what must be the same in every run into one folder."""
+    return {
+        "format": export.format,
+        "partitionBy": list(export.partition_by),
+        "columns": list(options.columns),
+        "decode": options.decode,
+        "isolation": options.isolation,
+        "includeControl": options.include_control,
+    }
+
+
+def _limits(options: words.Options) -> streaming.Limits:
+    return streaming.Limits(
+        options.max_files_per_trigger,
+        min(options.max_bytes_per_trigger or STEP_BYTES, STEP_BYTES),
+        options.max_records_per_trigger,
+    )
+
+
+def _has_changed(advance: streaming.Advance) -> bool:
+    """Tell whether a file that was planned is not what it was: deleted, cut back, or written anew by compaction."""
+    for taken in advance.taken:
+        segment = taken.segment
+        if segment.files.look(segment.path) is None:
+            return True
+        with segment.open() as source:
+            for split in _planned(taken).splits:
+                try:
+                    reading.check_live(split, source)
+                except UnreadableError:
+                    return True
+    return False
+
+
+def _losses(advance: streaming.Advance, start: streaming.Offsets) -> list[str]:
+    found: list[str] = []
+    for key, fields in advance.offsets.items():
+        since, until = Mark(**start.get(key, {})), Mark(**fields)
+        if since != until:
+            found += streaming.losses(key, advance.partitions.get(key), since, until)
+    return found
+
+
+def _unknown(advance: streaming.Advance, start: streaming.Offsets) -> list[str]:
+    first = {taken.partition.files.shown(taken.partition.folder): taken for taken in reversed(advance.taken)}
+    return [
+        text
+        for key, taken in first.items()
+        for text in streaming.unknown(key, taken.outcomes, Mark(**start.get(key, {})).offset)
+    ]
+
+
+def _planned(taken: streaming.Taken) -> planning.Planned:
+    segment, partition = taken.segment, taken.partition
+    splits = [
+        planning.Split(
+            files=segment.files,
+            path=segment.path,
+            topic=partition.topic,
+            partition=partition.partition,
+            start=stretch.start,
+            end=stretch.end,
+            outcomes=taken.outcomes,
+            stretch=stretch,
+            live=(stretch.first_offset or 0, (stretch.last_offset or 0) + 1),
+            head=head,
+        )
+        for stretch, head in zip(taken.stretches, taken.heads, strict=True)
+    ]
+    return planning.planned(partition, segment, splits, taken.size)

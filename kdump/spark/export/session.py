@@ -1,0 +1,151 @@
+"""A Spark session for one export, and what must be there for it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import KdumpError, UsageError
+from kdump.spark.export.failures import try_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+OURS: Final = {
+    "spark.app.name": "kdump spark-export",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # Rows are written as they come, a file per folder and task: sorting them first would cost as much as writing.
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
+    # Spark's default, INT96, is read as a time without a zone elsewhere.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""Settings of a session that the user did not set."""
+
+
+def check() -> None:
+    """Raise KdumpError that says what to install where Spark cannot run."""
+    missing = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise KdumpError(f"{' and '.join(missing)} not installed; to get it: pip install 'kdump[spark]'")
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME ({home})" if home else "PATH, and JAVA_HOME is not set"
+        raise KdumpError(
+            f"there is no Java in {where}: Spark runs on Java 17 or later "
+            "(apt install openjdk-17-jre-headless, dnf install java-17-openjdk-headless, brew install openjdk@17)"
+        )
+
+
+def start(master: str, settings: Mapping[str, str]) -> SparkSession:
+    """Return a session on ``master``. Its Python workers are this very Python, unless the user chose another.
+
+    Raises KdumpError when Spark does not start.
+    """
+    check()
+    check_master(master)
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        if not os.environ.get(name) and f"spark.{name.lower().replace('_', '.', 1)}" not in settings:
+            os.environ[name] = sys.executable
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master)
+    given = {**OURS, **local_address(master), **settings}
+    for name, value in given.items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except PySparkException as reason:
+        raise KdumpError(f"Spark does not start on {master}: {reason} What Spark itself says stands above") from reason
+    if "spark.log.level" not in settings:
+        spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks say nothing more
+    return spark
+
+
+@contextmanager
+def interruptible(spark: SparkSession) -> Iterator[None]:
+    """Let Ctrl-C end what Spark does in the block, and wait for that: else it writes on while the program ends.
+
+    PySpark's own handler calls Java in the middle of another call, which fails, and logs stacks of both.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    log = logging.getLogger()
+    log.addFilter(_is_no_interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        try_to(lambda: _end_jobs(spark))  # the interrupt may have ended Java, too
+        raise
+    finally:
+        log.removeFilter(_is_no_interrupt)
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_jobs(spark: SparkSession) -> None:
+    spark.sparkContext.cancelAllJobs()
+    for _ in range(_JOB_ENDS):
+        if not spark.sparkContext.statusTracker().getActiveJobsIds():
+            break
+        time.sleep(0.1)
+
+
+_JOB_ENDS: Final = 100
+"""Looks at jobs that were told to end, ten in a second."""
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
+
+
+_MASTER: Final = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|spark://[^/]+|yarn|k8s://.+")
+_ANSWER_SECONDS: Final = 5.0
+
+
+def check_master(master: str) -> None:
+    """Raise UsageError for a master that Spark does not know, KdumpError for one that cannot be reached.
+
+    Spark itself ends with a stack, or after minutes.
+    """
+    if _MASTER.fullmatch(master) is None:
+        raise UsageError(f"--master {master}: expected local[N], spark://HOST:PORT, yarn or k8s://URL")
+    if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
+        raise KdumpError("--master yarn: HADOOP_CONF_DIR or YARN_CONF_DIR must name the folder of Hadoop's settings")
+    if master.startswith("spark://"):
+        reasons = [_unreachable(address) for address in master.removeprefix("spark://").split(",")]
+        if all(reasons):
+            raise KdumpError(f"--master {master}: no Spark master answers there ({', '.join(map(str, reasons))})")
+
+
+def _unreachable(address: str) -> str | None:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS):
+            return None
+    except (OSError, ValueError) as reason:
+        return str(reason)
+
+
+def local_address(master: str) -> dict[str, str]:
+    """Return the settings that keep a session on one machine off the network."""
+    if not master.startswith("local"):
+        return {}
+    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -1,0 +1,38 @@
+"""The Spark data source ``kdump``: segments as a DataFrame, read where they lie.
+
+``spark.read.format("kdump").load(PATH)`` finds it by itself where kdump is installed (package ``pyspark_kdump``);
+elsewhere :func:`register` makes it known to a session.
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SET_BY_SPARK: Final = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
+"""Variables that Spark 4 sets for each Python process of a stream, in one map of the source and without a lock.
+
+Two streams that begin at once may break that map, and then no stream of the session works any more
+(OptionalDataException). Where the variables stand in it from the beginning, setting them changes nothing else.
+"""
+_ONE: Final = Lock()
+
+
+def register(spark: SparkSession) -> None:
+    """Make the source ``kdump`` known to ``spark``; several streams of it may then begin at the same time."""
+    from kdump.spark.source.data_source import KdumpDataSource
+
+    context = getattr(spark, "sparkContext", None)  # none of Spark Connect's sessions has one here
+    variables: dict[str, str] = {} if context is None else context.environment
+    with _ONE:
+        missing = [name for name in SET_BY_SPARK if name not in variables]
+        variables |= {name: os.environ.get(name, "") for name in missing}
+        try:
+            spark.dataSource.register(KdumpDataSource)
+        finally:
+            for name in missing:
+                variables.pop(name, None)

@@ -1,0 +1,228 @@
+"""Records to Arrow: what the rows of a record batch are made of, column by column.
+
+Facts of a batch are kept once per batch and spread over its rows at the end; what stands in records comes from
+:mod:`kdump.spark.source.recorded`. Columns that nobody asked for are never made.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.primitives import compression
+from kdump.printers import json_text
+from kdump.rows import values as found
+from kdump.rows.columns import DECODED, RECORD
+from kdump.rows.selection import SelectedBatch
+from kdump.spark.source import recorded, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+    from kdump.log_reader.filter import Filter
+    from kdump.records.magic_2 import Batch
+    from kdump.rows.columns import Column
+    from kdump.rows.selection import SegmentFacts
+
+ROWS: Final = 1 << 14
+"""Rows of a record batch at most, unless one batch of the log holds more."""
+BYTES: Final = 8 << 20
+"""Bytes of records after which a record batch ends."""
+EARLIEST_MS: Final = -62_135_596_800_000
+LATEST_MS: Final = 253_402_300_799_999
+"""The years 1 to 9999, which are Spark's."""
+
+_COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
+_OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
+_MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
+"""Columns that compare an offset with a checkpoint: the field of :class:`kdump.rows.selection.SegmentFacts`, Arrow's
+name of how.
+"""
+
+
+class Rows:
+    """Rows of one file on their way to Arrow. ``names`` are the columns, in the order wanted.
+
+    A batch is read by the kernel where it can (:meth:`read`), or comes with its records (:meth:`add`); a record batch
+    holds rows of one kind. The kernel takes the records within the bounds of ``wanted``.
+    """
+
+    def __init__(self, file: SegmentFacts, names: Sequence[str], wanted: Filter) -> None:
+        self._file, self.wanted = file, wanted
+        self._schema = schema.arrow(schema.chosen(names))
+        self._objects = recorded.Objects()
+        self._columns = None if DECODED.name in names else recorded.columns(_fields(names), wanted)
+        self._reads_markers = not _OF_CONTROL.isdisjoint(names)
+        self._takes_all = {wanted.first_offset, wanted.last_offset, wanted.since, wanted.until} == {None}
+        self._constants: dict[str, tuple[object, pa.Array]] = {}
+        self._done: list[pa.RecordBatch] = []
+        self._recorded: recorded.Objects | recorded.Columns = self._objects
+        self._ends: list[int] = []
+        self._batches: list[SelectedBatch] = []
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take the rows."""
+        return len(self) >= ROWS or self._recorded.size >= BYTES or bool(self._done)
+
+    def add(self, item: SelectedBatch) -> None:
+        """Add the records of a batch."""
+        self._turn_to(self._objects)
+        self._objects.add(item.records)
+        self._ends.append(len(self._objects))
+        self._batches.append(item)
+
+    def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
+        """Add what is wanted of a batch, or, to ``drop`` it, only look whether all is well with it.
+
+        Return False where the general path must be taken; then nothing was added.
+        """
+        columns = self._columns
+        if columns is None:
+            return False
+        is_marker = self._reads_markers and batch.is_control
+        if is_marker and not self._takes_all:
+            return False
+        if drop:
+            return columns.are_sound(batch)
+        self._turn_to(columns)
+        if not columns.add(batch):
+            return False
+        if len(columns) > len(self):
+            records = tuple(batch.records()) if is_marker else ()
+            self._ends.append(len(columns))
+            self._batches.append(SelectedBatch(self._file, batch, batch.base_offset, records, transaction))
+        return True
+
+    def _turn_to(self, kind: recorded.Objects | recorded.Columns) -> None:
+        """Go on with another kind of rows."""
+        if kind is not self._recorded:
+            if self._ends:
+                self._done.append(self._made())
+            self._recorded = kind
+
+    def take(self) -> list[pa.RecordBatch]:
+        """Return the rows so far as record batches, and begin anew."""
+        if self._ends:
+            self._done.append(self._made())
+        taken, self._done = self._done, []
+        return taken
+
+    def _made(self) -> pa.RecordBatch:
+        """Return the rows of the present kind, and drop them."""
+        import pyarrow as pa
+
+        columns = [self._column(_COLUMNS[field.name], field.type) for field in self._schema]
+        self._recorded.clear()
+        self._ends, self._batches = [], []
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _column(self, column: Column, kind: pa.DataType) -> pa.Array:
+        import pyarrow as pa
+
+        if column.scope == "file":
+            return self._constant(column, getattr(self._file, column.attribute), kind)
+        if column.name == "crcValid":  # a record of magic 2 has no checksum of its own, and its batch's was right
+            return self._recorded.array(column.attribute, kind).fill_null(True)
+        if column.scope == "batch" or column.name == "transactionState":
+            return self._spread(column, kind)
+        if column.name in _OF_CONTROL:
+            return self._of_markers(column, kind)
+        if column.name == DECODED.name:
+            return self._decoded(kind)
+        if column.name in _MARKS:
+            return self._against_mark(column, kind)
+        if column.name == "timestamp":
+            return _timestamps(self._recorded.array(column.attribute, pa.int64()), kind)
+        return self._recorded.array(column.attribute, kind)
+
+    def _constant(self, column: Column, value: object, kind: pa.DataType) -> pa.Array:
+        """Return one value for all rows. The last such array of a column is kept: mostly the next one is the same."""
+        import pyarrow as pa
+
+        rows = len(self)
+        known = self._constants.get(column.name)
+        if known is None or known[0] != value or len(known[1]) < rows:
+            known = self._constants[column.name] = (value, pa.repeat(pa.scalar(value, kind), rows + rows // 4))
+        return known[1].slice(0, rows)
+
+    def _spread(self, column: Column, kind: pa.DataType) -> pa.Array:
+        """Return an array that repeats what each batch says for each of its rows."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        values = _facts(column, self._batches)
+        if values.count(values[0]) == len(values):
+            return self._constant(column, values[0], kind)
+        return pc.run_end_decode(
+            pa.RunEndEncodedArray.from_arrays(pa.array(self._ends, pa.int32()), pa.array(values, kind))
+        )
+
+    def _of_markers(self, column: Column, kind: pa.DataType) -> pa.Array:
+        import pyarrow as pa
+
+        if not any(item.batch.is_control for item in self._batches):
+            return self._constant(column, None, kind)
+        read = found.source(column)
+        values: list[object] = []
+        for item, end in zip(self._batches, self._ends, strict=True):
+            values += (
+                [read(item, record) for record in item.records]
+                if item.batch.is_control
+                else repeat(None, end - len(values))
+            )
+        return pa.array(values, kind)
+
+    def _decoded(self, kind: pa.DataType) -> pa.Array:
+        """Return records of Kafka's own topics in words, as the JSON lines have them."""
+        import pyarrow as pa
+
+        read = found.source(DECODED)
+        told = (read(item, record) for item in self._batches for record in item.records)
+        return pa.array([None if value is None else json_text.scalar(DECODED, value) for value in told], kind)
+
+    def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
+        """Return how each offset stands to a checkpoint's mark; null where there is no checkpoint."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        name, compare = _MARKS[column.name]
+        mark = getattr(self._file, name)
+        if mark is None:
+            return self._constant(column, None, kind)
+        return getattr(pc, compare)(self._recorded.array("offset", pa.int64()), mark)
+
+
+def _fields(names: Iterable[str]) -> set[str]:
+    """Return the fields of records that columns are made of."""
+    wanted = [_COLUMNS[name] for name in names]
+    fields = {column.attribute for column in wanted if column.scope == "record"}
+    return fields | {"offset"} if any(column.name in _MARKS for column in wanted) else fields
+
+
+def _facts(column: Column, items: list[SelectedBatch]) -> list[Any]:
+    """Return what batches say for a column."""
+    if column.source in found.SOURCES:
+        read = found.source(column)
+        return [read(item, None) for item in items]
+    values = list(map(attrgetter(column.source), items))
+    return [compression.NAMES[value] for value in values] if column.name == "codec" else values
+
+
+def _timestamps(stored: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the timestamps (ms) as Spark's (us): null for -1, and outside Spark's range."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(stored).as_py()
+    if ends["min"] >= 0 and ends["max"] <= LATEST_MS:  # as nearly all are
+        return pc.multiply(stored, 1000).view(kind)
+    shown = pc.and_(pc.greater_equal(stored, EARLIEST_MS), pc.less_equal(stored, LATEST_MS))
+    shown = pc.and_(shown, pc.not_equal(stored, -1))
+    return pc.multiply(pc.if_else(shown, stored, pa.scalar(None, pa.int64())), 1000).view(kind)

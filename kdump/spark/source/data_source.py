@@ -1,0 +1,166 @@
+"""The source as Spark sees it: names, schema, partitions, rows."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from kdump.errors import UsageError
+from kdump.spark.source import options as words
+from kdump.spark.source import planning, reading, schema, streaming
+from kdump.spark.source.marks import DataLossError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, MutableMapping
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from kdump.spark.source.options import Options
+    from kdump.spark.source.planning import Split
+
+
+class KdumpDataSource(DataSource):
+    """Kafka's segments as a DataFrame.
+
+    Name: ``kdump``
+
+    Schema: :data:`kdump.spark.source.schema.RECORDS`, and :data:`~kdump.spark.source.schema.DECODED` with the option
+    ``decode``; :data:`~kdump.spark.source.schema.DAMAGED` for the output
+    ``damaged``.
+
+    Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
+    or a URI of any of these.
+
+    Examples
+    --------
+    >>> spark.read.format("kdump").load("/var/lib/kafka/data")  # doctest: +SKIP
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._options = words.parse(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "kdump"
+
+    def schema(self) -> str:
+        records = schema.chosen(self._options.names)
+        marked = [*records, schema.SPLIT] if self._options.output == words.MARKED else records
+        return schema.ddl(_FIELDS.get(self._options.output, marked))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
+        if self._options.dedupe or self._options.output == words.ACCOUNT:
+            raise UsageError("a stream gives records or damaged stretches of each replica: no dedupe, no account")
+        reader: DataSourceStreamReader = KdumpStreamReader(self._options)
+        return reader
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
+        return KdumpReader(self._options)
+
+
+_FIELDS: Final = {words.DAMAGED: schema.DAMAGED, words.ACCOUNT: schema.ACCOUNT}
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"kdump: {text}\n")
+
+
+class SplitPartition(InputPartition):
+    """Splits on their way to a task."""
+
+    def __init__(self, splits: list[Split]) -> None:
+        super().__init__(splits)
+
+
+class KdumpReader(DataSourceReader):
+    """Plans on the driver, reads in the tasks."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        if self._options.plan is not None:
+            splits = planning.load(self._options.plan)
+        else:
+            splits = [split for planned in planning.plan(self._options, _say) for split in planned.splits]
+        return [SplitPartition(group) for group in planning.group(splits, self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for split in partition.value or ():  # without a value where there is nothing to read
+            yield from reading.read(split, self._options)
+
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+    _STREAMS: tuple[type, ...] = (DataSourceStreamReader, SupportsTriggerAvailableNow)
+except ImportError:  # Spark before 4.2 has no limits for Python sources
+    _STREAMS = (DataSourceStreamReader,)
+
+
+class _StreamReader:
+    """What of the stream does not depend on Spark's release."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._is_bounded = False
+        self._target: streaming.Offsets | None = None
+        self._planned: list[Split] = []
+        self._limits = streaming.Limits(
+            options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_records_per_trigger
+        )
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+        return {}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        self._is_bounded = True
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """Return how far a trigger gets. Releases that pass no limit get none."""
+        if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
+            self._target = streaming.latest(self._options, start or {}, streaming.Limits())
+        everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
+        limits = streaming.Limits() if everything else self._limits
+        return streaming.latest(self._options, start or {}, limits, self._target)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        splits = self._planned = streaming.between(self._options, start, end, self._lost, _say)
+        return [SplitPartition(group) for group in planning.group(splits, self._options)]
+
+    def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
+        """Say which files were deleted while they were read: a task could only tell its executor."""
+        self._tell_vanished()
+
+    def stop(self) -> None:
+        self._tell_vanished()
+
+    def _tell_vanished(self) -> None:
+        splits, self._planned = self._planned, []
+        if not self._options.fail_on_data_loss:
+            for text in reading.vanished(splits):
+                _say(text)
+
+    def _lost(self, text: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
+        _say(f"{text}; going on with what is left")
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for split in partition.value or ():
+            yield from reading.read(split, self._options)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
+        """Return the limit that Spark shows; what counts are the options, all of them."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+        return (
+            ReadAllAvailable() if self._limits == streaming.Limits() else ReadMaxRows(self._limits.records or 1 << 62)
+        )
+
+
+KdumpStreamReader = type("KdumpStreamReader", (_StreamReader, *_STREAMS), {})

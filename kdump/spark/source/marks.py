@@ -1,0 +1,209 @@
+"""How far a stream has come in a partition folder, and whether what it stood on is still there.
+
+A broker rolls segments, renames and deletes old ones and writes compacted ones anew: then the Kafka offset finds the
+place again. It also cuts the end off a log and writes other records at the same offsets when another leader takes over
+(KIP-101), and a topic can be deleted and created again under its name (KIP-516). Leader epochs, which never fall along
+a log, and the topic id tell these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import DamageError, KdumpError
+from kdump.formats import partition_metadata
+from kdump.log_reader.header_scan import is_sound
+from kdump.records import magic_2
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments import walk as log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.log_dirs.partition import Partition, Segment
+
+
+class DataLossError(KdumpError):
+    """Records that were to be read next are gone."""
+
+
+class Mark(NamedTuple):
+    """A point of a partition folder, as plain JSON values; the fields are the keys of an offset of the stream.
+
+    ``offset`` is the next Kafka offset, None before the first batch; ``file`` and ``position`` (bytes) where it will
+    stand; ``batch``, ``crc`` and ``epoch`` the position, checksum and leader epoch (-1 for none) of the last batch that
+    was taken, where ``batch`` is -1 when none of that file was sound; ``topicId`` the topic's id as Kafka writes it,
+    empty where there is none. ``since`` is the Kafka offset at which the trigger began that ends here, None where names
+    tell none; ``trigger`` that trigger's number. ``gone`` says that the folder was not there.
+    """
+
+    offset: int | None = None
+    file: str = ""
+    position: int = 0
+    batch: int = 0
+    crc: int = 0
+    epoch: int = -1
+    topicId: str = ""  # noqa: N815  a key of the JSON
+    since: int | None = None
+    trigger: int = 0
+    gone: bool = False
+
+    def behind(self, segment: Segment, batch: RecordBatch) -> Mark:
+        """Return the mark behind a batch that was taken."""
+        return self._replace(
+            offset=batch.last_offset + 1,
+            file=segment.name,
+            position=batch.end,
+            batch=batch.position,
+            crc=batch.crc,
+            epoch=_epoch(batch),
+        )
+
+    def past(self, segment: Segment, position: int) -> Mark:
+        """Return the mark behind damage that was taken, up to ``position`` (bytes)."""
+        batch = self.batch if segment.name == self.file else NO_BATCH
+        return self._replace(file=segment.name, position=position, batch=batch)
+
+
+NO_BATCH: Final = -1
+"""The position of the last batch in a file that holds no sound one."""
+START: Final = Mark()
+
+
+def topic_id(partition: Partition) -> str:
+    """Return the id of a folder's topic, empty where ``partition.metadata`` is missing or broken."""
+    for entry in partition.others:
+        if entry.name == partition_metadata.NAME:
+            with partition.files.open(entry.path) as source:
+                data = source.read(0, source.size)
+            try:
+                return partition_metadata.read(data).topic_id_text
+            except DamageError:  # it is being written, or broken: the log itself must still be read
+                return ""
+    return ""
+
+
+def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
+    """Yield the segments that may hold offsets from ``mark`` on, with the position (bytes) to begin at."""
+    segments = partition.segments
+    at = next((number for number, segment in enumerate(segments) if holds(segment, mark)), None)
+    for number, segment in enumerate(segments):
+        if at is not None and number < at:  # its end may be damage, which no offset tells from what is still to come
+            continue
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+        is_behind = mark.offset is not None and following is not None and following <= mark.offset
+        if number == at:
+            if not is_behind or mark.position < segment.size:  # of one that has rolled since, the rest is damage
+                yield segment, mark.position
+        elif not is_behind:
+            yield segment, _position(segment, mark.offset)
+
+
+def _position(segment: Segment, offset: int | None) -> int:
+    """Return where the first batch begins that may hold ``offset`` or a later one, as bytes."""
+    position = 0
+    if offset is not None and (segment.base_offset is None or segment.base_offset < offset):
+        for batch in _batches(segment):
+            if batch.last_offset >= offset:
+                break
+            position = batch.end
+    return position
+
+
+def holds(segment: Segment, mark: Mark) -> bool:
+    """Tell whether a segment is still the one in which a mark was set, with the same batch before it."""
+    if segment.name != mark.file or segment.size < mark.position:
+        return False
+    if mark.offset is None:
+        return True
+    with segment.open() as source:
+        if mark.batch == NO_BATCH:
+            first = next(log.walk(source), None)
+            return not (isinstance(first, RecordBatch) and is_sound(first))
+        last = next(log.walk(source, mark.batch, mark.position), None)
+    return (
+        isinstance(last, RecordBatch)
+        and is_sound(last)
+        and (last.crc, _epoch(last)) == (mark.crc, mark.epoch)  # no checksum covers the epoch
+        and last.end <= mark.position
+        and last.last_offset + 1 == mark.offset
+    )
+
+
+def _epoch(batch: RecordBatch) -> int:
+    epoch = batch.partition_leader_epoch
+    return -1 if epoch is None else epoch
+
+
+def cut_back(partition: Partition, mark: Mark) -> int | None:
+    """Return the Kafka offset from which on the log no longer holds what was taken up to ``mark``, None when it does.
+
+    That batches were compacted away, or segments deleted, is no cut.
+    """
+    if mark.offset is None or any(holds(segment, mark) for segment in partition.segments):
+        return None
+    older = [one for one in partition.segments if one.base_offset is not None and one.base_offset < mark.offset]
+    later = _later_epoch(older, mark)
+    if later is not None:
+        return later
+    end = _end(partition)
+    if end is not None and end < mark.offset:
+        return end
+    return _other_batch(partition, older, mark)
+
+
+def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
+    """Return the first offset below ``mark`` that was written under a later leader than the last batch taken."""
+    found = None
+    for segment in reversed(older) if mark.epoch >= 0 else ():
+        is_first = True
+        for batch in _batches(segment):
+            if _epoch(batch) > mark.epoch and batch.base_offset < (mark.offset or 0):
+                found = batch.base_offset
+                break
+            is_first = False
+        else:
+            return found
+        if not is_first:  # what stands before it in the segment is of an earlier leader
+            return found
+    return found
+
+
+def _end(partition: Partition) -> int | None:
+    """Return the log end offset; None where names and batches tell none."""
+    for segment in reversed(partition.segments):
+        offset = segment.base_offset
+        for batch in _batches(segment):
+            offset = max(offset or 0, batch.last_offset + 1)
+        if offset is not None:
+            return offset
+    return None
+
+
+def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
+    """Return where the log became another one, told by the batch that now holds the last offset taken.
+
+    If it holds the next offset too, it is not the one that was taken. If it ends there, lacks no record and has no
+    delete horizon (KIP-534), compaction has not touched it: another checksum then means that all of the log is another
+    one, since leader epochs tell no cut. Wrappers of magic 0 and 1 are made anew by compaction, and tell nothing.
+    """
+    offset = mark.offset or 0
+    for batch in _batches(older[-1]) if older else ():
+        if batch.last_offset >= offset - 1:
+            if not isinstance(batch, magic_2.Batch) or batch.base_offset >= offset:
+                return None
+            if batch.last_offset >= offset:
+                return batch.base_offset
+            is_whole = batch.count == batch.last_offset - batch.base_offset + 1 and batch.delete_horizon_ms is None
+            is_other = mark.file and is_whole and batch.crc != mark.crc
+            return partition.segments[0].base_offset if is_other else None
+    return None
+
+
+def _batches(segment: Segment) -> Iterator[RecordBatch]:
+    """Yield the sound batches."""
+    with segment.open() as source:
+        for region in read.read(source, on_error="resync"):
+            if isinstance(region, RecordBatch):
+                yield region

@@ -1,0 +1,275 @@
+"""The options of the Spark source, each declared once: name, how its text is read, what it means.
+
+Names and habits are those of Spark's own Kafka source where it has such an option: ends are exclusive, names are
+found whatever their case.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump.errors import UsageError
+from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.spark.source import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+PERMISSIVE: Final = "PERMISSIVE"
+DROPMALFORMED: Final = "DROPMALFORMED"
+FAILFAST: Final = "FAILFAST"
+RECORDS: Final = "records"
+DAMAGED: Final = "damaged"
+ACCOUNT: Final = "account"
+MARKED: Final = "marked"
+"""Records, and a row for each split that holds damage: between kdump's own processes."""
+NONE: Final = "none"
+AUTO: Final = "auto"
+READ_COMMITTED: Final = "read_committed"
+READ_UNCOMMITTED: Final = "read_uncommitted"
+_SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a reader was asked for. Times are ms since 1970, sizes are bytes; None means no limit."""
+
+    paths: tuple[str, ...]
+    topic: tuple[str, ...] = ()
+    partition: frozenset[int] = frozenset()
+    starting_offset: int | None = None
+    ending_offset: int | None = None
+    starting_timestamp: int | None = None
+    ending_timestamp: int | None = None
+    isolation: str = READ_UNCOMMITTED
+    mode: str = PERMISSIVE
+    include_control: bool = False
+    output: str = RECORDS
+    columns: tuple[str, ...] = ()
+    decode: str = NONE
+    split_bytes: int = 128 << 20
+    min_partitions: int = 2 * (os.cpu_count() or 1)
+    dedupe: bool = False
+    leftovers: bool = False
+    max_batch_bytes: int = DEFAULT_LIMIT
+    max_files_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    max_records_per_trigger: int | None = None
+    fail_on_data_loss: bool = True
+    plan: str | None = None
+    surveyed: bool = False
+    """Whether the headers must be walked whatever else is asked for."""
+
+    @property
+    def committed(self) -> bool:
+        """Whether only records of committed transactions, and those outside any, are wanted."""
+        return self.isolation == READ_COMMITTED
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the rows of records."""
+        if self.columns:
+            return self.columns
+        return (*schema.RECORD_NAMES, schema.DECODED.name) if self.decode == AUTO else schema.RECORD_NAMES
+
+
+class Option(NamedTuple):
+    """One option: its name, the reader of its text (which raises ValueError), the shape of the text, the meaning."""
+
+    name: str
+    read: Callable[[str], Any]
+    shape: str
+    doc: str
+
+    @property
+    def field(self) -> str:
+        """The field of :class:`Options` that holds it."""
+        return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", self.name)
+
+
+def _whole(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+def _switch(text: str) -> bool:
+    words = {"true": True, "false": False}
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"(\d+)\s*([kmg]?)(?:i?b)?", text.strip().lower())
+    if found is None or int(found[1]) == 0:
+        raise ValueError(text)
+    return int(found[1]) * _SIZES[found[2]]
+
+
+def _time(text: str) -> int:
+    """Read ms since 1970, or ISO 8601 where a time without a zone is UTC."""
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400_000) + since.seconds * 1000 + since.microseconds // 1000
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise ValueError(text)
+    return names
+
+
+def _partitions(text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in _names(text):
+        first, _, last = part.partition("-")
+        found.update(range(_whole(first), _whole(last or first) + 1))
+    return frozenset(found)
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    known = {name.lower(): name for name in (*schema.RECORD_NAMES, schema.DECODED.name)}
+    names = _names(text)
+    for name in names:
+        if name.lower() not in known:
+            near = get_close_matches(name, known.values(), 1)
+            raise UsageError(f"option columns: there is no column {name!r}" + (f", but {near[0]!r}" if near else ""))
+    return tuple(dict.fromkeys(known[name.lower()] for name in names))
+
+
+def _word(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        for word in words:
+            if text.lower() == word.lower():
+                return word
+        raise ValueError(text)
+
+    return read
+
+
+OPTIONS: Final = (
+    Option("topic", _names, "names or globs, separated by commas", "Take these topics only."),
+    Option("partition", _partitions, "numbers or ranges such as 0-3, separated by commas", "Take these partitions."),
+    Option("startingOffset", _whole, "a number, 0 or more", "Take records from this offset on."),
+    Option("endingOffset", _whole, "a number, 0 or more", "Take records below this offset."),
+    Option("startingTimestamp", _time, "ms since 1970, or ISO 8601", "Take records from this time on."),
+    Option("endingTimestamp", _time, "ms since 1970, or ISO 8601", "Take records before this time."),
+    Option(
+        "isolation",
+        _word(READ_UNCOMMITTED, READ_COMMITTED),
+        "read_uncommitted or read_committed",
+        "read_committed leaves out aborted records and all from the first open transaction on, as a consumer does.",
+    ),
+    Option(
+        "mode",
+        _word(PERMISSIVE, DROPMALFORMED, FAILFAST),
+        "PERMISSIVE, DROPMALFORMED or FAILFAST",
+        "What damage does: it goes to the output damaged, it is left out, or it ends the job.",
+    ),
+    Option("includeControl", _switch, "true or false", "Give control records (transaction markers and others) too."),
+    Option(
+        "output",
+        _word(RECORDS, DAMAGED, ACCOUNT, MARKED),
+        "records, damaged or account",
+        "Rows of records, of damaged ranges with their bytes, or of what every byte of the files is.",
+    ),
+    Option(
+        "columns", _columns, "names, separated by commas", "Give these columns only, and spare the work for others."
+    ),
+    Option(
+        "decode",
+        _word(NONE, AUTO),
+        "none or auto",
+        "auto puts records of Kafka's own topics in words: JSON in one more column, decoded.",
+    ),
+    Option("splitBytes", _size, "bytes, or a size such as 64m", "Read larger segments as several tasks."),
+    Option("minPartitions", _size, "a number", "Read in about as many tasks or more, where there is enough to read."),
+    Option(
+        "dedupe",
+        _switch,
+        "true or false",
+        "Of several replicas of a partition give each offset once: the highest leader epoch wins.",
+    ),
+    Option("leftovers", _switch, "true or false", "Read .deleted, .swap and .cleaned files and stray folders too."),
+    Option(
+        "maxBatchBytes",
+        _size,
+        "bytes, or a size such as 64m",
+        "The most that a batch may take, as it is and unpacked; more is damage.",
+    ),
+    Option("maxFilesPerTrigger", _size, "a number", "Of a stream: open at most so many segments per trigger."),
+    Option("maxBytesPerTrigger", _size, "bytes, or a size such as 64m", "Of a stream: take at most so many bytes."),
+    Option("maxRecordsPerTrigger", _size, "a number", "Of a stream: take at most so many records."),
+    Option(
+        "failOnDataLoss",
+        _switch,
+        "true or false",
+        "Of a stream: end when records that it waits for were deleted (true, the default), or say so and go on.",
+    ),
+)
+"""What a user may set; ``path`` and ``paths`` are Spark's own, ``plan`` is between kdump's own processes."""
+
+_BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
+
+
+def parse(given: Mapping[str, str]) -> Options:
+    """Read the options that Spark hands over. Raises UsageError for an unknown name, a bad value and a missing path."""
+    given = {name.lower(): text for name, text in given.items()}
+    values: dict[str, Any] = {"paths": _paths(given)}
+    if "plan" in given:
+        values["plan"] = given["plan"]
+    for name, text in given.items():
+        if name not in ("path", "paths", "plan"):
+            option = _BY_NAME.get(name)
+            if option is None:
+                raise UsageError(_unknown(name))
+            values[option.field] = read(option, text)
+    options = Options(**values)
+    _agree(options)
+    return options
+
+
+def read(option: Option, text: str) -> Any:
+    """Read the text of one option. Raises UsageError."""
+    try:
+        return option.read(text)
+    except ValueError:
+        raise UsageError(f"option {option.name}: expected {option.shape}, found {text!r}") from None
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    paths = tuple(json.loads(given["paths"])) if "paths" in given else (given.get("path", ""),)
+    if not all(paths):
+        raise UsageError("no path: name a segment, a partition folder or a log dir, as in .load(PATH)")
+    return paths
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, _BY_NAME, 1)
+    if near:
+        return f"there is no option {name!r}; did you mean {_BY_NAME[near[0]].name!r}?"
+    return f"there is no option {name!r}; there are " + ", ".join(option.name for option in OPTIONS)
+
+
+def _agree(options: Options) -> None:
+    """Raise UsageError where two options contradict each other."""
+    for unit in ("Offset", "Timestamp"):
+        first, last = (getattr(options, f"{end}_{unit.lower()}") for end in ("starting", "ending"))
+        if first is not None and last is not None and last < first:
+            raise UsageError(f"option ending{unit}: {last} is below starting{unit} {first}")
+    if options.columns and options.output not in (RECORDS, MARKED):
+        raise UsageError(f"option columns: the output {options.output} has columns of its own")
+    if schema.DECODED.name in options.columns and options.decode != AUTO:
+        raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")

@@ -1,0 +1,424 @@
+"""What is to be read, cut into splits: worked out on the driver, before any record is read.
+
+Where only offsets and times are asked for, names and indexes are enough. What became of transactions, and which of
+several replicas holds an offset, only the headers of all batches tell (:mod:`kdump.log_reader.header_scan`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from kdump.errors import UnreadableError
+from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.time_index import TimeIndex
+from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.remote import RemoteFiles, places
+from kdump.log_reader import replicas
+from kdump.log_reader.header_scan import attempt, is_sound_at
+from kdump.log_reader.reader import PartitionReader
+from kdump.output.files import no_room
+from kdump.primitives.terminal import path_text
+from kdump.records.record_batch import RecordBatch
+from kdump.rows.selection import SegmentFacts
+from kdump.segments import walk as log
+from kdump.spark.source import options as words
+from kdump.transactions.outcomes import Outcomes, together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.log_dirs import files as log_dirs_files
+    from kdump.log_dirs.files import Files
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_reader.header_scan import Stretch, Survey
+    from kdump.log_reader.replicas import Ranges
+    from kdump.spark.source.options import Options
+
+READERS: Final = 16
+"""Segments of a bucket that are surveyed at a time: most of it is waiting."""
+OPEN_COST: Final = 1 << 16
+"""What opening a file costs, in bytes that could be read instead."""
+TASK_COST: Final = 4 << 20
+"""What starting a task costs, likewise."""
+HEAD: Final = 64
+"""Bytes that tell a batch from another one: its header, with the checksum of the rest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A part of one file for one task: the bytes from ``start`` to ``end``, whole batches.
+
+    ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition. ``outcomes`` are those
+    of its transactions, None where nobody asked; ``stable`` is the offset from which on nothing is read, and
+    ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
+    tell, where they were looked at. ``number`` counts the splits of a plan that goes through a file. ``live`` are the
+    offsets (end exclusive) that are expected of a file which may be deleted before it is read, and ``head`` the bytes
+    it then begins with, which tell another file in its place. ``unreadable`` says why what stands at the path could not
+    even be listed; then the split holds no bytes.
+    """
+
+    files: Files
+    path: str
+    topic: str | None
+    partition: int | None
+    start: int
+    end: int
+    high_watermark: int | None = None
+    log_start: int | None = None
+    outcomes: Outcomes | None = None
+    stable: int | None = None
+    offsets: Ranges | None = None
+    stretch: Stretch | None = None
+    number: int = 0
+    live: tuple[int, int] | None = None
+    head: bytes = b""
+    unreadable: str = ""
+
+    @property
+    def name(self) -> str:
+        """The path as rows and messages name it."""
+        return path_text(self.files.shown(self.path))
+
+    @property
+    def size(self) -> int:
+        """Bytes to be read."""
+        return self.end - self.start
+
+    @property
+    def file(self) -> SegmentFacts:
+        """The file as rows name it."""
+        topic = None if self.topic is None else path_text(self.topic)
+        return SegmentFacts(self.name, topic, self.partition, self.high_watermark, self.log_start)
+
+
+class Inputs(NamedTuple):
+    """What was found: partitions, and what could not be read on the way."""
+
+    partitions: list[Partition]
+    unreadable: list[UnreadableError]
+
+
+class Planned(NamedTuple):
+    """A segment that was found, and the splits in which it is read: none where it holds nothing that is wanted."""
+
+    name: str
+    topic: str | None
+    partition: int | None
+    size: int
+    splits: tuple[Split, ...]
+
+
+Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
+"""Surveys segments, in order: here, or on many machines."""
+
+
+def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
+    """Survey segments: many at a time where they come over a network, else one after the other."""
+    remote = all(isinstance(segment.files, RemoteFiles) for segment in segments)
+    with ThreadPoolExecutor(READERS if remote else 1) as pool:
+        return list(pool.map(lambda segment: attempt(segment, split_bytes, checked=checked), segments))
+
+
+def plan(
+    options: Options,
+    note: Callable[[str], None] = lambda _: None,
+    surveyor: Surveyor = survey_here,
+    inputs: Inputs | None = None,
+) -> list[Planned]:
+    """Return all segments that ``options`` names, in order, with the splits to be read.
+
+    The headers are walked only where something wanted needs it. ``note`` is told what is left out, and which files
+    beside the logs are not believed. ``inputs`` are what :func:`look` found, for a caller that has looked. Raises
+    UsageError and UnreadableError.
+    """
+    partitions, unreadable = look(options, note, strict=True) if inputs is None else inputs
+    closed = [_closed(error) for error in unreadable]
+    planner = _Planner(options, note)
+    if not needs_survey(options):
+        return [planned for partition in partitions for planned in planner.by_index(partition)] + closed
+    segments = [segment for partition in partitions for segment in partition.segments]
+    told = iter(surveyor(segments, options.split_bytes, options.dedupe))
+    surveyed = [(partition, [next(told) for _ in partition.segments]) for partition in partitions]
+    offsets = replicas.choose([_replica(*pair) for pair in surveyed]) if options.dedupe else repeat(None)
+    return [
+        planned
+        for (partition, surveys), chosen in zip(surveyed, offsets, strict=False)
+        for planned in planner.by_survey(partition, surveys, chosen)
+    ] + closed
+
+
+def group(splits: Iterable[Split], options: Options) -> list[list[Split]]:
+    """Return what each task reads: small splits together, since a task costs about as much as OPEN_COST bytes.
+
+    There are about as many groups as ``options`` asks for where there is enough to read, and none above its split size.
+    """
+    splits = list(splits)
+    total = sum(split.size + OPEN_COST for split in splits)
+    most = min(options.split_bytes, max(TASK_COST, total // options.min_partitions))
+    groups: list[list[Split]] = []
+    room = 0
+    for split in splits:
+        room -= split.size + OPEN_COST
+        if room < 0 or not groups:
+            groups.append([])
+            room = most - split.size - OPEN_COST
+        groups[-1].append(split)
+    return groups
+
+
+def save(splits: Iterable[Split], path: str) -> None:
+    """Write splits to a temporary file, for another process of this kdump to :func:`load`. Raises UnreadableError."""
+    try:
+        Path(path).write_bytes(pickle.dumps(list(splits)))
+    except OSError as reason:
+        raise no_room(path, reason.strerror or str(reason)) from reason
+
+
+def load(path: str) -> list[Split]:
+    """Return the splits that :func:`save` wrote."""
+    splits: list[Split] = pickle.loads(Path(path).read_bytes())  # noqa: S301  kdump's own, between its processes
+    return splits
+
+
+def needs_survey(options: Options) -> bool:
+    """Tell whether the headers of all batches must be looked at: only they tell what became of transactions."""
+    return (
+        options.dedupe
+        or options.committed
+        or options.surveyed
+        or (options.output == words.RECORDS and (not options.columns or "transactionState" in options.columns))
+    )
+
+
+def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
+    held = [run for told in surveys for run in told.runs]
+    return replicas.Replica(partition.topic, partition.partition, partition.name, held)
+
+
+def find(
+    options: Options, note: Callable[[str], None], fail: Callable[[UnreadableError], None] = raise_it
+) -> Iterator[Partition]:
+    """Yield the partitions that ``options`` names. ``fail`` is told what cannot be read; by default that raises."""
+    wanted = Wanted(
+        topics=options.topic,
+        partitions=options.partition,
+        leftovers=options.leftovers,
+        max_batch_bytes=options.max_batch_bytes,
+    )
+    finder = Finder(wanted, note=note, fail=fail)
+    for files, paths in places(options.paths):
+        yield from finder.find(paths, files)
+
+
+def look(options: Options, note: Callable[[str], None], *, strict: bool) -> Inputs:
+    """Return what ``options`` names.
+
+    Raises UnreadableError where nothing can be read, in the mode FAILFAST where anything cannot, and if ``strict``
+    where a path that was named cannot; then ``note`` is told the others. Else it is for the caller to tell all.
+    """
+    unreadable: list[UnreadableError] = []
+    named = {shown for files, paths in places(options.paths) for path in paths for shown in (path, files.shown(path))}
+    inputs = Inputs(list(find(options, note, unreadable.append)), unreadable)
+    for error in unreadable:
+        if not inputs.partitions or options.mode == words.FAILFAST or (strict and error.path in named):
+            raise error
+        if strict:
+            note(f"{error}; going on with the other files")
+    return inputs
+
+
+def _closed(error: UnreadableError) -> Planned:
+    """Return what cannot even be listed as one split without bytes, so that it becomes a row."""
+    path = str(error.path)
+    split = Split(files=LOCAL, path=path, topic=None, partition=None, start=0, end=0, unreadable=error.reason)
+    return Planned(path, None, None, 0, (split,))
+
+
+def prune(segments: Iterable[Segment], options: Options) -> list[Segment]:
+    """Return the segments that may hold offsets and times wanted, told by their names and time indexes alone."""
+    known = list(segments)
+    kept = []
+    for number, segment in enumerate(known):
+        following = known[number + 1].base_offset if number + 1 < len(known) else None
+        base = segment.base_offset
+        if options.ending_offset is not None and base is not None and base >= options.ending_offset:
+            continue
+        if options.starting_offset is not None and following is not None and following <= options.starting_offset:
+            continue
+        if options.starting_timestamp is not None and following is not None and base is not None:
+            latest = _latest(segment, base, following)
+            if latest is not None and latest < options.starting_timestamp:
+                continue
+        kept.append(segment)
+    return kept
+
+
+def _sibling(segment: Segment, suffix: str) -> bytes | None:
+    try:
+        return segment.sibling(suffix)
+    except UnreadableError:  # it only spares work
+        return None
+
+
+def _latest(segment: Segment, base: int, following: int) -> int | None:
+    """Return the greatest timestamp (ms) of a rolled segment as its time index tells it, None where it cannot.
+
+    A broker appends that timestamp when it rolls a segment. An index that is cut, empty or names offsets of other
+    segments is not believed, and the active segment's is never complete.
+    """
+    data = _sibling(segment, "timeindex")
+    if not data:
+        return None
+    index = TimeIndex(data, base)
+    if index.ragged or not len(index) or index.zero_tail:
+        return None
+    entries = list(index)
+    rising = all(one < other for one, other in pairwise(entries))
+    last = entries[-1]
+    return last.timestamp if rising and base <= last.offset < following else None
+
+
+class _Planner:
+    """Cuts the segments of partitions into splits."""
+
+    def __init__(self, options: Options, note: Callable[[str], None]) -> None:
+        self._options, self._note = options, note
+        self._reader = PartitionReader(wrong_index=note, fail=lambda error: note(str(error)))
+
+    def by_index(self, partition: Partition) -> Iterator[Planned]:
+        """Yield a partition's segments, cut where their offset indexes tell."""
+        file = self._reader.file(partition)
+        kept = {segment.path for segment in prune(partition.segments, self._options)}
+        for segment in partition.segments:
+            bounds = [0, *self._cuts(segment), segment.size] if segment.path in kept else [0]
+            splits = [_split(partition, segment, start, end, file) for start, end in pairwise(bounds) if start < end]
+            if not segment.size and not _opens(segment):
+                splits = [_split(partition, segment, 0, 0, file)]  # so that it becomes a row that says why
+            yield planned(partition, segment, splits)
+
+    def _cuts(self, segment: Segment) -> list[int]:
+        try:
+            return cuts(segment, self._options.split_bytes)
+        except UnreadableError:  # whoever reads it says so
+            return []
+
+    def by_survey(self, partition: Partition, surveys: list[Survey], offsets: Ranges | None) -> Iterator[Planned]:
+        """Yield a partition's segments, cut and pruned as their headers tell."""
+        file = self._reader.file(partition)
+        kept = {segment.path for segment in prune(partition.segments, self._options)}
+        fates, stable = self._outcomes(partition, surveys)
+        for segment, told in zip(partition.segments, surveys, strict=True):
+            splits = []
+            for stretch in told.stretches if segment.path in kept else ():
+                is_there = stretch.start < stretch.end or not stretch.told
+                if is_there and _may_hold(stretch, self._options, stable, offsets):
+                    split = _split(partition, segment, stretch.start, stretch.end, file)
+                    fate = fates if stretch.offsets is None else fates.among(*stretch.offsets)
+                    splits.append(replace(split, outcomes=fate, stable=stable, offsets=offsets, stretch=stretch))
+            yield planned(partition, segment, splits)
+
+    def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
+        """Return what became of transactions, and the offset from which on nothing is to be read."""
+        for text in (text for told in surveys for text in told.told.wrong):
+            self._note(f"{text}; it is not used")
+        fates = together((told.told for told in surveys), whole=partition.whole)
+        if not self._options.committed:
+            return fates, None
+        for text in fates.held_back:
+            self._note(f"{partition.name}: {text}")
+        return fates, fates.last_stable_offset
+
+
+def _opens(segment: Segment) -> bool:
+    try:
+        with segment.open():
+            return True
+    except UnreadableError:
+        return False
+
+
+def _split(partition: Partition, segment: Segment, start: int, end: int, file: SegmentFacts) -> Split:
+    return Split(
+        files=segment.files,
+        path=segment.path,
+        topic=partition.topic,
+        partition=partition.partition,
+        start=start,
+        end=end,
+        high_watermark=file.high_watermark,
+        log_start=file.log_start,
+    )
+
+
+def planned(partition: Partition, segment: Segment, splits: list[Split], size: int | None = None) -> Planned:
+    """Return the splits of a segment under the names that rows have; ``size`` is that of the segment if not given."""
+    topic = None if partition.topic is None else path_text(partition.topic)
+    size = segment.size if size is None else size
+    return Planned(path_text(segment.name), topic, partition.partition, size, tuple(splits))
+
+
+def _may_hold(stretch: Stretch, options: Options, stable: int | None, offsets: Ranges | None) -> bool:
+    """Tell whether a stretch may hold what is wanted. What was found damaged is always looked at."""
+    if stretch.offsets is None or stretch.damaged_ranges or stretch.trailing_bytes:
+        return True
+    first, last = stretch.offsets
+    end = min((limit for limit in (options.ending_offset, stable) if limit is not None), default=None)
+    return not (
+        (options.starting_offset is not None and last < options.starting_offset)
+        or (end is not None and first >= end)
+        or (options.starting_timestamp is not None and stretch.max_timestamp < options.starting_timestamp)
+        or (offsets is not None and not any(start <= last for start, _ in offsets))
+    )
+
+
+def cuts(segment: Segment, split_bytes: int) -> list[int]:
+    """Return where to cut a segment: positions at which a sound batch begins, about ``split_bytes`` apart.
+
+    The offset index tells them where it is sound; else the headers are walked.
+    """
+    if segment.size <= split_bytes:
+        return []
+    with segment.open() as source:
+        found = _spaced(_indexed(segment), split_bytes, segment.size)
+        if found and all(is_sound_at(source, position) for position in found):
+            return found
+        return _spaced(_walked(source, split_bytes), split_bytes, segment.size)
+
+
+def _indexed(segment: Segment) -> Iterator[int]:
+    data = _sibling(segment, "index")
+    if data and segment.base_offset is not None:
+        yield from (entry.position for entry in OffsetIndex(data, segment.base_offset))
+
+
+def _walked(source: log_dirs_files.Source, split_bytes: int) -> Iterator[int]:
+    """Yield positions of sound batches, far enough from each other; stop where a header makes no sense."""
+    last = 0
+    for region in log.walk(source):
+        if not isinstance(region, RecordBatch) or not 0 <= region.magic <= 2:
+            return
+        if region.position - last >= split_bytes and is_sound_at(source, region.position):
+            last = region.position
+            yield last
+
+
+def _spaced(positions: Iterable[int], split_bytes: int, size: int) -> list[int]:
+    """Return some of ``positions``: rising, the last split not much smaller than the others."""
+    cuts: list[int] = []
+    last = 0
+    for position in positions:
+        if position - last >= split_bytes and size - position >= split_bytes // 2:
+            cuts.append(position)
+            last = position
+    return cuts
+
+
+def head(source: log_dirs_files.Source, start: int, end: int) -> bytes:
+    """Return the first bytes of what lies between two positions (bytes)."""
+    return bytes(source.read(start, min(HEAD, end - start)))

@@ -1,0 +1,369 @@
+"""A split to Arrow batches: what a task of Spark does."""
+
+from __future__ import annotations
+
+import posixpath
+import sys
+from bisect import bisect_right
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from kdump.errors import UnreadableError
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import PartitionReader
+from kdump.primitives import compression
+from kdump.primitives.wire import INT64_END
+from kdump.records import magic_2
+from kdump.records.record_batch import RecordBatch
+from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.segments import read as segments_read
+from kdump.segments.regions import Damage, Padding
+from kdump.spark.source import options as words
+from kdump.spark.source import schema
+from kdump.spark.source.columns import Rows
+from kdump.spark.source.marks import DataLossError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from kdump.log_dirs import files
+    from kdump.log_dirs.files import OpenSource
+    from kdump.log_reader.filter import RecordType
+    from kdump.log_reader.replicas import Ranges
+    from kdump.segments.regions import Trailing
+    from kdump.spark.source.options import Options
+    from kdump.spark.source.planning import Split
+    from kdump.transactions.outcomes import Outcomes
+
+TRAILING: Final = "trailing"
+"""The kind of damage that the end of a file is when it cuts a batch."""
+UNREADABLE: Final = "unreadable"
+"""The kind of damage that bytes are which the disk, or who guards it, does not give."""
+DAMAGED_BYTES: Final = 8 << 20
+"""Bytes of one row of the output damaged at most: a longer stretch is several rows."""
+
+
+class Batch(NamedTuple):
+    """A batch that can be read, and what is wanted of it: its records, and what is damaged among them."""
+
+    batch: RecordBatch
+    items: list[SelectedBatch | DamagedRange]
+
+
+Content: TypeAlias = Batch | DamagedRange | Padding
+
+
+def contents(split: Split, source: files.Source, options: Options, rows: Rows | None = None) -> Iterator[Content]:
+    """Yield what the bytes of ``split`` are; where they cannot be read, that is the last.
+
+    Batches that ``rows`` can read are added to them and come without items.
+    Raises UnreadableError at the first damage in the mode FAILFAST, and where a stream cannot read: it tries again.
+    """
+    at = split.start
+    try:
+        if split.unreadable:
+            raise UnreadableError(split.name, split.unreadable)
+        if isinstance(source, _Closed):
+            raise source.error
+        if split.live is not None:
+            check_live(split, source)
+        for content in _contents(split, source, options, rows):
+            yield content
+            at = content.batch.end if isinstance(content, Batch) else _end(content)
+        if split.live is not None:
+            entry = split.files.look(split.path)
+            at = at if entry is None else min(at, entry.size)
+        if at < split.end:
+            raise _cut_back(split, at)
+    except UnreadableError as error:
+        if options.mode == words.FAILFAST or split.live is not None:
+            raise
+        if options.output == words.RECORDS:
+            sys.stderr.write(f"kdump: {error}; going on with the other files\n")
+        yield DamagedRange(split.file, Damage(at, split.end - at, UNREADABLE, error.reason, at))
+
+
+def check_live(split: Split, source: files.Source) -> None:
+    """Raise UnreadableError unless an open file is the one that was planned, as far as its size and its head tell."""
+    if source.size < split.end:
+        raise _cut_back(split, source.size)
+    if source.read(split.start, len(split.head)) != split.head:
+        raise UnreadableError(
+            split.name, f"other bytes stand at byte {split.start} than when it was found: it has been written anew"
+        )
+
+
+def _cut_back(split: Split, at: int) -> UnreadableError:
+    was = f"it was at least {split.end} bytes long when it was found"
+    return UnreadableError(split.name, f"the file ends at byte {at}; {was}")
+
+
+def _end(content: DamagedRange | Padding) -> int:
+    region = content.damage if isinstance(content, DamagedRange) else content
+    return region.position + region.size
+
+
+def _contents(split: Split, source: files.Source, options: Options, rows: Rows | None) -> Iterator[Content]:
+    inside = split.end < source.size
+    reader = PartitionReader(wanted(options))
+    content: Content
+    for region in segments_read.read(source, split.start, split.end, on_error="resync"):
+        if rows is not None and isinstance(region, magic_2.Batch) and _read(region, rows, split, options):
+            content, lost = Batch(region, []), []
+        elif isinstance(region, RecordBatch):
+            items = list(reader.batch(region, split.file))
+            content = Batch(region, [kept for item in items if (kept := _kept(item, split, options))])
+            lost = [item for item in items if isinstance(item, DamagedRange)]
+        elif isinstance(region, Padding) and not inside:
+            content, lost = region, []
+        else:  # what is no more than an end of the log at the end of a file is damage at the end of a split
+            content = DamagedRange(split.file, region if isinstance(region, Damage) else _cut(region, inside))
+            lost = [content]
+        if lost and options.mode == words.FAILFAST:
+            raise UnreadableError(split.name, told(lost[0].damage), "mode FAILFAST ends here; PERMISSIVE goes on")
+        yield content
+
+
+def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: Options) -> bool:
+    """Add to ``rows`` what is wanted of a batch; return False, and add nothing, where only the general path can."""
+    if not rows.wanted.may_hold(batch):
+        return True
+    state = _state(batch, split.outcomes)
+    inside = split.offsets is None or _wholly(split.offsets, batch)
+    if inside is None:
+        return False
+    return rows.read(batch, state, drop=not inside or _is_dropped(batch, state, options))
+
+
+def wanted(options: Options) -> Filter:
+    """Return the filter of records that ``options`` means; what became of transactions it leaves to the split."""
+    types: frozenset[RecordType] = frozenset() if options.include_control else frozenset({"data", "tombstone"})
+    return Filter(
+        first_offset=options.starting_offset,
+        last_offset=None if options.ending_offset is None else options.ending_offset - 1,
+        since=options.starting_timestamp,
+        until=options.ending_timestamp,
+        types=types,
+    )
+
+
+def _kept(item: SelectedBatch | DamagedRange, split: Split, options: Options) -> SelectedBatch | DamagedRange | None:
+    """Return what is left of a batch's records when its transaction and other replicas have had their say."""
+    if isinstance(item, DamagedRange):
+        return item
+    state = _state(item.batch, split.outcomes)
+    if _is_dropped(item.batch, state, options):
+        return None
+    records = item.records
+    if split.stable is not None:
+        records = [record for record in records if record.offset < split.stable]
+    if split.offsets is not None:
+        records = [record for record in records if _inside(split.offsets, record.offset)]
+    return item._replace(records=records, transaction=state) if records else None
+
+
+def _is_dropped(batch: RecordBatch, state: str | None, options: Options) -> bool:
+    """Tell whether a consumer that is given what was committed is not given this batch."""
+    return options.committed and state in {"aborted", "open", None} and not batch.is_control
+
+
+def _cut(region: Padding | Trailing, inside: bool) -> Damage:
+    kind, reason = (
+        ("record size", "no batch can be read here") if inside else (TRAILING, "the file ends inside a batch")
+    )
+    return Damage(region.position, region.size, kind, reason, region.position, found=region.size)
+
+
+def told(damage: Damage) -> str:
+    """Return what is wrong, and where, as a line for people."""
+    text = f"byte {damage.at}: {damage.reason}"
+    if damage.expected is not None or damage.found is not None:
+        text += f" (expected {damage.expected}, found {damage.found})"
+    return f"{text}; {damage.size} bytes from byte {damage.position} on are lost"
+
+
+def read(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of ``split`` that ``options`` asks for."""
+    source = _open(split, options)
+    if source is not None:
+        with source:
+            yield from _OUTPUTS[options.output](split, source, options)
+
+
+def _open(split: Split, options: Options) -> OpenSource | None:
+    """Open the file. Where a broker has deleted it since, None, or DataLossError as ``options`` has it.
+
+    It renames a segment first, and deletes it a minute later (file.delete.delay.ms).
+    """
+    for path in _names(split):
+        try:
+            source = split.files.open(path)
+        except UnreadableError as error:
+            if split.live is None and options.mode != words.FAILFAST:
+                return _Closed(split, error)
+            if split.live is None or split.files.look(path) is not None:
+                raise
+        else:
+            source.limit = options.max_batch_bytes
+            return source
+    folder = split.files.shown(posixpath.dirname(split.path))
+    text = f"{folder}: offsets from {split.live[0]} up to {split.live[1]} are gone"  # type: ignore[index]  # else it was raised
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
+    sys.stderr.write(f"kdump: {text}; going on with what is left\n")
+    return None
+
+
+def _names(split: Split) -> tuple[str, str]:
+    return split.path, f"{split.path}.deleted"
+
+
+def vanished(splits: Iterable[Split]) -> Iterator[str]:
+    """Yield what to tell of files that are no longer there, though they were when they were planned to be read."""
+    offsets: dict[str, tuple[int, int]] = {}
+    for split in splits:
+        if split.live is not None and not any(split.files.look(path) for path in _names(split)):
+            offsets[split.name] = split.live
+    for name, (first, end) in offsets.items():
+        yield f"{name} was deleted while it was to be read: of offsets from {first} up to {end} some may be missing"
+
+
+class _Closed:
+    """A file that cannot be opened, in the place of one that can: whoever reads it is told why."""
+
+    def __init__(self, split: Split, error: UnreadableError) -> None:
+        self.name, self.size, self.limit = split.name, split.end, compression.DEFAULT_LIMIT
+        self.error = error
+
+    def __enter__(self) -> _Closed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def read(self, position: int, size: int) -> bytes:  # noqa: ARG002  as every source
+        raise self.error
+
+
+def _records(
+    split: Split, source: files.Source, options: Options, damage: list[Damage] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records; ``damage`` is told the first stretch that cannot be read."""
+    below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
+    rows = Rows(split.file, options.names, wanted(replace(options, ending_offset=below)))
+    for content in contents(split, source, options, rows):
+        for item in content.items if isinstance(content, Batch) else ():
+            if isinstance(item, SelectedBatch):
+                rows.add(item)
+        if damage is not None and not damage:
+            damage += _lost(content)
+        if rows.is_full:
+            yield from rows.take()
+    yield from rows.take()
+
+
+def _state(batch: RecordBatch, outcomes: Outcomes | None) -> str | None:
+    if outcomes is None:  # nobody asked: nothing tells
+        return None if batch.is_transactional else "none"
+    return outcomes.of(batch)
+
+
+def _inside(ranges: Ranges, offset: int) -> bool:
+    at = bisect_right(ranges, (offset, INT64_END)) - 1
+    return at >= 0 and offset < ranges[at][1]
+
+
+def _wholly(ranges: Ranges, batch: RecordBatch) -> bool | None:
+    """Tell whether the offsets of a batch are inside the ranges: all of them, or none; None for some."""
+    at = bisect_right(ranges, (batch.last_offset, INT64_END)) - 1
+    if at < 0 or ranges[at][1] <= batch.base_offset:
+        return False
+    start, end = ranges[at]
+    return True if start <= batch.base_offset and batch.last_offset < end else None
+
+
+def _marked(split: Split, source: files.Source, options: Options) -> Iterator[pa.RecordBatch]:
+    """Yield the records, and behind them one row with the split's number if damage was met."""
+    import pyarrow as pa
+
+    shape = schema.arrow([*schema.chosen(options.names), schema.SPLIT])
+    damage: list[Damage] = []
+    for batch in _records(split, source, options, damage):
+        yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), pa.int32())], schema=shape)
+    if damage:
+        yield pa.RecordBatch.from_arrays(
+            [*(pa.nulls(1, field.type) for field in list(shape)[:-1]), pa.array([split.number], pa.int32())],
+            schema=shape,
+        )
+
+
+def _lost(content: Content) -> list[Damage]:
+    if isinstance(content, Batch):
+        return [item.damage for item in content.items if isinstance(item, DamagedRange)]
+    return [content.damage] if isinstance(content, DamagedRange) else []
+
+
+def _damaged(split: Split, source: files.Source, options: Options) -> Iterator[pa.RecordBatch]:
+    for content in contents(split, source, options):
+        for damage in _lost(content):
+            if options.mode != words.DROPMALFORMED or damage.kind == UNREADABLE:
+                yield from _stretch(split, source, damage)
+
+
+def _stretch(split: Split, source: files.Source, lost: Damage) -> Iterator[pa.RecordBatch]:
+    where = (split.file.topic, split.partition, split.name)
+    facts = (lost.kind, lost.reason, lost.at, lost.missing_from, lost.missing_until)
+    if lost.kind == UNREADABLE:
+        yield _row(schema.DAMAGED, *where, lost.position, lost.size, *facts, None)
+        return
+    for start in range(lost.position, lost.end, DAMAGED_BYTES):
+        size = min(DAMAGED_BYTES, lost.end - start)
+        try:
+            data = source.read(start, size)
+        except UnreadableError:  # they were read before: the disk is failing, and the row says where
+            data = None
+        yield _row(schema.DAMAGED, *where, start, size if data is None else len(data), *facts, data)
+
+
+def _account(split: Split, source: files.Source, options: Options) -> Iterator[pa.RecordBatch]:
+    batches = rows = batch_bytes = ranges = padding = 0
+    lost_bytes = {"": 0, TRAILING: 0, UNREADABLE: 0}
+    for content in contents(split, source, options):
+        lost = _lost(content)
+        if isinstance(content, Batch):
+            rows += sum(len(item.records) for item in content.items if isinstance(item, SelectedBatch))
+            if not lost:
+                batches += 1
+                batch_bytes += content.batch.size
+        elif isinstance(content, Padding):
+            padding += content.size
+        for damage in lost:
+            kind = damage.kind if damage.kind in lost_bytes else ""
+            lost_bytes[kind] += damage.size
+            ranges += not kind
+    where = (split.file.topic, split.partition, split.name, split.start, split.end)
+    yield _row(
+        schema.ACCOUNT,
+        *where,
+        batches,
+        rows,
+        batch_bytes,
+        ranges,
+        lost_bytes[""],
+        padding,
+        lost_bytes[TRAILING],
+        lost_bytes[UNREADABLE],
+    )
+
+
+def _row(fields: tuple[schema.Field, ...], *values: object) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    shape = schema.arrow(fields)
+    columns = [pa.array([value], field.type) for value, field in zip(values, shape, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=shape)
+
+
+_OUTPUTS: Final = {words.RECORDS: _records, words.DAMAGED: _damaged, words.ACCOUNT: _account, words.MARKED: _marked}

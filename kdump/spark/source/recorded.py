@@ -1,0 +1,163 @@
+"""What stands in records as Arrow columns: made by the compiled kernel, or of records as objects.
+
+Both are filled batch by batch and then asked, field of :class:`kdump.formats.record.Record` by field, for an array.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump import kernel
+from kdump.errors import DamageError
+from kdump.formats.record import Record
+from kdump.log_reader.reader import RECORD_COST
+from kdump.primitives.java_text import java_utf8
+from kdump.primitives.wire import INT64_END
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import pyarrow as pa
+
+    from kdump.kernel.arrow import Buffers
+    from kdump.log_reader.filter import Filter
+    from kdump.primitives.wire import Bytes
+    from kdump.records.magic_2 import Batch
+
+_FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
+
+
+class Objects:
+    """Records of any magic. ``size`` counts their bytes."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._records: list[Record] = []
+        self._turned: list[tuple[Any, ...]] | None = None
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Add records."""
+        self._records += records
+        self.size += sum(record.size for record in records)
+
+    def array(self, field: str, kind: pa.DataType) -> pa.Array:
+        """Return a field of all records; then nothing may be added."""
+        import pyarrow as pa
+
+        if self._turned is None:
+            self._turned = list(zip(*self._records, strict=True))
+        values = self._turned[_FIELD[field]]
+        return _headers(values, kind) if field == "headers" else pa.array(values, kind)
+
+
+def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    flat = list(chain.from_iterable(values))
+    keys = pa.array([java_utf8(header.key) for header in flat], pa.string())
+    contents = pa.array([header.value for header in flat], pa.binary())
+    entries = pa.StructArray.from_arrays([keys, contents], fields=list(kind.value_type))
+    ends = pa.array(accumulate(map(len, values), initial=0), pa.int32())
+    return pa.ListArray.from_arrays(ends, entries, type=kind)
+
+
+class Columns:
+    """Well-formed records of magic 2, which the kernel makes columns of. ``size`` counts the bytes of their batches."""
+
+    def __init__(self, fields: Collection[str], wanted: Filter) -> None:
+        """``fields`` are those that will be asked for; of ``wanted`` the bounds of offsets and times count."""
+        from kdump.kernel import arrow
+
+        self._kernel = arrow.Columns(
+            [name for name in arrow.COLUMNS if name in fields],
+            _bounds(wanted.first_offset, wanted.last_offset),
+            _bounds(wanted.since, None if wanted.until is None else wanted.until - 1),
+        )
+        self._rows = 0
+        self._taken: dict[str, Buffers] | None = None
+
+    def clear(self) -> None:
+        """Begin anew."""
+        if self._taken is None:
+            self._kernel.take()
+        self._taken = None
+
+    def __len__(self) -> int:
+        rows: int = self._kernel.rows
+        return rows
+
+    @property
+    def size(self) -> int:
+        size: int = self._kernel.size
+        return size
+
+    def add(self, batch: Batch) -> bool:
+        """Add the records of a batch that are wanted.
+
+        Return False, and add none, where one may not be well-formed: the general path tells.
+        """
+        if batch.count == 0:
+            return True
+        payload = self._payload(batch)
+        return payload is not None and self._kernel.add(*payload, batch.header)
+
+    def are_sound(self, batch: Batch) -> bool:
+        """Tell whether all records of a batch are well-formed; none is added."""
+        if batch.count == 0:
+            return True
+        payload = self._payload(batch)
+        return payload is not None and self._kernel.begin(*payload, batch.header, ()) and self._kernel.sound()
+
+    def _payload(self, batch: Batch) -> tuple[Bytes, int] | None:
+        """Return the unpacked records, and where they start; None where the general path is needed."""
+        try:
+            data, start = batch.payload()
+        except DamageError:
+            return None
+        too_many = batch.count * RECORD_COST + len(data) > batch.limit
+        return None if too_many else (data, start)
+
+    def array(self, field: str, kind: pa.DataType) -> pa.Array:
+        """Return a field of all records; then nothing may be added before all is cleared."""
+        import pyarrow as pa
+
+        if self._taken is None:
+            self._rows, self._taken = len(self), self._kernel.take()
+        if field in self._taken:
+            return _of_buffers(self._taken[field], kind)
+        return pa.nulls(self._rows, kind)  # a record of magic 2 has no checksum of its own
+
+
+def _of_buffers(made: Buffers, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if pa.types.is_list(kind):
+        inner = [kind.value_type]
+    else:
+        inner = [field.type for field in kind] if pa.types.is_struct(kind) else []
+    return pa.Array.from_buffers(
+        kind,
+        made.length,
+        [None if buffer is None else pa.py_buffer(buffer) for buffer in made.buffers],
+        made.nulls,
+        children=[_of_buffers(child, of) for child, of in zip(made.children, inner, strict=True)],
+    )
+
+
+def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
+    return -INT64_END if first is None else first, INT64_END - 1 if last is None else last
+
+
+def columns(fields: Collection[str], wanted: Filter) -> Columns | None:
+    """Return columns of these fields; None where the kernel is plain Python, or a bound is beyond 64 bits."""
+    bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
+    fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
+    return Columns(fields, wanted) if kernel.COMPILED and fit else None

@@ -1,0 +1,1 @@
+"""Which transactions a log holds, and how they ended."""

@@ -1,0 +1,361 @@
+"""What became of the transactions of a partition, and up to where a read_committed consumer may read.
+
+One pass over the batches of each segment, wherever that is made; what the segments tell is then put together. The
+markers in the log decide. An entry of ``.txnindex`` counts where its marker cannot be read, and is wrong where another
+batch stands in the marker's place. What may have ended where nothing can be read is not known, unless such an entry
+says that it was aborted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import txn_index
+from kdump.formats.record_layout import MAGIC_2
+from kdump.formats.txn_index import AbortedTxn
+from kdump.primitives.wire import INT64_END
+from kdump.records import control
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read, walk
+from kdump.segments.regions import Padding
+from kdump.transactions.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.log_dirs import files
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.regions import Region
+
+_FIRST: Final = 1 << 20
+MARKER_BYTES: Final = 128
+"""A batch of one marker is smaller; Kafka writes them in 78 bytes."""
+Outcome: TypeAlias = Literal["none", "committed", "aborted", "open"]
+
+
+class Hole(NamedTuple):
+    """Bytes that cannot be read and may hold the end of any transaction, behind the offsets below ``offset``."""
+
+    offset: int
+
+
+class Doubt(NamedTuple):
+    """Offsets, the last one included, at which the outcome of a producer's transactions cannot be known.
+
+    The producer is None where that goes for all of them.
+    """
+
+    producer_id: int | None
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The outcomes of one partition's transactions: whatever is listed nowhere was committed.
+
+    ``whole`` says whether the log was followed to its end. Otherwise what looks open may have ended behind it.
+    """
+
+    aborted: tuple[AbortedTxn | EndedTransaction, ...] = ()
+    open: tuple[OpenTransaction, ...] = ()
+    whole: bool = True
+    doubts: tuple[Doubt, ...] = ()
+
+    def of(self, batch: RecordBatch) -> Outcome | None:
+        """Return what became of a batch's transaction.
+
+        None when its end is not among the segments that were named, or may be where nothing can be read.
+        """
+        if not batch.is_transactional or batch.producer_id is None:
+            return "none"
+        if batch.is_control:
+            return _of_marker(batch)
+        if self._aborted.hold(batch):
+            return "aborted"
+        if self.doubts and self._is_in_doubt(batch):
+            return None
+        transaction = self._open.get(batch.producer_id)
+        if transaction is None or batch.base_offset < transaction.first_offset:
+            return "committed"
+        return "open" if self.whole else None
+
+    def among(self, first: int, last: int) -> Outcomes:
+        """Return the same without what does not reach into the offsets from ``first`` to ``last``."""
+        return replace(
+            self,
+            aborted=tuple(one for one in self.aborted if (one.first_offset or 0) <= last and one.last_offset >= first),
+            open=tuple(one for one in self.open if one.first_offset <= last),
+            doubts=tuple(one for one in self.doubts if one.first_offset <= last and one.last_offset >= first),
+        )
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        """The first offset of the oldest open transaction: a read_committed consumer is given nothing from it on.
+
+        None when none is open: then it is the end of the log.
+        """
+        return min((one.first_offset for one in self.open), default=None)
+
+    @property
+    def early_end(self) -> str | None:
+        """What to tell somebody who reads as a read_committed consumer; None when nothing is held back."""
+        if not self.open:
+            return None
+        ends = f"read_committed ends at the last stable offset, {self.last_stable_offset}"
+        return f"{len(self.open)} transactions have not ended; {ends}"
+
+    @property
+    def unknown(self) -> str | None:
+        """What to tell such a reader of transactions whose outcome cannot be known; None when there are none."""
+        if not self.doubts:
+            return None
+        told = [
+            f"{one.first_offset} to {'the end' if one.last_offset >= INT64_END else one.last_offset}"
+            for one in self.doubts
+        ]
+        more = f" and at {len(told) - 3} other places" if len(told) > 3 else ""
+        return (
+            f"transactions at offsets {', '.join(told[:3])}{more} may have ended in what cannot be read; "
+            "read_committed leaves their records there out"
+        )
+
+    @property
+    def held_back(self) -> list[str]:
+        """What to tell such a reader: all that it is not given, or cannot be."""
+        return [text for text in (self.early_end, self.unknown) if text is not None]
+
+    def _is_in_doubt(self, batch: RecordBatch) -> bool:
+        spans = (*self._doubts.get(batch.producer_id, ()), *self._doubts.get(None, ()))
+        return any(first <= batch.base_offset <= last for first, last in spans)
+
+    @cached_property
+    def _doubts(self) -> dict[int | None, list[tuple[int, int]]]:
+        spans: dict[int | None, list[tuple[int, int]]] = {}
+        for one in self.doubts:
+            spans.setdefault(one.producer_id, []).append((one.first_offset, one.last_offset))
+        return spans
+
+    @cached_property
+    def _aborted(self) -> AbortedRanges:
+        return AbortedRanges(self.aborted)
+
+    @cached_property
+    def _open(self) -> dict[int, OpenTransaction]:
+        return {one.producer_id: one for one in self.open}
+
+
+class Told(NamedTuple):
+    """What one segment tells: the ends of transactions in it, and those that it leaves open.
+
+    Of those ends that change nothing for any other segment, a second commit of one producer, none is listed. ``wrong``
+    says what does not fit in its ``.txnindex``. ``end`` is a hole behind its last batch, which is none in the last
+    segment: there a batch may still be written. ``base`` is the base offset of its name.
+    """
+
+    ended: tuple[AbortedTxn | EndedTransaction | Hole | Doubt, ...] = ()
+    open: tuple[OpenTransaction, ...] = ()
+    wrong: tuple[str, ...] = ()
+    end: Hole | None = None
+    base: int | None = None
+
+
+class Follower:
+    """Follows the transactions of one segment; :meth:`add` and :meth:`lose` take its regions in order."""
+
+    def __init__(self, where: Segment) -> None:
+        self._path = where.siblings.get("txnindex", "")
+        self._base = where.base_offset
+        self._replay = Replay()
+        self._ended: list[AbortedTxn | EndedTransaction | Hole | Doubt] = []
+        self._met: set[int] = set()
+        self._wrong: list[str] = []
+        self._entries = self._read(where)
+        self._behind_hole = self._has_hole = False
+
+    def _read(self, where: Segment) -> list[AbortedTxn]:
+        """Return the entries of the segment's ``.txnindex``, the last one first."""
+        try:
+            data = where.sibling("txnindex")
+            return sorted(txn_index.read(data), key=lambda entry: -entry.last_offset) if data else []
+        except DamageError as damage:
+            self._wrong.append(f"{self._path}: {damage}")
+        except UnreadableError as error:
+            self._wrong.append(str(error))
+        return []
+
+    def add(self, batch: RecordBatch) -> None:
+        """Take the next batch."""
+        while self._entries and self._entries[-1].last_offset < batch.base_offset:
+            self._believe(self._entries.pop())
+        if self._behind_hole:
+            self._doubt()
+        try:
+            ended = self._replay.add(batch)
+        except DamageError:  # a marker that says nothing sound: the entry for it decides
+            self._behind_hole = True
+            return
+        while self._entries and self._entries[-1].last_offset <= batch.last_offset:
+            entry = self._entries.pop()
+            if ended is None or not ended.aborted or ended.producer_id != entry.producer_id:
+                claim = f"abort marker of producer {entry.producer_id} at offset {entry.last_offset}"
+                self._wrong.append(f"{self._path}: the log has no {claim}")
+            elif ended.first_offset is None or self._has_hole:  # it tells what was aborted before the hole as well
+                first = entry.first_offset if ended.first_offset is None else ended.first_offset
+                ended = ended._replace(first_offset=min(first, entry.first_offset))
+        if ended is not None:
+            self._end(ended)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether entries of an index are still to be held against batches."""
+        return bool(self._entries)
+
+    def skip(self, end_offset: int) -> None:
+        """Take batches in no transaction, up to this offset, at once. There must be no index, and nothing lost."""
+        self._replay.end_offset = end_offset
+
+    def lose(self, source: files.Source, region: Region) -> None:
+        """Take what is no batch. Transactions may have ended there, unless it tells itself that it is large batches."""
+        if isinstance(region, Padding):
+            return
+        for one in walk.walk(source, region.position, region.position + region.size):
+            if not isinstance(one, RecordBatch) or one.size <= MARKER_BYTES or not 0 <= one.magic <= MAGIC_2:
+                self._behind_hole = True
+                return
+
+    def _doubt(self) -> None:
+        """Doubt all that was open before a hole; what comes behind it is told by the markers there."""
+        hole = self._hole()
+        self._ended += (Doubt(one.producer_id, one.first_offset, hole.offset - 1) for one in self._replay.open.values())
+        self._ended.append(hole)
+        self._replay.open.clear()
+        self._met.clear()
+        self._behind_hole, self._has_hole = False, True
+
+    def _hole(self) -> Hole:
+        known = (self._replay.end_offset, self._base, INT64_END)
+        return Hole(next(offset for offset in known if offset is not None))
+
+    def _believe(self, entry: AbortedTxn) -> None:
+        """Take an entry as the end of a transaction, where there is no batch in the place of its marker."""
+        self._replay.open.pop(entry.producer_id, None)
+        self._end(entry)
+
+    def _end(self, ended: AbortedTxn | EndedTransaction) -> None:
+        committed = isinstance(ended, EndedTransaction) and not ended.aborted
+        if not committed or ended.producer_id not in self._met:
+            self._ended.append(ended)
+        self._met.add(ended.producer_id)
+
+    def told(self) -> Told:
+        """Return what the segment tells, when all its batches were added."""
+        while self._entries:
+            self._believe(self._entries.pop())
+        hole = self._hole() if self._behind_hole else None
+        return Told(tuple(self._ended), tuple(self._replay.open.values()), tuple(self._wrong), hole, self._base)
+
+    def unread(self) -> Told:
+        """Return what is told by the index alone, of a segment that cannot be read: nothing may have been added."""
+        told = self.told()
+        hole = self._hole()
+        return told._replace(ended=(*told.ended, hole, Doubt(None, hole.offset, INT64_END)))
+
+
+def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:
+    """Put together what the segments of a partition tell, in their order."""
+    still_open: dict[int, OpenTransaction] = {}
+    aborted: list[AbortedTxn | EndedTransaction] = []
+    doubts: list[Doubt] = []
+
+    def doubt(hole: Hole) -> None:
+        doubts.extend(Doubt(one.producer_id, one.first_offset, hole.offset - 1) for one in still_open.values())
+        still_open.clear()
+
+    end: Hole | None = None
+    for segment_told in told:
+        if end is not None:
+            doubt(end)
+        if doubts and doubts[-1].producer_id is None and segment_told.base is not None:  # what cannot be read ends here
+            doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment_told.base - 1))
+        for ended in segment_told.ended:
+            if isinstance(ended, Hole):
+                doubt(ended)
+                continue
+            if isinstance(ended, Doubt):
+                doubts.append(ended)
+                continue
+            begun = still_open.pop(ended.producer_id, None)
+            if isinstance(ended, AbortedTxn):
+                aborted.append(ended)
+            elif ended.aborted:
+                first = ended.first_offset if begun is None else begun.first_offset
+                if first is not None:
+                    aborted.append(ended._replace(first_offset=first))
+        for opened in segment_told.open:
+            begun = still_open.setdefault(opened.producer_id, opened)
+            if opened.first_offset < begun.first_offset:
+                still_open[opened.producer_id] = opened
+        end = segment_told.end
+    return Outcomes(tuple(aborted), tuple(still_open.values()), whole, tuple(doubts))
+
+
+def follow(
+    partition: Partition, wrong_index: Callable[[str], None], fail: Callable[[UnreadableError], None]
+) -> Outcomes:
+    """Follow the transactions of a partition through all its segments.
+
+    ``wrong_index`` is told of entries that do not fit the log, ``fail`` of files that cannot be read.
+    """
+
+    def tell() -> Iterator[Told]:
+        for where in partition.segments:
+            try:
+                told = _scan(where)
+            except UnreadableError as error:
+                fail(error)
+                told = Follower(where).unread()
+            for text in told.wrong:
+                wrong_index(text)
+            yield told
+
+    return together(tell(), whole=partition.whole)
+
+
+def _scan(where: Segment) -> Told:
+    follower = Follower(where)
+    with where.open() as source:
+        for region in read.read(source, on_error="resync"):
+            if isinstance(region, RecordBatch):
+                follower.add(region)
+            else:
+                follower.lose(source, region)
+    return follower.told()
+
+
+def is_transactional(partition: Partition) -> bool:
+    """Tell, by the first batch of each segment, whether transactions are likely in a partition."""
+    for where in partition.segments:
+        try:
+            with where.open() as source:
+                first = next(read.read(source, end=_FIRST), None)
+        except UnreadableError:  # whoever reads the segment says so
+            continue
+        if isinstance(first, RecordBatch) and first.is_transactional:
+            return True
+    return False
+
+
+def _of_marker(batch: RecordBatch) -> Outcome | None:
+    """Return the outcome that a marker writes down; None when it cannot be read, or was removed by compaction."""
+    try:
+        for record in batch.records():
+            return {control.COMMIT: "committed", control.ABORT: "aborted"}.get(
+                control.read_key(record.key).type, "none"
+            )  # type: ignore[return-value]  # words of Outcome
+    except DamageError:
+        pass
+    return None

@@ -1,0 +1,162 @@
+"""Transactions in a log: which are open, which were aborted, and up to where a read_committed consumer may read.
+
+Source: KIP-98 and Kafka's classes ProducerStateManager and ProducerAppendInfo. A transaction of a producer begins with
+its first transactional batch and ends at the control batch, the marker, that the coordinator writes for it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from kdump.formats.txn_index import CURRENT_VERSION, AbortedTxn
+from kdump.primitives.wire import INT64_END
+from kdump.records import control
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.formats.record import Record
+
+
+class TxnBatch(Protocol):
+    """What is needed of a batch; every :class:`kdump.records.record_batch.RecordBatch` has it."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
+    @property
+    def producer_id(self) -> int | None: ...
+    @property
+    def producer_epoch(self) -> int | None: ...
+    @property
+    def is_transactional(self) -> bool: ...
+    @property
+    def is_control(self) -> bool: ...
+    def records(self) -> Iterator[Record]: ...
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction whose marker has not been seen: its producer, and the offset it begins at."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+
+
+class EndedTransaction(NamedTuple):
+    """A transaction at its marker.
+
+    ``first_offset`` is None where no batch of it was seen: an empty transaction, or one that began before the replay.
+    ``last_offset`` is the marker's. ``last_stable_offset`` is the first offset of the oldest transaction that was
+    still open then, else the offset behind the marker.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int | None
+    last_offset: int
+    last_stable_offset: int
+    aborted: bool
+    coordinator_epoch: int
+
+    def as_entry(self) -> AbortedTxn | None:
+        """Return the entry that a broker writes to ``.txnindex``; None for a committed or an empty transaction."""
+        if not self.aborted or self.first_offset is None:
+            return None
+        return AbortedTxn(
+            CURRENT_VERSION, self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset
+        )
+
+
+class Replay:
+    """Follows the transactions of one partition; batches are added in offset order, segment after segment.
+
+    ``open`` are those whose end has not been seen, by producer id, oldest first; ``end_offset`` is the offset behind
+    the last batch, None before the first.
+    """
+
+    def __init__(self, opened: Iterable[OpenTransaction] = ()) -> None:
+        """``opened`` are transactions known to be open where the replay begins (a producer snapshot tells them)."""
+        self.open = {transaction.producer_id: transaction for transaction in opened}
+        self.end_offset: int | None = None
+
+    def add(self, batch: TxnBatch) -> EndedTransaction | None:
+        """Take the next batch; return the transaction that it ends, if any.
+
+        Raises DamageError when the record of a marker cannot be read.
+        """
+        self.end_offset = batch.last_offset + 1
+        producer_id = batch.producer_id
+        if producer_id is None or producer_id < 0:
+            return None
+        if batch.is_control:
+            return self._end(batch, producer_id)
+        if batch.is_transactional:
+            begun = self.open.get(producer_id)
+            if begun is None or batch.base_offset < begun.first_offset:  # no crc covers an offset: one may be too great
+                self.open[producer_id] = OpenTransaction(producer_id, batch.producer_epoch or 0, batch.base_offset)
+        return None
+
+    def _end(self, batch: TxnBatch, producer_id: int) -> EndedTransaction | None:
+        for record in batch.records():
+            key = control.read_key(record.key)
+            if key.type not in control.MARKERS:
+                return None
+            marker = control.read_marker(record.value)
+            ended = self.open.pop(producer_id, None)
+            return EndedTransaction(
+                producer_id,
+                batch.producer_epoch or 0,
+                None if ended is None else ended.first_offset,
+                record.offset,
+                self.first_open_offset(record.offset + 1),
+                key.type == control.ABORT,
+                marker.coordinator_epoch,
+            )
+        return None  # compaction removed the marker's record and kept its empty batch
+
+    def first_open_offset(self, otherwise: int) -> int:
+        """Return the smallest first offset of the open transactions, ``otherwise`` when none is open."""
+        return min((transaction.first_offset for transaction in self.open.values()), default=otherwise)
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        """The offset before which all transactions have ended; None when no batch was added and none is open."""
+        if self.end_offset is None and not self.open:
+            return None
+        return self.first_open_offset(self.end_offset or 0)
+
+
+def ended(batches: Iterable[TxnBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
+    """Yield each transaction at its marker. ``replay`` holds what is open behind the last batch."""
+    replay = replay or Replay()
+    for batch in batches:
+        transaction = replay.add(batch)
+        if transaction is not None:
+            yield transaction
+
+
+class AbortedRanges:
+    """Tells aborted data from other data: what a consumer makes of the list that a broker sends it."""
+
+    def __init__(self, aborted: Iterable[AbortedTxn | EndedTransaction]) -> None:
+        """``aborted`` are entries of ``.txnindex``, or ended transactions, of which the committed are left out."""
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        for transaction in aborted:
+            if isinstance(transaction, EndedTransaction) and not transaction.aborted:
+                continue
+            if transaction.first_offset is not None:
+                span = (transaction.first_offset, transaction.last_offset)
+                ranges.setdefault(transaction.producer_id, []).append(span)
+        self._ranges = {producer_id: sorted(spans) for producer_id, spans in ranges.items()}
+
+    def hold(self, batch: TxnBatch) -> bool:
+        """Tell whether ``batch`` is data of an aborted transaction."""
+        spans = self._ranges.get(-1 if batch.producer_id is None else batch.producer_id)
+        if spans is None or not batch.is_transactional or batch.is_control:
+            return False
+        offset = batch.base_offset
+        at = bisect_right(spans, (offset, INT64_END)) - 1
+        return at >= 0 and offset <= spans[at][1]

@@ -1,0 +1,443 @@
+"""kdump check: what is wrong is named, what is healthy stays silent."""
+
+import json
+import os
+import shutil
+from collections import Counter
+
+import pytest
+
+from kdump.checks import log_dir
+from kdump.formats import checkpoints, leader_epoch, producer_snapshot
+from kdump.formats.checkpoints import PartitionOffset
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.partition import Partition
+from tests.helpers import forge
+from tests.helpers.support import GOLDEN, ROOT, kdump
+from tools import prove_check
+from tools.prove_check import Verdict
+
+
+def one(offset, *, count=1, **rest):
+    records = [forge.record(b"k", b"v" * 20, offset=n) for n in range(count)]
+    return forge.batch(records, base_offset=offset, **rest)
+
+
+def folder(tmp_path, *segments, parents=False, **files):
+    """A partition's folder: segments as (base offset, bytes), other files by name."""
+    place = tmp_path / "orders-0"
+    place.mkdir(parents=parents)
+    for base, data in segments:
+        (place / f"{base:020}.log").write_bytes(data)
+        for suffix in ("index", "timeindex"):
+            (place / f"{base:020}.{suffix}").write_bytes(b"")
+    for name, data in files.items():
+        (place / name).write_bytes(data)
+    return place
+
+
+def findings(place, *options, status):
+    done = kdump("check", "--json", *options, place)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[-1]["kind"] == "summary"
+    return [line for line in lines if line["kind"] == "finding"]
+
+
+def checks(place, *options, status=3):
+    return [finding["check"] for finding in findings(place, *options, status=status)]
+
+
+def test_a_healthy_folder_is_quiet(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(1)), (2, one(2)))
+    done = kdump("check", "-q", place)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert b"nothing is wrong" in kdump("check", place).stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad"),
+    [
+        ("crc", one(1, crc=5)),
+        ("magic", one(1, magic=7)),
+        ("record size", one(1, size=0x7FFFFFF)),
+        ("record count", one(1, count=3, last_offset_delta=0)),
+        ("record count", forge.batch([forge.record(b"k", b"v")], base_offset=1, count=0, last_offset_delta=0)),
+        ("last offset", forge.batch([forge.record(b"k", b"v", offset=4)], base_offset=1)),
+        ("max timestamp", one(1, max_timestamp=77)),
+        ("attributes", one(1, attributes=1 << 9)),
+        ("producer", one(1, attributes=0x10)),
+        ("producer", one(1, producer_id=-2)),
+        ("control key", one(1, attributes=0x20)),
+        ("offset order", one(0)),
+        ("record size", forge.batch([b"\x7f" * 9], base_offset=1)),
+        ("batch size", forge.entry(1, forge.message(1, None, None, timestamp=0)[:21])),
+        ("key size", forge.entry(1, forge.message(0, None, None)[:6] + b"\xff\xff\xff\xfe\xff\xff\xff\xff")),
+    ],
+)
+def test_what_is_wrong_with_a_batch_is_named(tmp_path, kind, bad):
+    if kind == "key size":
+        bad = forge.entry(1, forge.crc32(bad[16:]).to_bytes(4, "big") + bad[16:])
+    assert kind in checks(folder(tmp_path, (0, one(0) + bad + one(2))))
+
+
+def test_headers_alone_leave_records_alone(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(1, max_timestamp=77)))
+    assert checks(place, "--headers-only", status=0) == []
+    assert checks(place) == ["max timestamp"]
+
+
+def test_leader_epochs_rise_and_are_those_of_the_checkpoint(tmp_path):
+    epochs = leader_epoch.encode([leader_epoch.EpochEntry(3, 0), leader_epoch.EpochEntry(5, 2)])
+    data = one(0, leader_epoch=3) + one(1, leader_epoch=3) + one(2, leader_epoch=5)
+    place = folder(tmp_path, (0, data), **{"leader-epoch-checkpoint": epochs})
+    assert checks(place, status=0) == []
+    (place / "leader-epoch-checkpoint").write_bytes(epochs.replace(b"5 2", b"5 1"))
+    assert checks(place, status=4) == ["leader epoch"]
+    (place / f"{0:020}.log").write_bytes(data + one(3, leader_epoch=4))
+    assert checks(place, status=3) == ["leader epoch", "leader epoch"]
+
+
+def test_sequence_numbers_of_a_producer(tmp_path):
+    def by(offset, sequence, epoch=0):
+        return one(offset, producer_id=9, producer_epoch=epoch, base_sequence=sequence)
+
+    place = folder(tmp_path, (0, by(0, 0) + by(1, 1) + by(2, 0, 1)))
+    assert checks(place, status=0) == []
+    (place / f"{0:020}.log").write_bytes(by(0, 0) + by(1, 0) + by(2, 7))
+    assert checks(place) == ["sequence", "sequence"]
+    (place / f"{0:020}.log").write_bytes(by(0, 0, 2) + by(1, 0, 1))
+    assert checks(place) == ["producer"]
+
+
+def test_gaps_are_damage_but_for_compaction(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(5)))
+    (gap,) = findings(place, status=3)
+    assert (gap["check"], gap["expected"], gap["found"]) == ("gap", 1, 5)
+    (place / f"{0:020}.log").write_bytes(one(0) + one(5) + one(6, last_offset_delta=3))
+    assert checks(place, status=0) == []
+    (place / f"{0:020}.log").write_bytes(one(0) + one(5))
+    (tmp_path / "cleaner-offset-checkpoint").write_bytes(checkpoints.encode([PartitionOffset("orders", 0, 5)]))
+    assert checks(place, status=0) == []
+
+
+def test_the_report_says_what_a_broker_would_cut(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(1, crc=1) + one(2)), (3, one(3)))
+    text = kdump("check", place).stdout.decode()
+    size = len(one(0))
+    assert f"byte {size}: a broker would cut it here: offsets 2 to 2, 1 records, {2 * size} bytes would go" in text
+    assert "offsets 3 to 3, 1 records" in text
+    (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
+    assert checks(place) == ["crc"]
+    done = kdump("check", place).stdout.decode()
+    assert "after an unclean stop a broker would cut it here" in done
+    assert "after the clean stop that .kafka_cleanshutdown tells of, a broker would read 0 bytes" in done
+
+
+def test_the_files_beside_the_log(tmp_path):
+    place = folder(
+        tmp_path,
+        (0, one(0)),
+        **{
+            "partition.metadata": b"version: 0\ntopic_id: short\n",
+            "00000000000000000001.snapshot": b"\0\1",
+            "leader-epoch-checkpoint": b"0\n2\n0 0\n",
+            "core.4711": b"",
+            "00000000000000000000.log.deleted": b"",
+        },
+    )
+    (tmp_path / "recovery-point-offset-checkpoint").write_bytes(b"nonsense")
+    assert len(checks(place, status=4)) == 4
+    (tmp_path / "recovery-point-offset-checkpoint").unlink()
+    (tmp_path / "replication-offset-checkpoint").write_bytes(checkpoints.encode([PartitionOffset("orders", 0, 7)]))
+    assert "high watermark" in checks(place)
+
+
+META = b"version=1\nnode.id=1\ncluster.id=Jcp9qHk6RnaNkgBVOvaAyg\n"
+QUORUM = b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("meta.properties", META, META.replace(b"version=1", b"version=7")),
+        ("meta.properties", META, META.replace(b"cluster.id", b"cluster_id")),
+        ("meta.properties", META, META.replace(b"node.id=1", b"node.id=one")),
+        ("recovery-point-offset-checkpoint", b"0\n0\n", b"0\n1\n"),
+        ("cleaner-offset-checkpoint", b"0\n0\n", b"x\n0\n"),
+        (".kafka_cleanshutdown", b'{"version":0,"brokerEpoch":7}', b"[]"),
+    ],
+)
+def test_the_files_of_a_log_dir_named_below_and_alone(tmp_path, name, good, bad):
+    place = folder(tmp_path, (0, one(0)))
+    (tmp_path / "meta.properties").write_bytes(META)
+    (tmp_path / name).write_bytes(good)
+    for path in (place, tmp_path, tmp_path / name):
+        assert checks(path, status=0) == []
+    (tmp_path / name).write_bytes(bad)
+    for path in (place, tmp_path, tmp_path / name):
+        (finding,) = findings(path, status=4)
+        assert finding["file"] == str(tmp_path / name)
+        assert finding["advice"]
+    shutil.rmtree(place)
+    assert len(checks(tmp_path, status=4)) == 1
+
+
+def test_a_folder_that_keeps_a_broker_from_starting(tmp_path):
+    folder(tmp_path, (0, one(0)))
+    (tmp_path / "meta.properties").write_bytes(META)
+    for name in ("remote-log-index-cache", "orders-0.0123456789abcdef0123456789abcdef-delete", "a-b-7"):
+        (tmp_path / name).mkdir()
+    assert checks(tmp_path, status=0) == []
+    (tmp_path / "lost+found").mkdir()
+    (finding,) = findings(tmp_path, status=4)
+    assert (finding["check"], finding["found"]) == ("folder", "lost+found")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"", b"[1]", b"{", QUORUM.replace(b":1}", b":2}"), QUORUM.replace(b'"votedId":-1,', b""), b"[" * 100_000],
+)
+def test_quorum_state(tmp_path, bad):
+    place = folder(tmp_path, (0, one(0)), **{"quorum-state": QUORUM})
+    assert checks(place, status=0) == []
+    (place / "quorum-state").write_bytes(bad)
+    assert len(checks(place, status=4)) == 1
+
+
+def test_producer_snapshots_that_know_too_much(tmp_path):
+    entry = producer_snapshot.ProducerEntry(9, 0, 0, 0, 0, 0, -1, -1)
+    sound = producer_snapshot.encode([entry])
+    place = folder(tmp_path, (0, one(0)), **{f"{1:020}.snapshot": sound})
+    assert checks(place, status=0) == []
+    (place / f"{1:020}.snapshot").write_bytes(producer_snapshot.encode([entry._replace(last_offset=1)]))
+    assert checks(place, status=4) == ["offset"]
+    (place / f"{1:020}.snapshot").write_bytes(producer_snapshot.encode([entry._replace(current_txn_first_offset=5)]))
+    assert checks(place, status=4) == ["offset"]
+    guarded = bytes(4) + sound[10:]
+    data = sound[:2] + forge.crc32c(guarded).to_bytes(4, "big") + guarded
+    (place / f"{1:020}.snapshot").write_bytes(data)
+    assert checks(place, status=4) == ["count"]
+
+
+def test_leftovers_are_remarks(tmp_path):
+    names = ["leader-epoch-checkpoint.tmp", f"{7:020}-{1:010}-x.checkpoint.part", f"{7:020}.index.deleted"]
+    place = folder(tmp_path, (0, one(0)), **dict.fromkeys(names, b"half"))
+    (tmp_path / "meta.properties").write_bytes(META)
+    (tmp_path / "meta.properties.tmp").write_bytes(b"")
+    done = kdump("check", "--json", tmp_path)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    told = {line["file"] for line in lines if line.get("check") == "leftover"}
+    assert (done.returncode, told) == (
+        0,
+        {*(str(place / name) for name in names), str(tmp_path / "meta.properties.tmp")},
+    )
+
+
+def test_a_delete_horizon_wants_a_tombstone(tmp_path):
+    whole = forge.batch([forge.record(b"k", b"v"), forge.record(b"k", b"v", offset=1)], attributes=1 << 6)
+    place = folder(tmp_path, (0, whole))
+    assert checks(place) == ["delete horizon"]
+    tombstone = forge.batch([forge.record(b"k", None), forge.record(b"k", b"v", offset=1)], attributes=1 << 6)
+    thinned = forge.batch([forge.record(b"k", b"v", offset=1)], attributes=1 << 6, last_offset_delta=1)
+    for data in (tombstone, thinned):
+        (place / f"{0:020}.log").write_bytes(data)
+        assert checks(place, status=0) == []
+
+
+def test_the_type_of_timestamps_of_one_batch_is_a_remark(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(1, attributes=8) + one(2)))
+    done = kdump("check", place)
+    assert (done.returncode, b"changes 2 times in the partition, here to LogAppendTime" in done.stdout) == (0, True)
+    (place / f"{0:020}.log").write_bytes(one(0) + one(1, attributes=8) + one(2, attributes=8))
+    assert b"LogAppendTime" not in kdump("check", place).stdout
+
+
+def test_records_of_kafkas_own_topics(tmp_path):
+    place = tmp_path / "__consumer_offsets-0"
+    shutil.copytree(GOLDEN / "brokers" / "4.2.2" / place.name, place)
+    assert checks(place, status=0) == []
+    log = place / f"{0:020}.log"
+    record = forge.record(b"\0\1\0\2g1\0\1t\0\0\0\0", b"\0\3\0\0")
+    newer = forge.record(b"\0\1\0\2g1\0\1t\0\0\0\0", b"\0\x63\0\0")
+    log.write_bytes(forge.batch([record]))
+    assert "payload" in checks(place)
+    assert "payload" not in checks(place, "--headers-only", status=4)
+    log.write_bytes(forge.batch([newer]))
+    assert b"a newer release wrote it, or a byte of it has changed" in kdump("check", place).stdout
+
+
+def test_an_index_that_lies_is_a_derived_file(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(1)))
+    (place / f"{0:020}.index").write_bytes(b"\0\0\0\1\0\0\0\7")
+    assert checks(place, status=4)
+
+
+def test_jobs_change_nothing(tmp_path):
+    for number in range(4):
+        folder(tmp_path, (0, one(0) + one(1, crc=number % 2 or None)))
+        (tmp_path / "orders-0").rename(tmp_path / f"orders-{number + 1}")
+    (tmp_path / "meta.properties").write_bytes(b"broken")
+    alone, many = (kdump("check", "--json", "--jobs", jobs, tmp_path) for jobs in (1, 3))
+    assert alone.stdout == many.stdout
+    assert alone.returncode == many.returncode == 3
+
+
+def test_what_cannot_be_read(tmp_path):
+    done = kdump("check", tmp_path / "missing")
+    assert (done.returncode, b"nothing could be read" in done.stdout) == (1, True)
+    place = folder(tmp_path, (0, one(0)))
+    done = kdump("check", tmp_path / "missing", place)
+    assert (done.returncode, b"nothing is wrong there, and something could not be read" in done.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_one_file_that_cannot_be_read_does_not_hide_the_others(tmp_path, jobs):
+    place = folder(tmp_path, (0, one(0)), (1, one(1)), (2, one(2) + one(3, crc=7)))
+    sound = folder(tmp_path / "more", (0, one(0)), parents=True)
+    sound.rename(tmp_path / "sound-0")
+    (tmp_path / "more").rmdir()
+    for path in (
+        place / f"{1:020}.log",
+        place / f"{2:020}.timeindex",
+        place / f"{2:020}.snapshot",
+        place / "leader-epoch-checkpoint",
+        tmp_path / "meta.properties",
+    ):
+        path.unlink(missing_ok=True)
+        path.symlink_to("gone")
+    done = kdump("check", "--jobs", jobs, tmp_path)
+    told = done.stderr.decode().splitlines()
+    assert done.returncode == 1
+    assert sorted(line.partition(": ")[2].removeprefix(str(tmp_path)) for line in told) == [
+        f"/meta.properties: {os.strerror(2)}",
+        f"/orders-0/{1:020}.log: {os.strerror(2)}",
+        f"/orders-0/{2:020}.snapshot: {os.strerror(2)}",
+        f"/orders-0/{2:020}.timeindex: {os.strerror(2)}",
+        f"/orders-0/leader-epoch-checkpoint: {os.strerror(2)}",
+    ]
+    assert done.stdout.count(b"DAMAGED") == 1  # the wrong crc: offsets that nobody could look for are not missing
+    assert b"the checksum is wrong" in done.stdout
+    assert b"3 segments, 3 batches" in done.stdout
+    index = kdump("verify-index", tmp_path)
+    assert (index.returncode, b"3 segments" in index.stdout) == (1, True)
+
+
+def test_a_name_cannot_forge_lines(tmp_path):
+    place = folder(tmp_path, (0, one(0, crc=7)))
+    place = place.rename(tmp_path / os.fsdecode(b"a\nkdump: all is well\xff\x1b[2J-0"))
+    done = kdump("check", tmp_path)
+    assert b"a\\x0akdump: all is well\\xff\\x1b[2J-0" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith(b"kdump: all")]
+    told = kdump("salvage", tmp_path, "--out", tmp_path.with_suffix(".out")).stderr
+    assert all(line.startswith((b"kdump: a\\x0a", b"kdump: /", b"kdump: 0 ")) for line in told.splitlines())
+
+
+def test_a_folder_that_is_named_twice_is_read_once(tmp_path):
+    place = folder(tmp_path, (0, one(0)))
+    done = kdump("check", tmp_path, place)
+    assert (done.returncode, b"1 segment, 1 batch," in done.stdout) == (0, True)
+    assert b"met before" in done.stderr
+
+
+def test_the_conclusion_names_what_is_damaged_and_what_to_do(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(1, crc=1) + one(2)))
+    text = kdump("check", place).stdout.decode()
+    assert f"kdump salvage {place} --out DIR" in text
+    assert f"Damaged: 1 partition: {place}\nWhat to do next: keep the broker stopped" in text
+    (place / f"{0:020}.log").write_bytes(one(0) + one(1))
+    (place / f"{0:020}.index").write_bytes(b"x")
+    assert "No log is damaged" in kdump("check", place).stdout.decode()
+
+
+def test_files_of_a_log_dir_are_told_of_once(tmp_path):
+    for number in range(2):
+        folder(tmp_path, (0, one(0))).rename(tmp_path / f"t-{number}")
+    (tmp_path / "meta.properties").write_bytes(b"version=9")
+    (tmp_path / "lost+found").mkdir()
+    for path, where in ((tmp_path, tmp_path.parent), (tmp_path.name, tmp_path.parent), (".", tmp_path)):
+        for jobs in (1, 2):
+            done = kdump(
+                "check", "--json", "--jobs", jobs, path, cwd=where, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            )
+            assert done.stdout.count(b'"kind": "finding"') == 2, done.stdout.decode()
+
+
+@pytest.mark.parametrize("place", sorted((GOLDEN / "brokers").iterdir()), ids=lambda path: path.name)
+def test_what_brokers_wrote_is_healthy(place):
+    folders = [
+        path
+        for path in sorted(place.iterdir())
+        if path.is_dir() and not path.name.startswith(("_misc", "_deleted", "_logdir"))
+    ]
+    done = kdump("check", "-q", *folders)
+    assert (done.returncode, done.stdout) == (0, b""), done.stdout.decode()
+
+
+def test_every_damage_of_the_golden_files_is_named_or_shown_to_be_harmless():
+    made = prove_check.cases(GOLDEN / "damaged", GOLDEN / "brokers")
+    verdicts = Counter(case.verdict for case in made)
+    assert [case.name for case in made if case.verdict is Verdict.SILENT] == []
+    assert verdicts[Verdict.NAMED] + verdicts[Verdict.REMARKED] > 150
+    assert verdicts[Verdict.CONTENT] < 20
+
+
+def two_log_dirs(tmp_path, *directories, broker="1", name="orders-0"):
+    places = []
+    for number, directory in enumerate(directories):
+        place = tmp_path / f"disk{number}"
+        folder(place, (0, one(0)), parents=True).rename(place / (name if number else "orders-0"))
+        owner = broker if number else "1"
+        lines = [
+            "version=1",
+            f"node.id={owner}",
+            "cluster.id=abc",
+            *([f"directory.id={directory}"] if directory else []),
+        ]
+        (place / "meta.properties").write_text("\n".join(lines) + "\n")
+        places.append(place)
+    return places
+
+
+def test_a_right_crc_hides_no_size_without_an_end(tmp_path):
+    (found,) = findings(folder(tmp_path, (0, one(0) + forge.endless(1))), status=3)
+    assert "does not end" in found["text"]
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path, jobs):
+    one_dir, other = two_log_dirs(tmp_path, "AAAA", "BBBB")
+    done = kdump("check", "--json", "--jobs", jobs, one_dir, other)
+    (found,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "finding"]
+    assert (found["check"], found["file"], done.returncode) == ("twice", str(other / "orders-0"), 4)
+    assert f"orders-0 is in {one_dir} too" in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("directories", "rest", "remarks"),
+    [
+        (("AAAA", "AAAA"), {}, 0),  # two copies of one
+        ((None, None), {}, 1),  # before 3.7 nothing tells
+        (("AAAA", "BBBB"), {"broker": "2"}, 0),  # replicas
+        (("AAAA", "BBBB"), {"name": f"orders-0.{'0' * 32}-future"}, 0),  # on its way from one disk to the other
+    ],
+)
+def test_copies_and_replicas_are_no_partition_that_is_there_twice(tmp_path, directories, rest, remarks):
+    done = kdump("check", "--json", *two_log_dirs(tmp_path, *directories, **rest))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["check"] for line in lines if line["kind"] == "finding"] == []
+    assert [line["kind"] for line in lines if line.get("check") == "twice"] == ["remark"] * remarks
+    assert done.returncode == 0
+
+
+def test_a_checkpoint_is_read_once_for_all_partitions_of_a_log_dir(tmp_path, monkeypatch):
+    for number in range(3):
+        folder(tmp_path, (0, one(0))).rename(tmp_path / f"orders-{number + 1}")
+    entries = [PartitionOffset("orders", number + 1, 1) for number in range(3)]
+    (tmp_path / checkpoints.RECOVERY_POINTS).write_bytes(checkpoints.encode(entries))
+    asked = []
+    monkeypatch.setattr(Partition, "beside", lambda _, name: asked.append(name))
+    dirs = log_dir.LogDirs()
+    for part in Finder(Wanted(siblings=True)).find([str(tmp_path)]):
+        dirs.of(part)
+    assert sorted(asked) == sorted(log_dir.READERS)

@@ -1,0 +1,160 @@
+import os
+import tomllib
+
+import click
+import pytest
+
+from kdump.cli import COMMANDS, DECODER_SWITCHES, root
+from kdump.dump_log_segments.decoders.programs import PROGRAMS
+from kdump.dump_log_segments.decoders.switches import PARSERS
+from kdump.internal_topics.decode import DECODERS
+from tests.helpers import forge
+from tests.helpers.support import FIRST_LINE, GOLDEN, ROOT, dump, kdump, python
+
+BATCH = forge.batch([forge.record(b"k", b"v", headers=[(b"h", None)])], base_timestamp=5)
+
+
+@pytest.fixture
+def segment(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(BATCH)
+    return path
+
+
+def test_bare_kdump_shows_how_it_is_used():
+    done = kdump()
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Usage:" in done.stderr
+    assert b"Examples:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--print-data-log"], b"--files is missing"),
+        (["--frobnicate", "--files", "x.log"], b"No such option"),
+        (["--files", "x.log", "--max-bytes", "many"], b"Invalid value"),
+        (["--compat", "0.7", "--files", "x.log"], b"older than"),
+        (["--compat", "new", "--files", "x.log"], b"no Kafka release"),
+        (["no-such-command"], b"No such command"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_why(args, says):
+    done = kdump(*args)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert says in done.stderr
+
+
+def test_options_stand_anywhere_and_words_left_over_are_named(segment):
+    done = kdump("--files", segment, "other.log", "--print-data-log")
+    assert done.returncode == 0
+    assert done.stdout == dump(f"--files={segment}", "--print-data-log")
+    assert b"'other.log' is left over" in done.stderr
+
+
+def test_a_list_of_files(segment):
+    once = dump("--files", segment)
+    assert dump("--files", f"{segment},{segment},") == once + once
+    assert dump("--files", ",") == b""
+
+
+def test_a_missing_file_ends_with_1_after_what_could_be_printed(segment):
+    missing = segment.with_name("00000000000000000007.log")
+    done = kdump("--files", f"{segment},{missing}")
+    assert done.returncode == 1
+    assert done.stdout.endswith(b"Log starting offset: 7\n")
+    assert b"00000000000000000007.log: No such file" in done.stderr
+
+
+def test_damage_names_file_and_byte(segment):
+    segment.write_bytes(BATCH + bytes(40))
+    done = kdump("--files", segment)
+    assert done.returncode == 1
+    assert str(segment).encode() in done.stderr
+    assert f"byte {len(BATCH) + 8}".encode() in done.stderr
+
+
+def test_decoder_classes(segment):
+    for name in ("org.apache.kafka.tools.api.StringDecoder", None):
+        args = ["--value-decoder-class", name] if name else ["--value-decoder-class"]
+        assert dump("--files", segment, *args).endswith(b" headerKeys: [h] key: k payload: v\n")
+    done = kdump("--files", segment, "--value-decoder-class", "no.such.Decoder")
+    assert done.returncode == 1
+    assert b"no.such.Decoder" in done.stderr
+
+
+def test_each_topic_of_kafka_has_its_decoder_switch():
+    assert set(DECODER_SWITCHES) == set(DECODERS)
+    assert set(DECODER_SWITCHES.values()) == set(PARSERS) == set(PROGRAMS)
+
+
+@pytest.mark.parametrize("which", ["key", "value"])
+def test_a_decoder_switch_leaves_decoder_classes_alone(which):
+    segment = GOLDEN / "brokers" / "4.2.2" / "__consumer_offsets-1" / "00000000000000000000.log"
+    switch = ["--files", segment, "--offsets-decoder"]
+    assert kdump(*switch, f"--{which}-decoder-class", "no.such.Decoder").stdout == kdump(*switch).stdout
+
+
+def test_a_closed_pipe_is_quiet(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"".join(forge.batch([forge.record(None, None)], base_offset=i) for i in range(20_000)))
+    done = kdump("--files", path, shell=FIRST_LINE)
+    assert done.stdout.split()[-1] == b"141"
+    assert done.stderr == b""
+
+
+def test_inputs_are_only_read(segment):
+    segment.chmod(0o400)
+    before = segment.stat()
+    dump("--files", segment, "--print-data-log")
+    after = segment.stat()
+    assert (before.st_mtime_ns, before.st_size, list(segment.parent.iterdir())) == (
+        after.st_mtime_ns,
+        after.st_size,
+        [segment],
+    )
+
+
+def script() -> list[str]:
+    """What pip writes for the command ``kdump`` that pyproject.toml names."""
+    module, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["kdump"].split(":")
+    return ["-c", f"import re\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"]
+
+
+ENTRIES = {"kdump": script(), "python -m kdump": ["-m", "kdump"]}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize(
+    "module", ["kdump.cli", "click", "kdump.output.stdout", "kdump.commands.check", "kdump.checks.everything"]
+)
+def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, name, module):
+    """A finder presses Ctrl-C when a module is asked for."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = python(*ENTRIES[name], "check", "nothing", env=env)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")  # click ends the line of ^C
+
+
+def test_nothing_slow_is_imported_before_ctrl_c_is_heeded():
+    code = "import sys; before = set(sys.modules); import kdump.__main__; print(*sorted({*sys.modules} - before))"
+    done = python("-S", "-c", code, check=True)
+    assert done.stdout.split() == [b"__future__", b"kdump", b"kdump.__main__"]
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_help_fits_a_terminal_of_80_columns(name):
+    command = root if name is None else root.get_command(click.Context(root), name)
+    context = click.Context(command, info_name=f"kdump {name or ''}".rstrip(), terminal_width=80)
+    lines = command.get_help(context).splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if line.endswith("...") and "Usage:" not in line] == [], "a text is cut off"
+    assert [option.name for option in command.params if isinstance(option, click.Option) and not option.help] == []
+    assert name in (None, "compat", "completion") or any("Exit status:" in line for line in lines)

@@ -1,0 +1,54 @@
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.cli import root
+from kdump.dump_log_segments.dialects import releases
+from kdump.errors import UsageError
+from tests.helpers.support import ROOT
+
+
+def table() -> str:
+    """The README's table of dialects, from the data."""
+    rows = (f"| {change.release} | {'; '.join(change.why)} |\n" for change in releases.CHANGES)
+    return "| From | What changed |\n|---|---|\n" + "".join(rows)
+
+
+def test_the_readme_holds_the_table_of_dialects():
+    found = re.search(r"<!-- dialects -->\n(.*?)\n(?!\|)", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert found, "README.md has lost the mark of its table"
+    assert found[1] + "\n" == table(), f"README.md needs this table:\n{table()}"
+
+
+def test_all_tables_are_told_of_in_order():
+    told = [change.since for change in releases.CHANGES]
+    assert told == sorted({dialect.since for table in releases.TABLES for dialect in table})
+    assert all(dialect.why in releases.find(".".join(map(str, dialect.since))).why for dialect in releases.TABLES[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [("0.8", "0.8.2"), ("3.6.1", "3.5.0"), ("3", "3.9.0"), ("0.11.0.1", "0.11.0.1"), ("9.9", "4.3.0")],
+)
+def test_a_release_is_held_by_its_last_change(text, since):
+    assert releases.find(text).release == since
+
+
+def test_too_old():
+    with pytest.raises(UsageError, match="older"):
+        releases.find("0.7.2")
+
+
+def test_the_command_lists_every_change():
+    result = CliRunner().invoke(root, ["compat"])
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.output.splitlines() if not line.startswith(" ")] == [
+        change.release for change in releases.CHANGES
+    ]
+    assert all(len(line) <= 100 for line in result.output.splitlines())
+
+
+def test_the_command_shows_the_holder_of_a_release():
+    result = CliRunner().invoke(root, ["compat", "2.0.3"])
+    assert (result.exit_code, result.output) == (0, "2.0.1     isControl of a batch\n")

@@ -1,0 +1,543 @@
+"""``kdump dump`` as a user runs it."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from kdump.cli import root
+from kdump.commands import words
+from kdump.errors import UsageError
+from kdump.rows import columns
+from tests.helpers import forge, rebuild
+from tests.helpers.support import FIRST_LINE, GOLDEN, ROOT, kdump, on_a_terminal, patched, python
+from tests.log_reader.test_reader import write
+from tests.printers.test_jsonl import KINDS
+
+GOLDEN_TXN = GOLDEN / "brokers" / "4.2.2" / "txn-0"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "t-0"
+    write(folder, 0, 3)
+    write(folder, 48, 3)
+    return folder
+
+
+@pytest.fixture
+def dump(capfdbinary):
+    """Run kdump in this process; hold its exit status against 0, and standard error against nothing."""
+
+    def run(*args) -> bytes:
+        status = root.main([str(arg) for arg in args], standalone_mode=False)
+        out, errors = capfdbinary.readouterr()
+        assert (status, errors) == (0, b"")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def offsets(dump):
+    return lambda *args: [int(line) for line in dump("dump", *args, "-f", "%o\\n").split()]
+
+
+@pytest.mark.parametrize("name", ["c-zstd-0", "headers-0", "nulls-0", "txn-0", "compact-txn-0"])
+def test_text_is_that_of_the_original(name):
+    """What the newest DumpLogSegments prints for one segment, this prints too."""
+    path = min((GOLDEN / "brokers" / "4.2.2" / name).glob("*0.log"))
+    classic = kdump("--files", path, "--print-data-log").stdout
+    assert kdump("dump", path).stdout == classic
+    assert kdump("dump", path, "--batches").stdout == kdump("--files", path).stdout
+
+
+def test_options_choose_records(folder, offsets, dump):
+    assert offsets(folder) == list(range(96))
+    assert offsets(folder, "--offset", "40..50") == list(range(40, 51))
+    assert offsets(folder, "--offset", "93..") == [93, 94, 95]
+    assert offsets(folder, "--offset", "..1") == [0, 1]
+    assert offsets(folder, "--offset", "7") == [7]
+    assert offsets(folder, "--since", "2023-11-14T22:14:20", "--until", "1700000062000") == [60, 61]
+    assert offsets(folder, "--key", "k5") == offsets(folder, "--key", "hex:6b35") == [5]
+    assert offsets(folder, "--grep", "k1.$", "--header", "n=11") == [11]
+    assert offsets(folder, "--limit", "3") == offsets(folder, "--head", "3") == [0, 1, 2]
+    assert offsets(folder, "--tail", "3") == [93, 94, 95]
+    assert offsets(folder, "--tail", "50", "--limit", "2") == [46, 47]
+    assert offsets(folder, "--limit", "0", "-q") == []
+    assert dump("dump", folder, "--count") == b"96\n"
+    assert dump("dump", folder, "--count", "--grep", "k1") == b"11\n"
+    assert dump("dump", folder, "--count", "--batches") == b"6\n"
+    assert dump("dump", folder, "--count", "--limit", "20") == b"20\n"
+
+
+def test_counts_are_of_records_that_are_there(tmp_path):
+    records = [forge.record(b"k", b"v", offset=n) for n in range(3)]
+    path = tmp_path / "0.log"
+    for batch, count, status in [
+        (forge.batch(records), b"3", 0),
+        (forge.batch(records, attributes=1, payload=gzip.compress(b"".join(records))), b"3", 0),
+        (forge.batch([], last_offset_delta=5), b"0", 0),
+        (forge.batch(records, count=1_000_000, last_offset_delta=1_000_000), b"3", 3),
+        (forge.batch([b"\x7f"], count=7), b"0", 3),
+        (forge.batch(records, attributes=1), b"0", 3),
+        (forge.wrapper(1, 1, [(0, forge.message(1, None, b"a")), (1, forge.message(1, None, b"b"))]), b"2", 0),
+    ]:
+        path.write_bytes(batch)
+        done = kdump("dump", path, "--count")
+        assert (done.stdout, done.returncode) == (count + b"\n", status), done.stderr
+        assert kdump("dump", path, "--count", "--limit", "5").stdout == done.stdout
+
+
+def test_head_and_tail_count_in_each_partition(folder, offsets):
+    write(folder.parent / "t-1", 0, 1)
+    assert offsets(folder.parent, "--head", "1") == [0, 0]
+    assert offsets(folder.parent, "--tail", "1") == [95, 15]
+    assert offsets(folder.parent, "--limit", "1") == [0]
+    assert offsets(folder.parent, "--partition", "1", "--tail", "1") == [15]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--offset", "9..5"], "ends before it begins"),
+        (["--offset", ".."], "is no range of offsets"),
+        (["--since", "yesterday"], "is no time"),
+        (["--since", "2026-01-02", "--until", "2026-01-01"], "is not before"),
+        (["--grep", "("], "--grep"),
+        (["--key", "hex:xyz"], "utf8:hex:xyz"),
+        (["--type", "datum"], "did you mean 'data'?"),
+        (["--fields", "ofset", "-o", "jsonl"], "did you mean 'offset'?"),
+        (["--fields", "offset"], "say which with -o"),
+        (["--format", "%q"], "%q"),
+        (["--format", "\\q"], "no escape"),
+        (["-f", "%o", "-o", "csv"], "--format"),
+        (["-o", "raw", "--batches"], "batches have none"),
+        (["--head", "1", "--tail", "1"], "exclude"),
+        (["--redact"], "KDUMP_REDACT_KEY"),
+        (["--redact-key", "x"], "--redact"),
+        (["--partition", "a"], "is no partition"),
+        (["--jobs", "2", "-o", "json"], "--jobs"),
+        (["--follow", "--count"], "--follow"),
+        (["--ofset", "1"], "'--offset'"),
+        (["-o", "jsonlines"], "jsonl"),
+    ],
+)
+def test_wrong_usage_is_told(folder, args, says):
+    done = kdump("dump", folder, *args, env={**os.environ, "KDUMP_REDACT_KEY": ""})
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert says in done.stderr.decode()
+
+
+def test_a_command_with_a_typo():
+    assert b"Did you mean 'dump'?" in kdump("dmp").stderr
+
+
+def test_exit_status_and_what_stands_on_stderr(folder):
+    assert kdump("dump", folder).stderr == b""
+    gone = kdump("dump", folder, folder / "gone.log", "--count")
+    assert (gone.returncode, gone.stdout) == (1, b"96\n")
+    assert b"gone.log: No such file" in gone.stderr
+    path = folder / "00000000000000000048.log"
+    data = path.read_bytes()
+    path.write_bytes(data + b"cut off")
+    cut = kdump("dump", folder, "--count")
+    assert (cut.returncode, cut.stdout) == (3, b"96\n")
+    assert f"{path}: byte {len(data)}: 7 bytes".encode() in cut.stderr
+    assert kdump("dump", folder, folder / "gone.log", "--count").returncode == 1
+    write(folder, 0, 300, value=bytes(1000), interval=4096)
+    index = folder / "00000000000000000000.index"
+    index.write_bytes(index.read_bytes() + b"x")
+    wrong = kdump("dump", folder / "00000000000000000000.log", "--offset", "100..101", "-f", "%o ")
+    assert (wrong.returncode, wrong.stdout) == (4, b"100 101 ")
+    assert b".index" in wrong.stderr
+
+
+def test_damage_stands_in_the_output_of_formats_that_have_a_place_for_it(folder):
+    path = folder / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+    lines = rebuild.lines(kdump("dump", folder, "-o", "jsonl").stdout)
+    assert [line["kind"] for line in lines] == ["damage"] + ["record"] * 80
+    assert b"damage: position: 0 size:" in kdump("dump", folder).stdout
+    assert b"damaged" in kdump("dump", folder, "-o", "table").stdout
+    assert kdump("dump", folder, "-o", "csv").stdout.count(b"\n") == 81
+    stopped = rebuild.lines(kdump("dump", folder, "-o", "jsonl", "--on-error", "stop").stdout)
+    assert [line["kind"] for line in stopped] == ["damage"] + ["record"] * 48
+
+
+def test_nothing_found_is_said(folder):
+    done = kdump("dump", folder, "--key", "nobody")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"nothing was found" in done.stderr
+    assert kdump("dump", folder, "--key", "nobody", "-q").stderr == b""
+    (folder / "empty").touch()
+    assert kdump("dump", folder / "empty").stderr == b"kdump: nothing was found: no record is there\n"
+
+
+def test_csv_reads_back(tmp_path, dump):
+    path = tmp_path / "0.log"
+    texts = [None, b"", b"plain", b'q"uote', b"com,ma", b"new\nline", b" space", "√".encode(), b"\xff"]
+    path.write_bytes(forge.batch([forge.record(text, text, offset=n) for n, text in enumerate(texts)]))
+    out = dump("dump", path, "-o", "csv").decode()
+    table = list(csv.DictReader(io.StringIO(out)))
+    assert list(table[0]) == [column.name for column in columns.RECORD]
+    assert [row["key"] for row in table[2:8]] == [text.decode() for text in texts[2:8]]
+    assert (table[8]["key"], table[8]["keyEncoding"]) == ("/w==", "base64")
+    bare = dump("dump", path, "-o", "csv", "--fields", "offset,key,value").split(b"\n")
+    assert bare[:3] == [b"offset,key,value", b"0,,", b'1,"",""']
+
+
+def test_raw_values_and_format_strings(tmp_path, dump):
+    folder = tmp_path / "topic-3"
+    folder.mkdir()
+    headers = [(b"a", b"1"), (b"b", None)]
+    data = forge.batch([forge.record(b"k", b"v\xff", headers=headers, timestamp=5), forge.record(None, None, offset=1)])
+    (folder / "0.log").write_bytes(data)
+    assert dump("dump", folder, "-o", "raw") == b"v\xff\n\n"
+    assert dump("dump", folder, "-o", "raw", "--delimiter", "\\0\\x2c") == b"v\xff\0,\0,"
+    assert dump("dump", folder, "-f", "%t %p %o %T %k %s %h %K %S %%\\t\\n") == (
+        b"topic 3 0 5 k v\xff a=1,b=NULL 1 2 %\t\ntopic 3 1 0    -1 -1 %\t\n"
+    )
+    assert dump("dump", folder, "-f", "%R") == b"\0\0\0\2\xff\xff\xff\xff"
+
+
+def test_a_table(folder, dump):
+    out = dump("dump", folder, "-o", "table").decode()
+    assert out.split()[:6] == ["topic", "partition", "offset", "timestamp", "key", "value"]
+    assert re.search(r"t\s+0\s+95\s+2023-11-14T22:14:55.000Z\s+k95\s+v", out)
+    batches = dump("dump", folder, "-o", "table", "--batches").decode()
+    assert batches.split()[2] == "baseOffset"
+
+
+def test_columns(folder, dump):
+    (line,) = rebuild.lines(dump("dump", folder, "-o", "jsonl", "--offset", "5", "--fields", "value,offset"))
+    assert list(line) == ["value", "offset"]
+    (line,) = rebuild.lines(dump("dump", folder, "-o", "jsonl", "--offset", "5", "--keys-only"))
+    assert line["key"] == "k5"
+    assert not {"value", "headers"} & set(line)
+    (line,) = rebuild.lines(dump("dump", folder, "-o", "jsonl", "--offset", "5", "--no-payload"))
+    assert not {"key", "value", "headers"} & set(line)
+    assert b"payload" not in dump("dump", folder, "--keys-only")
+    assert b"key: " not in dump("dump", folder, "--no-payload")
+
+
+def test_kafkas_own_topics_in_words(dump):
+    folder = GOLDEN / "brokers" / "4.2.2" / "__consumer_offsets-0"
+    lines = rebuild.lines(dump("dump", folder, "-o", "jsonl", "--decode", "auto"))
+    commit = next(line["decoded"] for line in lines if line["decoded"]["type"] == 1)
+    assert commit["key"]["data"] == {"group": "classic-1", "topic": "multi", "partition": 0}
+    assert commit["value"]["data"]["commitTimestamp"] == 1795254614925
+    assert "decoded" not in dump("dump", folder, "-o", "jsonl").decode()
+    assert "OffsetCommitKey" in dump("dump", folder, "-o", "table", "--decode", "auto").decode()
+    for line in lines:
+        KINDS["record"].validate(line)
+    (fields,) = {
+        *map(tuple, rebuild.lines(dump("dump", folder, "-o", "jsonl", "--decode", "auto", "--fields", "decoded")))
+    }
+    assert fields == ("decoded",)
+
+
+def test_redacted_payloads(folder, tmp_path, dump):
+    secret = tmp_path / "secret"
+    secret.write_text("0123456789abcdef\n")
+    env = {**os.environ, "KDUMP_REDACT_KEY": "0123456789abcdef"}
+    done = kdump("dump", folder, "-o", "jsonl", "--offset", "5..6", "--redact", env=env)
+    first, second = rebuild.lines(done.stdout)
+    for text in (first["key"], first["value"], first["headers"][0]["value"]):
+        assert re.fullmatch("hmac-sha256:[0-9a-f]{64}", text)
+    assert first["key"] != second["key"]
+    assert first["value"] == second["value"]
+    assert first["headers"][0]["key"] == "n"
+    again = dump("dump", folder, "-o", "jsonl", "--offset", "5..6", "--redact", "--redact-key", secret)
+    assert again == done.stdout
+    for output in ("text", "csv", "raw", "json", "table"):
+        out = kdump("dump", folder, "-o", output, "--offset", "5", "--redact", env=env).stdout
+        assert b"k5" not in out
+    assert kdump("dump", folder, "--redact", "--redact-key", tmp_path / "gone").returncode == 1
+
+
+@pytest.mark.parametrize("option", ["--redact", "--no-payload"])
+def test_damage_tells_nothing_of_payloads(tmp_path, option):
+    path = tmp_path / "0.log"
+    path.write_bytes(forge.batch([forge.record(b"k", b"v")], attributes=3, payload=b"SECRET SECRET"))
+    env = {**os.environ, "KDUMP_REDACT_KEY": "0123456789abcdef"}
+    (line,) = rebuild.lines(kdump("dump", path, "-o", "jsonl").stdout)
+    assert b"SECR".hex() in line["reason"]
+    done = kdump("dump", path, "-o", "jsonl", option, env=env)
+    assert b"SECR".hex().encode() not in done.stdout + done.stderr
+    (line,) = rebuild.lines(done.stdout)
+    assert line["reason"] == f"its {line['damage']} is wrong"
+
+
+def test_encodings(folder, dump):
+    def key(encoding):
+        return rebuild.lines(dump("dump", folder, "-o", "jsonl", "--offset", "5", "--encoding", encoding))[0]["key"]
+
+    assert [key(encoding) for encoding in ("auto", "utf8", "hex", "base64", "json")] == [
+        "k5",
+        "k5",
+        "6b35",
+        "azU=",
+        "k5",
+    ]
+    assert b"key: 6b35 payload: 76" in dump("dump", folder, "--offset", "5", "--encoding", "hex")
+
+
+@pytest.mark.parametrize("output", ["-otext", "-ojsonl", "-ocsv", "-oraw", "--count", "-f%o %k\\n"])
+def test_several_processes_print_the_same_in_order(tmp_path, output):
+    for number in range(3):
+        for base in range(0, 64, 16):
+            write(tmp_path / f"t-{number}", base, 1)
+    (tmp_path / "t-1" / "00000000000000000016.log").write_bytes(b"damaged damaged damaged damaged")
+    one = kdump("dump", tmp_path, output)
+    many = patched("import kdump.commands.parallel as p; p.TASK = 2000", "dump", tmp_path, output, "--jobs", "3")
+    assert (many.returncode, many.stdout) == (one.returncode, one.stdout) == (3, one.stdout)
+    assert many.stderr == one.stderr
+
+
+def test_several_processes_agree_on_transactions(dump):
+    one = dump("dump", GOLDEN_TXN, "-o", "jsonl")
+    for shared in (0, 100_000_000):
+        patch = f"import kdump.commands.parallel as p, kdump.commands.dump as d; p.TASK, d.SHARED = 500, {shared}"
+        assert patched(patch, "dump", GOLDEN_TXN, "-o", "jsonl", "--jobs", "2", check=True).stdout == one
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_closed_pipe_is_quiet(tmp_path, jobs):
+    for base in range(0, 16000, 1600):
+        write(tmp_path / "t-0", base, 100)
+    done = kdump("dump", tmp_path, "-o", "jsonl", "--jobs", jobs, shell=FIRST_LINE)
+    assert done.stdout.split()[-1] == b"141"
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_ends_at_once(tmp_path, jobs):
+    write(tmp_path / "t-0", 0, 20_000)
+    write(tmp_path / "t-0", 320_000, 20_000)
+    command = [sys.executable, "-m", "kdump", "dump", str(tmp_path), "-o", "jsonl", "--jobs", jobs]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    process.stdout.read(1)  # it has begun, and does not end before somebody reads the rest
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+
+
+def test_a_worker_that_dies_is_an_error(folder):
+    patch = "import kdump.log_reader.reader as s, os; s.PartitionReader.read = lambda *a: os.kill(os.getpid(), 9)"
+    done = patched(patch, "dump", folder, "--jobs", "2")
+    assert done.returncode == 1
+    assert b"ended with -9" in done.stderr
+
+
+def test_what_ends_a_worker_is_told_in_its_own_words(folder):
+    patch = (
+        "import kdump.log_reader.reader as s\nfrom kdump.errors import KdumpError\n"
+        "def read(*a): raise KdumpError('the disk\\x1b sings')\n"
+        "s.PartitionReader.read = read"
+    )
+    done = patched(patch, "dump", folder, "--jobs", "2")
+    assert done.returncode == 1
+    assert b"kdump: the disk" in done.stderr
+    assert b"\x1b" not in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("when", ["p.get_context('fork').Process.start = started", "p._collect = kill"])
+def test_ctrl_c_leaves_no_worker_behind(folder, when):
+    """Interrupted while a process is started or waited for, a dump ends, and its processes with it."""
+    patch = (
+        "import kdump.commands.parallel as p, kdump.log_reader.reader as s, os, signal, time\n"
+        "s.PartitionReader.read = lambda *a: time.sleep(60)\n"
+        "def kill(*a): os.kill(os.getpid(), signal.SIGINT)\n"
+        "start = p.get_context('fork').Process.start\n"
+        "def started(self): start(self); kill()\n"
+        f"{when}"
+    )
+    done = patched(patch, "dump", folder, "--jobs", "2", timeout=30)
+    assert (done.returncode, done.stdout) == (130, b"")
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_control_record_that_says_nothing_ends_nothing(tmp_path, jobs):
+    control = [
+        forge.record(b"\xa1\x19\0\1", b"v"),  # a key of a negative version
+        forge.record(b"\0\0\0\1", b"\xff\xff\0\0\0\1", offset=1),  # a marker of one
+        forge.record(b"\0\0\0\1", b"\0\0\0\0\0\7", offset=2),
+    ]
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.parent.mkdir()
+    sound = [forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in (0, 4)]
+    path.write_bytes(sound[0] + forge.batch(control, base_offset=1, attributes=0x30) + sound[1])
+    done = kdump("dump", path.parent, "-o", "jsonl", "--jobs", jobs)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["offset"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row.get("controlType") for row in rows] == [None, None, "COMMIT", "COMMIT", None]
+    assert [row.get("coordinatorEpoch") for row in rows] == [None, None, None, 7, None]
+
+
+def test_a_log_dir_of_ten_thousand_segments(tmp_path):
+    """2,000 partitions, 10,000 segments, 128 files, 150 MiB."""
+    data = {base: forge.batch([forge.record(b"k", b"v")], base_offset=base) for base in range(5)}
+    for number in range(2000):
+        folder = tmp_path / f"topic-{number}"
+        folder.mkdir()
+        for base, batch in data.items():
+            (folder / f"{base:020}.log").write_bytes(batch)
+    checkpoint = "".join(f"topic {number} 4\n" for number in range(2000))
+    (tmp_path / "replication-offset-checkpoint").write_text(f"0\n2000\n{checkpoint}")
+
+    script = (
+        "import re, resource, sys\nfrom kdump.cli import main\nstatus = main()\n"
+        "own = int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"  # ru_maxrss has pytest's too
+        "print(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss), file=sys.stderr)\nsys.exit(status)"
+    )
+    outs = []
+    for jobs in ("1", "2"):
+        done = python("-c", script, "dump", tmp_path, "-o", "jsonl", "--jobs", jobs, shell='ulimit -n 128; exec "$@"')
+        assert done.returncode == 0, done.stderr
+        assert int(done.stderr.split()[-1]) < 150 << 10, "KiB at most"
+        outs.append(done.stdout)
+    assert outs[0] == outs[1]
+    lines = outs[0].decode().splitlines()
+    assert len(lines) == 10_000
+    last = json.loads(lines[-1])
+    assert (last["partition"], last["offset"], last["aboveHighWatermark"]) == (1999, 4, True)
+
+
+class Followed:
+    """A running ``kdump dump --follow``."""
+
+    def __init__(self, *args):
+        command = [sys.executable, "-m", "kdump", "dump", *map(str, args), "--follow", "-f", "%o\\n"]
+        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def lines(self, count):
+        return [int(self.process.stdout.readline()) for _ in range(count)]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        rest, errors = self.process.communicate(timeout=10)
+        assert rest == b""
+        return self.process.returncode, errors.decode()
+
+
+def test_following_a_log_that_grows_and_rolls(folder):
+    followed = Followed(folder, "--tail", "2")
+    assert followed.lines(2) == [94, 95]
+    path = folder / "00000000000000000048.log"
+    new = forge.batch([forge.record(b"k", b"v")], base_offset=96)
+    with path.open("ab", buffering=0) as file:
+        file.write(new[:50])
+        time.sleep(0.5)
+        file.write(new[50:])
+    assert followed.lines(1) == [96]
+    (folder / "00000000000000000097.log").write_bytes(forge.batch([forge.record(b"k", b"v")], base_offset=97))
+    assert followed.lines(1) == [97]
+    path.unlink()
+    with (folder / "00000000000000000097.log").open("ab") as file:
+        file.write(forge.batch([forge.record(b"k", b"v")], base_offset=98))
+    assert followed.lines(1) == [98]
+    assert followed.stop() == (130, "\n")
+
+
+def test_following_a_preallocated_file_and_damage(folder):
+    path = folder / "00000000000000000048.log"
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(bytes(5000))
+    followed = Followed(folder, "--offset", "95..")
+    assert followed.lines(1) == [95]
+    with path.open("r+b") as file:
+        file.seek(size)
+        file.write(forge.batch([forge.record(b"k", b"v")], base_offset=96))
+    assert followed.lines(1) == [96]
+    with path.open("r+b") as file:
+        file.seek(size + len(forge.batch([forge.record(b"k", b"v")], base_offset=96)))
+        file.write(forge.batch([forge.record(b"k", b"v")], base_offset=97, crc=1))
+        file.write(forge.batch([forge.record(b"k", b"v")], base_offset=98))
+    assert followed.lines(1) == [98]
+    status, errors = followed.stop()
+    assert status == 130
+    assert "cannot be read" in errors
+
+
+def test_control_characters_do_not_reach_a_terminal(tmp_path):
+    path = tmp_path / "\x1b[2J.log"
+    awkward = "√\x9b1m\x07 tab\t".encode()
+    path.write_bytes(forge.batch([forge.record(b"\x1b[31mred", awkward, headers=[(b"\x1b[0m", b"\x07")])]))
+    for args in (["-otext"], ["-oraw"], ["-f%k %s %h\\n"], ["-otable"], ["-ojsonl"], ["-ocsv"]):
+        env = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
+        done, shown = on_a_terminal(kdump, "dump", path, *args, streams=["stdout"], env=env)
+        assert done.returncode == 0
+        assert "√".encode() in shown, args
+        assert not re.search(rb"\x1b|\x07|\xc2\x9b", shown), args
+
+
+def test_progress_is_for_terminals_only(folder, dump):
+    patch = "import kdump.commands.session as s; s._EVERY = 0"
+    done, shown = on_a_terminal(patched, patch, "dump", folder, streams=["stderr"])
+    assert b"100%" in shown
+    assert b"left" in shown
+    assert shown.endswith(b"\r")
+    assert done.stdout == dump("dump", folder)
+
+
+def test_inputs_stay_as_they_are(folder):
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    folder.chmod(0o500)
+    assert kdump("dump", folder, "-o", "jsonl", "--jobs", "2").returncode == 0
+    folder.chmod(0o700)
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1700000000000", 1700000000000),
+        ("0", 0),
+        ("2023-11-14T22:13:20Z", 1700000000000),
+        ("2023-11-14T22:13:20", 1700000000000),
+        ("2023-11-14 23:13:20+01:00", 1700000000000),
+        ("2023-11-14T22:13:20.0001", 1700000000001),
+        ("2023-11-14", 1699920000000),
+        ("1969-12-31T23:59:59.9999Z", 0),
+        ("-2h", 1_000_000 - 7_200_000),
+        ("-1h30m", 1_000_000 - 5_400_000),
+        ("-5ms", 1_000_000 - 5),
+        ("-1w", 1_000_000 - 604_800_000),
+    ],
+)
+def test_times(text, value):
+    assert words.moment(text, now=lambda: 1000.0) == value
+
+
+def test_numbers():
+    assert words.numbers(["0,2-4", "9"], "n") == {0, 2, 3, 4, 9}
+    assert words.numbers(["-1"], "n") == {-1}
+    with pytest.raises(UsageError):
+        words.numbers(["0-99999999"], "n")
+
+
+def test_payload_words():
+    assert words.payload("hex:00ff") == b"\0\xff"
+    assert words.payload("base64:AP8=") == b"\0\xff"
+    assert words.payload("utf8:hex:00") == b"hex:00"
+    assert words.payload("a:b") == b"a:b"
+    assert words.header("k=v=w") == (b"k", b"v=w")
+    assert words.header("k") == (b"k", None)
+    assert words.header("k=") == (b"k", b"")

@@ -1,0 +1,138 @@
+"""``kdump dump`` over damage: what each output shows of it, and where each way of going on goes on."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.helpers import forge
+from tests.helpers.support import GOLDEN, kdump
+
+SOURCE = GOLDEN / "brokers" / "4.2.2" / "c-none-0" / "00000000000000000000.log"
+
+
+def one(offset, **rest):
+    return forge.batch([forge.record(b"k%d" % offset, b"value")], base_offset=offset, **rest)
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Batches at offsets 0 to 5; 1, 2 and 4 have a wrong crc."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    path = folder / f"{0:020}.log"
+    path.write_bytes(b"".join(one(n, crc=7) if n in {1, 2, 4} else one(n) for n in range(6)))
+    return path
+
+
+def dump(log, *args):
+    done = kdump("dump", log, "--include-damaged", *args)
+    assert done.returncode == 3, done.stderr
+    return done.stdout.decode()
+
+
+def lines(log, *args):
+    return [json.loads(line) for line in dump(log, *args).splitlines()]
+
+
+EXPECTED = [(0, True), (1, False), (2, False), (3, True), (4, False), (5, True)]
+
+
+@pytest.mark.parametrize("rest", [(), ("--fields", "offset,value"), ("--no-payload",), ("--jobs", 2)])
+def test_json_lines_show_every_damaged_batch_and_mark_it(log, rest):
+    found = lines(log, "-o", "jsonl", *rest)
+    assert [(line["offset"], line["crcValid"]) for line in found if "offset" in line] == EXPECTED
+    assert len([line for line in found if "offset" not in line]) == 2
+
+
+def test_json_shows_the_same(log):
+    found = json.loads(dump(log, "-o", "json"))
+    assert [(line["offset"], line["crcValid"]) for line in found if line["kind"] == "record"] == EXPECTED
+
+
+def test_csv_has_a_column_for_it(log):
+    for rest in ((), ("--fields", "offset,key")):
+        found = [row for row in csv.DictReader(io.StringIO(dump(log, "-o", "csv", *rest))) if row.get("offset")]
+        assert [(int(row["offset"]), row["crcValid"] == "true") for row in found] == EXPECTED
+
+
+@pytest.mark.parametrize("rest", [(), ("--batches",)])
+def test_a_table_has_a_column_for_it(log, rest):
+    text = dump(log, "-o", "table", *rest)
+    assert text.count("false") == 3
+    assert text.count("true") == 3
+    assert "crcValid" not in kdump("dump", log, "-o", "table").stdout.decode()
+
+
+def test_text_calls_it_invalid(log):
+    text = dump(log)
+    headers = [line.split() for line in text.splitlines() if line.startswith("baseOffset")]
+    assert [(int(words[1]), words[-1] == "true") for words in headers] == EXPECTED
+
+
+@pytest.mark.parametrize("how", [("-o", "raw"), ("-f", "%o\\n")])
+def test_where_no_mark_can_stand_nothing_damaged_is_shown(log, how):
+    done = kdump("dump", log, "--include-damaged", *how)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"no room for the mark" in done.stderr
+
+
+@pytest.mark.parametrize("output", ["jsonl", "json", "csv", "table", "text", "raw"])
+def test_without_being_asked_nothing_damaged_is_shown(log, output):
+    done = kdump("dump", log, "-o", output)
+    assert done.returncode == 3
+    assert done.stdout.count(b"value") >= 3
+    assert b"k1" not in done.stdout
+    assert b"k4" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("on_error", "expected"),
+    [("stop", [0, 1]), ("skip", [0, 1, 2, 3, 4, 5]), ("resync", [0, 1, 2, 3, 4, 5])],
+)
+@pytest.mark.parametrize("output", ["jsonl", "csv", "text"])
+def test_where_it_goes_on_after_a_wrong_crc(log, on_error, expected, output):
+    text = dump(log, "-o", output, "--on-error", on_error)
+    found = [n for n in range(6) if f"k{n}" in text]
+    assert found == expected
+
+
+@pytest.mark.parametrize(("on_error", "expected"), [("stop", [0]), ("skip", [0]), ("resync", [0, 2, 3])])
+@pytest.mark.parametrize("output", ["jsonl", "json", "csv", "table", "text", "raw"])
+def test_where_it_goes_on_after_a_lying_length(tmp_path, on_error, expected, output):
+    log = tmp_path / f"{0:020}.log"
+    values = [forge.batch([forge.record(b"k", b"<%d>" % n)], base_offset=n) for n in range(4)]
+    values[1] = values[1][:8] + (1 << 20).to_bytes(4, "big") + values[1][12:]
+    log.write_bytes(b"".join(values))
+    done = kdump("dump", log, "-o", output, "--on-error", on_error)
+    assert done.returncode == 3
+    assert [n for n in range(4) if b"<%d>" % n in done.stdout] == expected
+
+
+def test_a_flipped_byte_of_a_payload_of_a_real_segment(tmp_path):
+    log = tmp_path / SOURCE.name
+    data = bytearray(SOURCE.read_bytes())
+    data[120] ^= 1
+    log.write_bytes(data)
+    found = lines(log, "-o", "jsonl")
+    assert [line["kind"] for line in found[:3]] == ["damage", "record", "record"]
+    assert [line["crcValid"] for line in found[1:]] == [False] + [True] * (len(found) - 2)
+
+
+def test_a_damaged_batch_that_cannot_be_unpacked_is_told_of(tmp_path):
+    source = GOLDEN / "brokers" / "4.2.2" / "c-gzip-0" / SOURCE.name
+    log = tmp_path / SOURCE.name
+    data = bytearray(source.read_bytes())
+    data[150:170] = b"\xff" * 20
+    log.write_bytes(data)
+    done = kdump("dump", log, "-o", "jsonl", "--include-damaged")
+    assert b"byte 0: the batch with a wrong crc cannot be shown whole" in done.stderr
+    batches = lines(log, "-o", "jsonl", "--batches")
+    assert [line["crcValid"] for line in batches if line["kind"] == "batch"][:2] == [False, True]
+
+
+def test_what_only_looks_like_a_batch_behind_a_wrong_crc_is_not_shown(tmp_path):
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(one(0) + one(1, crc=7) + one(0, crc=9) + one(2))
+    assert [line["offset"] for line in lines(log, "-o", "jsonl") if line["kind"] == "record"] == [0, 1, 2]

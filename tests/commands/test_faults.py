@@ -1,0 +1,234 @@
+"""Every command against every fault of the world around it: the exact status, what is told, and what is left behind."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kdump import cli
+from tests.helpers import forge
+from tests.helpers.support import ROOT
+
+FIRST, SECOND = f"{0:020}.log", f"{10:020}.log"
+READERS = {
+    "files": ["--files", f"{{folder}}/{FIRST},{{folder}}/{SECOND}", "--print-data-log"],
+    "dump": ["dump", "{folder}"],
+    "jsonl": ["dump", "{folder}", "-o", "jsonl"],
+    "json": ["dump", "{folder}", "-o", "json"],
+    "csv": ["dump", "{folder}", "-o", "csv"],
+    "table": ["dump", "{folder}", "-o", "table"],
+    "raw": ["dump", "{folder}", "-o", "raw"],
+    "format": ["dump", "{folder}", "-f", "%k\\n"],
+    "batches": ["dump", "{folder}", "--batches"],
+    "count": ["dump", "{folder}", "--count"],
+    "jobs": ["dump", "{folder}", "--jobs", "2"],
+    "get": ["get", "t-0@10", "--in", "{folder}"],
+    "hexdump": ["get", "t-0@10", "--in", "{folder}", "--hexdump"],
+    "check": ["check", "{folder}"],
+    "check --json": ["check", "{folder}", "--json"],
+    "verify-index": ["verify-index", "{folder}"],
+}
+"""Commands that write to standard output alone."""
+WRITERS = {
+    "rebuild-index": ["rebuild-index", f"{{folder}}/{SECOND}", "--out", "{out}"],
+    "salvage": ["salvage", "{folder}", "--out", "{out}"],
+    "slice": ["slice", "{folder}", "--offset", "0..", "--out", "{out}/slice.log"],
+}
+"""Commands that write files; spark-export, which needs Spark, has the same tests in tests/spark/test_faults.py."""
+TALKERS = {"help": ["--help"], "help of one": ["dump", "--help"], "version": ["--version"], "compat": ["compat"]}
+TALKERS["completion"] = ["completion", "bash"]
+FULL = "kdump: standard output cannot be written: No space left on device\n"
+SUMS = {"files", "get", "hexdump", "check", "check --json", "verify-index", "count", "json"}
+"""Readers of which one segment alone makes another output than the beginning of that of both."""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two segments, of the offsets 0 to 9 and 10 to 19, with more to index than one entry."""
+    made = tmp_path / "t-0"
+    made.mkdir()
+    for base in (0, 10):
+        batches = [forge.batch([forge.record(b"k", bytes(5000))], base_offset=base + number) for number in range(10)]
+        (made / f"{base:020}.log").write_bytes(b"".join(batches))
+    return made
+
+
+def words(name, folder, out=None):
+    return [word.format(folder=folder, out=out or folder.parent / "out") for word in {**READERS, **WRITERS}[name]]
+
+
+def left(folder):
+    """What there is beside the input."""
+    return sorted(path.name for path in folder.parent.rglob("*") if folder not in {path, *path.parents})
+
+
+def test_every_command_stands_in_a_table():
+    named = {line[0] for line in [*READERS.values(), *WRITERS.values(), *TALKERS.values()] if line[0][0] != "-"}
+    assert named == {*cli.COMMANDS} - {"spark-export"}
+
+
+def run(monkeypatch, capfd, arguments):
+    """Run a command line in this process; return status, standard output and standard error."""
+    monkeypatch.setattr(sys, "argv", ["kdump", *arguments])
+    status = cli.main()
+    return status, *capfd.readouterr()
+
+
+def vanish(path, monkeypatch):
+    """It is listed, and gone when it is opened."""
+    refuse(monkeypatch, path, FileNotFoundError(2, "No such file or directory"))
+
+
+def forbid(path, monkeypatch):
+    refuse(monkeypatch, path, PermissionError(13, "Permission denied"))
+
+
+def refuse(monkeypatch, path, error):
+    opened = os.open
+
+    def open_other(name, *arguments, **options):
+        if os.fspath(name) == str(path):
+            raise error
+        return opened(name, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", open_other)
+
+
+def break_disk(path, monkeypatch):
+    """Its bytes from 20,000 on cannot be read."""
+    file, read = path.stat().st_ino, os.pread
+
+    def pread(descriptor, size, position):
+        if os.fstat(descriptor).st_ino == file and position + size > 20_000:
+            raise OSError(5, "Input/output error")
+        return read(descriptor, size, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+
+
+def to_pipe(path, _):
+    path.unlink()
+    os.mkfifo(path)
+
+
+FAULTS = {
+    "vanished": (vanish, "No such file or directory"),
+    "forbidden": (forbid, "Permission denied"),
+    "broken disk": (break_disk, "Input/output error"),
+    "pipe": (to_pipe, "is a pipe or a device, not a file"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", [*READERS, *WRITERS])
+def test_a_segment_that_cannot_be_read_is_named_and_others_are_done(folder, monkeypatch, capfd, name, fault):
+    _, sound, _ = run(monkeypatch, capfd, words(name, folder / FIRST)) if name in READERS else (0, "", "")
+    make, told = FAULTS[fault]
+    make(folder / SECOND, monkeypatch)
+    out = folder.parent / "second"
+    status, shown, said = run(monkeypatch, capfd, words(name, folder, out))
+    assert status == 1
+    assert any(f"{folder / SECOND}: " in line and told in line for line in said.splitlines())
+    assert "Traceback" not in said
+    if name in READERS and name not in SUMS:
+        assert shown.startswith(sound)
+    if name in WRITERS:
+        assert [path for path in out.rglob("*") if path.is_file()] == [] or name == "salvage"
+        assert not list(folder.parent.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("name", [*READERS, *WRITERS])
+def test_a_path_that_is_not_there_is_named(folder, monkeypatch, capfd, name):
+    status, _, said = run(monkeypatch, capfd, words(name, folder.with_name("u-0"), folder.parent / "out"))
+    assert status == 1
+    assert f"kdump: {folder.parent}/u-0" in said
+    assert "No such file or directory" in said
+    assert left(folder) == []
+
+
+def child(arguments, shell="", **options):
+    """Run a command line in a process of its own, behind ``shell``."""
+    command = ["sh", "-c", f'{shell} exec "$@"', "sh", sys.executable, "-m", "kdump", *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **options)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    return done
+
+
+@pytest.mark.parametrize("name", [*READERS, *TALKERS])
+def test_a_full_disk_behind_standard_output_is_told_in_one_line(folder, name):
+    arguments = TALKERS[name] if name in TALKERS else words(name, folder)
+    with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
+        done = child(arguments, stdout=full)
+    told = [line for line in done.stderr.splitlines(keepends=True) if line.startswith("kdump: standard output")]
+    assert (done.returncode, told) == (1, [FULL])
+
+
+@pytest.mark.parametrize("name", [*READERS, *TALKERS])
+def test_a_closed_pipe_is_quiet(folder, name):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = child(TALKERS[name] if name in TALKERS else words(name, folder), stdout=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_writes_files_needs_no_standard_output(folder, name):
+    with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
+        assert child(words(name, folder), stdout=full).returncode == 0
+    assert left(folder) != []
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_full_disk_leaves_no_half_written_output(folder, name):
+    done = child(words(name, folder), shell="ulimit -f 0;", stdout=subprocess.DEVNULL)
+    assert done.returncode == 1
+    assert f"kdump: {folder.parent}/out" in done.stderr
+    assert "cannot be written: File too large" in done.stderr
+    assert [name for name in left(folder) if name != "out"] == []
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_output_that_has_no_place_is_told(folder, name):
+    (folder.parent / "file").write_bytes(b"")
+    done = child(words(name, folder, folder.parent / "file" / "out"), stdout=subprocess.DEVNULL)
+    assert done.returncode == 1
+    assert f"kdump: {folder.parent}/file" in done.stderr
+    assert "cannot be written" in done.stderr
+    assert left(folder) == ["file"]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_reader_of_standard_error_that_goes_away_leaves_nothing_half_written(folder, name):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "kdump", *words(name, folder)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 141
+    assert [path for path in left(folder) if path.endswith(".tmp")] == []
+
+
+@pytest.mark.parametrize("blocks", [0, 1])
+def test_no_room_for_temporary_files_is_told(folder, blocks):
+    environment = {**os.environ, "TMPDIR": str(folder.parent)}
+    done = child(words("jobs", folder), shell=f"ulimit -f {blocks};", stdout=subprocess.PIPE, env=environment)
+    assert done.returncode == 1
+    assert "cannot be written: " in done.stderr
+    assert "(set TMPDIR to a folder with more room)" in done.stderr
+    assert blocks == 0 or done.stderr.startswith(f"kdump: {folder.parent}: cannot be written: File too large")
+
+
+@pytest.mark.parametrize("blocks", [0, 1])
+def test_no_room_for_what_an_archive_holds_is_told(folder, blocks):
+    packed = folder.parent / "0.log.gz"
+    packed.write_bytes(gzip.compress((folder / FIRST).read_bytes()))
+    done = child(["dump", packed], shell=f"ulimit -f {blocks};", stdout=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"kdump: {packed}: cannot be unpacked to ")
+    assert "(set TMPDIR to a folder with more room)" in done.stderr

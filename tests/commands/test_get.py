@@ -1,0 +1,92 @@
+"""``kdump get``: one record, field by field."""
+
+import pytest
+
+from tests.helpers import forge, rebuild
+from tests.helpers.support import GOLDEN, kdump
+
+BROKER = GOLDEN / "brokers" / "4.2.2"
+
+
+def get(*args, status=0):
+    done = kdump("get", *args)
+    assert done.returncode == status, done.stderr.decode()
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def test_a_record_with_all_its_fields():
+    out, _ = get("headers-0@3", "--in", BROKER)
+    fields = dict(line.split(None, 1) for line in out.splitlines() if " " in line.strip())
+    assert (fields["topic"], fields["offset"], fields["key"]) == ("headers", "3", "k3")
+    assert fields["value"] == "segment delta error city"
+
+
+def test_as_json_with_its_batch():
+    (line,) = rebuild.lines(get("headers-0@3", "--in", BROKER, "-o", "jsonl")[0].encode())
+    assert (line["offset"], line["key"]) == (3, "k3")
+    lines = rebuild.lines(get("headers-0@3", "--in", BROKER, "-o", "jsonl", "--batch")[0].encode())
+    assert [line["kind"] for line in lines] == ["batch"] + ["record"] * lines[0]["count"]
+
+
+def test_bytes_beside_their_fields():
+    out, _ = get("headers-0@3", "--in", BROKER, "--hexdump")
+    assert "00000010  02                                               magic                 2" in out
+    assert "6b 33                                            key                   2 bytes       |k3|" in out
+    assert out.count("offsetDelta ") == 1
+    whole, _ = get("headers-0@3", "--in", BROKER, "--hexdump", "--batch")
+    assert whole.count("offsetDelta ") == 9
+    packed, _ = get("c-zstd-0@3", "--in", BROKER, "--hexdump")
+    assert "of zstd" in packed
+    assert "\n+000000" in packed
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("c-zstd-0@30000", "the log ends with offset 223"),
+        ("compact-0@0", "the log begins with offset 92"),
+        ("compact-0@150", "offset 93 is followed by 170"),
+        ("nosuch-0@1", "nothing of nosuch-0 was found: its segments stand in a folder of that name"),
+    ],
+)
+def test_what_is_not_there_is_explained(what, says):
+    out, errors = get(what, "--in", BROKER, status=1)
+    assert out == ""
+    assert says in errors
+
+
+def test_an_offset_that_compaction_took_out_of_a_batch(tmp_path):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / "0.log").write_bytes(
+        forge.batch([forge.record(b"a", b"b", offset=n) for n in (0, 4)], last_offset_delta=4)
+    )
+    assert "the batch of offsets 0 to 4 holds it no more" in get("t-0@2", "--in", tmp_path, status=1)[1]
+
+
+def test_wrong_usage_and_damage(tmp_path):
+    assert "names no record" in get("t-0", "--in", tmp_path, status=2)[1]
+    assert "leave -o away" in get("t-0@1", "--in", tmp_path, "--hexdump", "-o", "jsonl", status=2)[1]
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / "0.log").write_bytes(forge.batch([forge.record(b"a", b"b")], crc=1))
+    out, errors = get("t-0@0", "--in", tmp_path, "--hexdump", status=3)
+    assert "the checksum is wrong" in errors
+    assert "1 (WRONG: the bytes have" in out
+    assert "|a|" in out
+    (folder / "0.log").write_bytes(b"nothing that is a batch, nothing at all")
+    assert "is not there" in get("t-0@0", "--in", tmp_path, status=3)[1]
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_a_batch_with_a_broken_record_is_shown_up_to_it(tmp_path, offset):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    records = [forge.record(b"k", b"v", offset=offset) for offset in range(2)]
+    records.append(b"\x02\x00")  # a record of one byte
+    (folder / "00000000000000000000.log").write_bytes(forge.batch(records))
+    out, errors = get(f"t-0@{offset}", "--in", tmp_path, "-o", "jsonl", "--batch", status=3)
+    assert [line["kind"] for line in rebuild.lines(out.encode())] == ["batch", "record", "record"]
+    (line,) = errors.strip().splitlines()
+    assert "byte 0: record 3 of 3" in line
+    assert str(folder) in line

@@ -1,0 +1,382 @@
+"""What a file claims is never allocated and never makes kdump slow: bombs, lies, endless varints."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import random
+import struct
+import subprocess
+import tempfile
+import time
+import tracemalloc
+import zlib
+from typing import NamedTuple
+
+import pytest
+
+from kdump.errors import DamageError, LimitError
+from kdump.log_dirs.local import LocalFile
+from kdump.primitives import compression
+from kdump.records.magic_0_1 import Message
+from kdump.records.magic_2 import Batch
+from kdump.records.record_batch import RecordBatch
+from kdump.segments.read import read
+from kdump.segments.regions import Damage
+from tests.helpers import forge
+from tests.helpers.support import kdump, python
+
+MIB = 1 << 20
+LOG = "00000000000000000000.log"
+CODECS = [compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD]
+LIES = [(1 << 31) - 1, (1 << 31) - 62, 1 << 30, -1, -2, -(1 << 31)]
+ENDLESS = b"\xff" * 11
+TINY = forge.record(None, None)
+
+
+def bounded(memory, *args) -> subprocess.CompletedProcess:
+    """Run kdump in ``memory`` bytes of address space, of which Python with its libraries takes some 100 MiB."""
+    return kdump(*args, shell=f'ulimit -v {memory >> 10}; exec "$@"', timeout=100)
+
+
+IDLE = 64 * MIB
+"""What Python takes with all that kdump imports, at most."""
+
+
+class Ended(NamedTuple):
+    """How a run ended: exit status, output, and what it took: peak resident memory in bytes, CPU seconds."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    peak: int
+    seconds: float
+
+
+LAUNCH = """
+import os, sys
+child = os.posix_spawn(sys.executable, [sys.executable, *sys.argv[2:]], os.environ)
+_, status, used = os.wait4(child, 0)
+with open(sys.argv[1], "w") as told:
+    print(used.ru_maxrss << 10, used.ru_utime + used.ru_stime, file=told)
+sys.exit(os.waitstatus_to_exitcode(status) & 0xFF)
+"""
+"""Runs Python and tells how many bytes of memory and seconds of the processor it took. A process starts with the
+peak of the one that it is forked from: that must be a small one, and pytest is not."""
+
+
+def peak_in_child(*args) -> Ended:
+    """Run kdump in a child of its own and measure it."""
+    with tempfile.NamedTemporaryFile("r") as told:
+        launch = ["-S", "-c", LAUNCH, told.name]
+        done = python(*launch, "-m", "kdump", *args, stdin=subprocess.DEVNULL, timeout=100)
+        peak, seconds = told.read().split()
+        return Ended(done.returncode, done.stdout, done.stderr, int(peak), float(seconds))
+
+
+def write(folder, *entries):
+    path = folder / LOG
+    path.write_bytes(b"".join(entries))
+    return path
+
+
+def zstd_bomb(size):
+    """A frame of blocks that say one byte 128 KiB times: 4 bytes each."""
+    block = struct.pack("<I", 1 << 17 << 3 | 1 << 1)[:3] + b"\0"
+    return b"\x28\xb5\x2f\xfd\x00\x58" + block * (size >> 17) + struct.pack("<I", 1)[:3]
+
+
+def bomb(codec, size):
+    return zstd_bomb(size) if codec == compression.ZSTD else compression.compress(codec, bytes(size))
+
+
+def regions(path, limit=compression.DEFAULT_LIMIT):
+    """Read all of a segment; damage of records counts as a region."""
+    found = []
+    with LocalFile(path) as source:
+        for region in read(source, limit=limit):
+            found.append(region)
+            if isinstance(region, RecordBatch):
+                try:
+                    for _ in region.records(limit):
+                        pass
+                except DamageError as damage:
+                    found.append(damage)
+    return found
+
+
+def peak_of(work):
+    """Run ``work``; return what it gave, and the most bytes that Python held for it."""
+    tracemalloc.start()
+    try:
+        return work(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=compression.NAMES.__getitem__)
+def test_a_bomb_ends_within_the_memory_that_the_limit_gives(tmp_path, codec):
+    path = write(tmp_path, forge.batch([TINY], attributes=codec, payload=bomb(codec, 100 * MIB)))
+    done = bounded(200 * MIB, "--files", path, "--deep-iteration", "--max-batch-bytes", 16 * MIB)
+    assert done.returncode == 1
+    assert b"unpacks to more than the limit (--max-batch-bytes sets it)" in done.stderr
+    assert done.stdout.count(b"\n") == 3
+    done = bounded(250 * MIB, "dump", path, "-o", "jsonl", "--max-batch-bytes", 16 * MIB)
+    assert done.returncode == 3
+    assert b"more than the limit" in done.stdout
+
+
+EVERY_COMMAND = {
+    "files": ["--files", "{path}", "--print-data-log"],
+    "dump": ["dump", "{path}", "-o", "jsonl"],
+    "dump --batches": ["dump", "{path}", "--batches"],
+    "get": ["get", "t-0@0", "--in", "{folder}", "-o", "jsonl"],
+    "get --hexdump": ["get", "t-0@0", "--in", "{folder}", "--hexdump"],
+    "check": ["check", "{folder}"],
+    "verify-index": ["verify-index", "{folder}"],
+    "rebuild-index": ["rebuild-index", "{path}", "--out", "{out}"],
+    "salvage": ["salvage", "{folder}", "--out", "{out}"],
+    "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}"],
+}
+UNPACKS = {"files", "dump", "get", "get --hexdump", "check"}
+"""Commands that look into a sound batch of magic 2; the others go by its header."""
+UNWRAPS = UNPACKS | {"dump --batches", "salvage"}
+"""Commands that look into a wrapper: those that tell its first offset too."""
+
+
+def status_of_damage(name):
+    """DumpLogSegments dies with 1; a damaged log is 3 to all other commands."""
+    return 1 if name == "files" else 3
+
+
+def with_time_index(folder, *entries):
+    """A partition of which every command reads the records: its time index names the batch."""
+    folder.mkdir()
+    path = write(folder, *entries)
+    (folder / LOG).with_suffix(".index").write_bytes(struct.pack(">ii", 0, 0))
+    (folder / LOG).with_suffix(".timeindex").write_bytes(struct.pack(">qi", 1, 0))
+    return path
+
+
+@functools.cache
+def packed_zeros(codec, magic):
+    """What 100 MiB of zeros are in a codec."""
+    return bomb(codec, 100 * MIB) if magic > 1 else compression.compress(codec, bytes(100 * MIB), magic=magic)
+
+
+def bombs():
+    """A batch in each codec, and a wrapper, which is unpacked even for its offset; none is above the limit itself."""
+    for codec in CODECS:
+        yield lambda codec=codec: forge.batch([TINY], attributes=codec, payload=packed_zeros(codec, 2)), UNPACKS
+    yield lambda: forge.entry(0, forge.message(1, None, packed_zeros(compression.GZIP, 1), attributes=1)), UNWRAPS
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+@pytest.mark.parametrize(("entry", "met_by"), [*bombs()], ids=["gzip", "snappy", "lz4", "zstd", "wrapper"])
+def test_every_command_ends_within_the_memory_of_its_limit(tmp_path, name, entry, met_by):
+    folder = tmp_path / "t-0"
+    path = with_time_index(folder, entry())
+    words = {"path": path, "folder": folder, "out": tmp_path / "out"}
+    arguments = [word.format(**words) for word in EVERY_COMMAND[name]]
+    done = peak_in_child(*arguments, "--max-batch-bytes", 5 * MIB)
+    assert done.peak < IDLE + 8 * 5 * MIB
+    assert done.seconds < 20
+    assert b"Traceback" not in done.stderr
+    said = b"more than the limit (--max-batch-bytes sets it)" in done.stdout + done.stderr
+    assert (said, done.status) == ((True, status_of_damage(name)) if name in met_by else (False, 0))
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_every_command_takes_a_batch_above_its_limit_for_damage(tmp_path, name):
+    folder = tmp_path / "t-0"
+    path = with_time_index(folder, forge.batch([forge.record(None, bytes(2 * MIB))]))
+    words = {"path": path, "folder": folder, "out": tmp_path / "out"}
+    done = peak_in_child(*(word.format(**words) for word in EVERY_COMMAND[name]), "--max-batch-bytes", MIB)
+    assert done.status == status_of_damage(name)
+    assert b"larger than the limit (--max-batch-bytes sets it)" in done.stdout + done.stderr
+
+
+def test_the_limit_as_it_is_holds_a_bomb_of_gigabytes(tmp_path):
+    path = write(tmp_path, forge.batch([TINY], attributes=compression.ZSTD, payload=bomb(compression.ZSTD, 20 << 30)))
+    done = bounded(1024 * MIB, "--files", path, "--print-data-log")
+    assert done.returncode == 1
+    assert b"at most 268435456 bytes" in done.stderr
+
+
+@pytest.mark.parametrize("codec", CODECS[:3], ids=compression.NAMES.__getitem__)
+def test_a_bomb_in_a_wrapper(tmp_path, codec):
+    packed = compression.compress(codec, bytes(60 * MIB), magic=1)
+    path = write(tmp_path, forge.entry(0, forge.message(1, None, packed, attributes=codec)))
+    done = bounded(200 * MIB, "--files", path, "--deep-iteration", "--max-batch-bytes", 16 * MIB)
+    assert done.returncode == 1
+    assert b"more than the limit" in done.stderr
+
+
+def test_what_stays_below_the_limit_is_read_within_some_times_the_limit(tmp_path):
+    record = forge.record(b"k", bytes(7 * MIB))
+    for codec in CODECS:
+        path = write(tmp_path, forge.batch([record], attributes=codec, payload=compression.compress(codec, record)))
+        done = bounded((110 + 8 * 8) * MIB, "--files", path, "--print-data-log", "--max-batch-bytes", 8 * MIB)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert len(done.stdout) > 7 * MIB
+
+
+@pytest.mark.parametrize("size", [1 << 28, (1 << 31) - 1])
+def test_the_size_that_a_snappy_block_claims_is_not_allocated(size):
+    claim = forge.varint(size // 2)  # zigzag doubles
+    with pytest.raises(DamageError, match="claims to hold"):
+        peak_of(lambda: compression.decompress(compression.SNAPPY, claim + b"\x00abc"))
+    block = compression.compress(compression.SNAPPY, b"")[:16] + struct.pack(">i", size) + b"abc"
+    with pytest.raises(DamageError, match="claims"):
+        compression.decompress(compression.SNAPPY, block)
+
+
+def test_a_zstd_frame_that_wants_a_window_of_gigabytes_is_refused():
+    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([31 - 10 << 3]) + struct.pack("<I", 1)[:3]
+    with pytest.raises(DamageError, match="zstd"):
+        compression.decompress(compression.ZSTD, frame)
+
+
+def test_a_batch_that_is_larger_than_the_limit_is_damage(tmp_path):
+    path = write(tmp_path, forge.batch([forge.record(None, bytes(MIB))]), forge.batch([TINY], base_offset=1))
+    large, *rest = regions(path, MIB)
+    assert isinstance(large, Damage)
+    assert (large.kind, large.at) == ("limit", 8)
+    assert [region.base_offset for region in rest] == []
+    with LocalFile(path) as source:
+        kinds = [type(region).__name__ for region in read(source, limit=MIB, on_error="skip")]
+    assert kinds == ["Damage", "Batch"]
+    done = bounded(300 * MIB, "--files", path, "--max-batch-bytes", MIB)
+    assert done.returncode == 1
+    assert b"larger than the limit" in done.stderr
+
+
+def lying_records(lie):
+    """Records of which one field lies."""
+    sound = forge.record(b"key", b"value", headers=[(b"h", b"v")])
+    yield "size", forge.varint(lie) + sound[1:]
+    rest = b"\0\0\0" + b"".join([forge.sized(b"key"), forge.sized(b"value")])
+    for name, body in {
+        "key": b"\0\0\0" + forge.varint(lie) + b"key",
+        "value": b"\0\0\0" + forge.sized(b"key") + forge.varint(lie) + b"value",
+        "headers": rest + forge.varint(lie),
+        "header key": rest + forge.varint(1) + forge.varint(lie) + b"h",
+        "header value": rest + forge.varint(1) + forge.sized(b"h") + forge.varint(lie) + b"v",
+        "endless": b"\0" + ENDLESS,
+    }.items():
+        yield name, forge.varint(len(body)) + body
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("codec", [compression.NONE, *CODECS], ids=compression.NAMES.__getitem__)
+def test_fields_of_records_that_lie(tmp_path, codec, lie):
+    for name, record in lying_records(lie):
+        payload = compression.compress(codec, record)
+        path = write(tmp_path, forge.batch([TINY], attributes=codec, payload=payload))
+        found, peak = peak_of(lambda path=path: regions(path))
+        is_null = lie < 0 and name in {"key", "value", "header value"}  # any negative size is null
+        assert isinstance(found[-1], DamageError) or is_null, name
+        assert peak < 12 * MIB, name
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_fields_of_batches_that_lie(tmp_path, lie):
+    for codec in (compression.NONE, *CODECS):
+        payload = compression.compress(codec, TINY * 3)
+        path = write(
+            tmp_path, forge.batch([TINY] * 3, attributes=codec, count=lie, last_offset_delta=2, payload=payload)
+        )
+        found, peak = peak_of(lambda path=path: regions(path))
+        assert [type(region).__name__ for region in found] == ["Batch", "DamageError"]
+        assert peak < 12 * MIB
+    path = write(tmp_path, forge.batch([TINY], size=lie))
+    assert not isinstance(peak_of(lambda: regions(path))[0][0], RecordBatch)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("lie", LIES[:3])
+def test_fields_of_messages_that_lie(tmp_path, magic, lie):
+    message = forge.message(magic, b"key", b"value")
+    inner = struct.pack(">qi", 0, lie) + message
+    packed = gzip.compress(forge.entry(0, message) + inner, mtime=0)
+    path = write(tmp_path, forge.entry(1, forge.message(magic, None, packed, attributes=1)))
+    found, peak = peak_of(lambda: regions(path))
+    assert [type(region).__name__ for region in found] == ["Message"]  # as in Kafka, a cut-off last one ends the set
+    assert peak < 12 * MIB
+    body = message[4:-16] + struct.pack(">i", lie) + message[-12:]
+    path = write(tmp_path, forge.entry(0, struct.pack(">I", zlib.crc32(body)) + body))
+    found, peak = peak_of(lambda: regions(path))
+    assert isinstance(found[-1], DamageError | Damage)
+    assert peak < 12 * MIB
+
+
+def test_wrappers_do_not_nest(tmp_path):
+    inner = forge.message(1, b"k", b"v")
+    for _ in range(50):
+        inner = forge.message(1, None, gzip.compress(forge.entry(0, inner), mtime=0), attributes=1)
+    found = regions(write(tmp_path, forge.entry(0, inner)))
+    assert "compressed again" in str(found[-1])
+
+
+def test_many_records_of_a_compressed_batch_are_not_held(monkeypatch):
+    monkeypatch.setattr("kdump.records.magic_2._HELD", 1000)
+    payload = compression.compress(compression.GZIP, TINY * 20_000)
+    data = forge.batch([], count=20_000, attributes=compression.GZIP, payload=payload)
+    batch = Batch(memoryview(data), 0, len(data))
+    count, peak = peak_of(lambda: sum(1 for _ in batch.records()))
+    assert count == 20_000
+    assert peak < MIB
+    data = forge.batch([], count=20_001, attributes=compression.GZIP, payload=payload)
+    with pytest.raises(DamageError, match="20001"):  # nothing is told of a batch that is not whole
+        next(Batch(memoryview(data), 0, len(data)).records())
+
+
+def test_many_messages_of_a_wrapper_are_not_held():
+    packed = gzip.compress(forge.entry(0, forge.message(0, None, None)) * 20_000, mtime=0)
+    message = Message(memoryview(forge.message(0, None, packed, attributes=1)), 0, 0)
+    count, peak = peak_of(lambda: sum(1 for _ in message.messages()))
+    assert count == 20_000
+    assert peak < 3 * MIB
+
+
+def test_what_a_dump_holds_of_a_batch_is_limited(tmp_path):
+    count = 40_000
+    payload = compression.compress(compression.ZSTD, TINY * count)
+    path = write(tmp_path, forge.batch([], count=count, attributes=compression.ZSTD, payload=payload))
+    done = bounded(400 * MIB, "dump", path, "-o", "jsonl", "--max-batch-bytes", 4 * MIB)
+    assert done.returncode == 3
+    assert b"take more memory than the limit" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("codec", "unit"),
+    [
+        (compression.GZIP, gzip.compress(b"", mtime=0)),
+        (compression.ZSTD, b"\x28\xb5\x2f\xfd\x20\x00\x01\x00\x00"),
+        (compression.SNAPPY, compression.compress(compression.SNAPPY, b"")[:16] + b"\0\0\0\x01\0"),
+    ],
+    ids=["gzip", "zstd", "snappy"],
+)
+def test_many_empty_streams_take_linear_time(codec, unit):
+    started = time.process_time()
+    assert compression.decompress(codec, unit * 60_000) == b""
+    assert time.process_time() - started < 5
+
+
+def test_noise_is_damage_or_little(tmp_path):
+    noise = random.Random(3)
+    for _ in range(50):
+        path = write(tmp_path, noise.randbytes(3000))
+        _, peak = peak_of(lambda path=path: regions(path, 4 * MIB))
+        assert peak < 16 * MIB
+
+
+def test_the_limit_is_one_or_more():
+    done = bounded(400 * MIB, "--files", "x.log", "--max-batch-bytes", "0")
+    assert done.returncode == 2
+
+
+def test_the_kind_of_damage_is_limit():
+    with pytest.raises(LimitError) as raised:
+        compression.decompress(compression.ZSTD, bomb(compression.ZSTD, 4 * MIB), limit=MIB)
+    assert raised.value.kind == "limit"

@@ -1,0 +1,280 @@
+"""kdump salvage and kdump slice: sound batches, unchanged, where a broker can open them."""
+
+import json
+import random
+import shutil
+
+import pytest
+
+from kdump.errors import UnreadableError, UsageError
+from kdump.log_dirs import local
+from kdump.log_dirs.finder import Finder
+from kdump.output import files
+from kdump.records.record_batch import RecordBatch
+from kdump.salvage import writer
+from kdump.salvage.merge import merge
+from kdump.segments import read
+from tests.helpers import forge
+from tests.helpers.support import GOLDEN, kdump
+
+
+def one(offset, *, value=b"v", **rest):
+    return forge.batch([forge.record(b"k%d" % offset, value)], base_offset=offset, **rest)
+
+
+def copy(folder, *segments):
+    place = folder / "orders-0"
+    place.mkdir(parents=True)
+    for base, data in segments:
+        (place / f"{base:020}.log").write_bytes(data)
+    return place
+
+
+def rescued(out, name="orders-0"):
+    return b"".join(path.read_bytes() for path in sorted((out / "logs" / name).glob("*.log")))
+
+
+def account(out, name="orders-0"):
+    return json.loads((out / "lost+found" / name / "account.json").read_bytes())
+
+
+def test_sound_batches_come_back_and_the_rest_is_accounted_for(tmp_path):
+    bad = one(2, crc=7)
+    place = copy(tmp_path / "in", (0, one(0) + one(1) + bad + one(3)), (4, one(4) + bytes(300)))
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    done = kdump("salvage", place, "--out", tmp_path / "out")
+    assert done.returncode == 3
+    assert b"byte 138" in done.stderr or b"not placed" in done.stderr
+    assert rescued(tmp_path / "out") == one(0) + one(1) + one(3) + one(4)
+    told = account(tmp_path / "out")
+    assert told["missingOffsets"] == [{"first": 2, "last": 2}]
+    assert (told["batches"], told["paddingBytes"], told["firstOffset"], told["lastOffset"]) == (4, 300, 0, 4)
+    (lost,) = told["lost"]
+    assert (lost["kind"], lost["firstMissingOffset"], lost["untilOffset"]) == ("crc", 2, 3)
+    assert (tmp_path / "out" / "lost+found" / "orders-0" / lost["savedAs"]).read_bytes() == bad
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    assert kdump("verify-index", "-q", tmp_path / "out" / "logs").returncode == 0
+
+
+def write_half(target):
+    """Write a file, and fail at the next."""
+    with files.whole(target) as temporary:
+        temporary.mkdir()
+        (temporary / "file").write_bytes(b"")
+        (temporary / "missing" / "file").write_bytes(b"")
+
+
+def test_nothing_is_overwritten_and_nothing_half_done_stays(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)))
+    assert kdump("salvage", "-q", place, "--out", tmp_path / "out").returncode == 0
+    again = kdump("salvage", place, "--out", tmp_path / "out")
+    assert (again.returncode, b"already" in again.stderr) == (2, True)
+    with pytest.raises(UnreadableError):
+        write_half(tmp_path / "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+    with pytest.raises(UsageError), files.whole(tmp_path / "in"):
+        pass
+
+
+def test_replicas_are_merged_by_offset_and_leader_epoch(tmp_path):
+    first = copy(tmp_path / "1", (0, one(0) + one(1, crc=1) + one(2, leader_epoch=1) + one(3, leader_epoch=1)))
+    second = copy(tmp_path / "2", (0, one(0) + one(1) + one(2, leader_epoch=2, value=b"w")))
+    third = copy(tmp_path / "3", (1, one(1) + one(4, leader_epoch=2)))
+    kdump("salvage", first, second, third, "--out", tmp_path / "out")
+    expected = [one(0), one(1), one(2, leader_epoch=2, value=b"w"), one(3, leader_epoch=1), one(4, leader_epoch=2)]
+    assert rescued(tmp_path / "out") == b"".join(expected)
+    told = account(tmp_path / "out")
+    assert [lost["kind"] for lost in told["lost"]] == ["crc", "conflict"]
+    assert (told["duplicates"], len(told["copies"]), told["missingOffsets"]) == (2, 3, [])
+
+
+def test_a_batch_whose_offset_its_neighbours_contradict_is_not_placed(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(700) + one(2) + one(3)))
+    kdump("salvage", place, "--out", tmp_path / "out")
+    assert rescued(tmp_path / "out") == one(0) + one(2) + one(3)
+    assert [lost["kind"] for lost in account(tmp_path / "out")["lost"]] == ["misplaced"]
+
+
+def test_a_wrapper_of_magic_0_with_another_offset_than_its_last_message_is_not_placed(tmp_path):
+    inner = [(1, forge.message(0, b"k", b"v")), (2, forge.message(0, b"k", b"w"))]
+    for number, offset in enumerate((9, 1 << 60)):
+        place = copy(tmp_path / f"in{number}", (0, one(0) + forge.wrapper(0, offset, inner)))
+        kdump("salvage", place, "--out", tmp_path / f"out{number}")
+        assert rescued(tmp_path / f"out{number}") == one(0)
+        assert [lost["kind"] for lost in account(tmp_path / f"out{number}")["lost"]] == ["offset"]
+
+
+def test_swapped_and_doubled_batches_come_back_in_order(tmp_path):
+    swapped = [one(0), one(3), one(4), one(1), one(2), one(2), one(5)]
+    place = copy(tmp_path / "in", (0, b"".join(swapped)))
+    kdump("salvage", place, "--out", tmp_path / "out")
+    assert rescued(tmp_path / "out") == b"".join(one(offset) for offset in range(6))
+
+
+def test_segments_have_a_greatest_size(tmp_path):
+    place = copy(tmp_path / "in", (0, b"".join(one(n, value=bytes(400)) for n in range(9))))
+    kdump("salvage", "-q", place, "--out", tmp_path / "out", "--segment-bytes", 1024)
+    assert [path.stem.lstrip("0") for path in sorted((tmp_path / "out/logs/orders-0").glob("*.log"))] == [
+        "",
+        "2",
+        "4",
+        "6",
+        "8",
+    ]
+
+
+@pytest.mark.parametrize("source", sorted((GOLDEN / "brokers" / "4.2.2").glob("[!_]*-0")), ids=lambda path: path.name)
+def test_golden_logs_come_back_to_the_byte(tmp_path, source):
+    logs = sorted(source.glob("*.log"))
+    out = tmp_path / "out"
+    (found,) = Finder().find([str(source)])
+    merged = merge([found])
+    writer.write(merged, source.name, [found], out, writer.Limits())
+    assert rescued(out, source.name) == b"".join(path.read_bytes() for path in logs)
+    assert merged.lost == []
+
+
+def test_what_is_damaged_at_random_comes_back_whole_from_two_copies(tmp_path):
+    source = GOLDEN / "brokers" / "4.2.2" / "c-zstd-0"
+    whole = b"".join(path.read_bytes() for path in sorted(source.glob("*.log")))
+    for seed in range(10):
+        rng = random.Random(seed)
+        copies = []
+        for number in range(2):
+            place = tmp_path / f"{seed}-{number}" / "c-zstd-0"
+            shutil.copytree(source, place)
+            log = sorted(place.glob("*.log"))[number]  # never the same batch in both
+            data = bytearray(log.read_bytes())
+            data[rng.randrange(20, len(data))] ^= 0x55
+            log.write_bytes(data)
+            copies += Finder().find([str(place)])
+        merged = merge(copies)
+        writer.write(merged, "c-zstd-0", copies, tmp_path / f"{seed}-out", writer.Limits())
+        assert rescued(tmp_path / f"{seed}-out", "c-zstd-0") == whole
+        assert merged.gaps == []
+
+
+def test_a_slice_is_a_sound_segment(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1)), (2, one(2) + one(3)), (4, one(4)))
+    out = tmp_path / "00000000000000000001.log"
+    done = kdump("slice", place, "--offset", "1..3", "--out", out)
+    assert (done.returncode, out.read_bytes()) == (0, one(1) + one(2) + one(3))
+    with local.LocalFile(out) as source:
+        assert all(isinstance(region, RecordBatch) for region in read.read(source))
+    assert kdump("slice", place, "--offset", "1..3", "--out", out).returncode == 2
+    assert kdump("slice", place, "--offset", "9..", "--out", tmp_path / "none.log").returncode == 2
+    assert not (tmp_path / "none.log").exists()
+    (place / f"{2:020}.log").write_bytes(one(2, crc=3) + one(3))
+    assert kdump("slice", place, "--offset", "..3", "--out", tmp_path / "more.log").returncode == 3
+    assert (tmp_path / "more.log").read_bytes() == one(0) + one(1) + one(3)
+
+
+def test_a_slice_of_lost_offsets_writes_nothing_and_damage_elsewhere_is_no_matter(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1, crc=7) + one(2) + one(3)))
+    out = tmp_path / "s.log"
+    lost = kdump("slice", place, "--offset", "1", "--out", out)
+    assert (lost.returncode, out.exists()) == (3, False)
+    assert b"no sound batch has offsets 1: nothing is written" in lost.stderr
+    sound = kdump("slice", place, "--offset", "2..3", "--out", out)
+    assert (sound.returncode, out.read_bytes()) == (0, one(2) + one(3))
+    assert b"2 batches from offset 2 on" in sound.stderr
+    folder = kdump("slice", place, "--offset", "2", "--out", tmp_path)
+    assert (folder.returncode, b"is a folder" in folder.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("release", ["0.8.2.1", "0.10.2.2", "4.2.2"])
+def test_a_slice_of_compressed_batches_is_sound_under_any_name(tmp_path, release):
+    out = tmp_path / "s.log"
+    assert kdump("slice", GOLDEN / "brokers" / release / "c-gzip-0", "--offset", "10..20", "--out", out).returncode == 0
+    done = kdump("check", "-q", out)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_slice_with_aborted_transactions_needs_no_index(tmp_path):
+    out = tmp_path / "s.log"
+    assert kdump("slice", GOLDEN / "brokers" / "4.2.2" / "txn-0", "--offset", "10..30", "--out", out).returncode == 0
+    done = kdump("check", out)
+    assert (done.returncode, b"WRONG" in done.stdout) == (0, False)
+
+
+def test_where_nothing_is_there_to_salvage_nothing_is_written(tmp_path):
+    (tmp_path / "in").mkdir()
+    for path in (tmp_path / "in", tmp_path / "missing"):
+        assert kdump("salvage", path, "--out", tmp_path / "out").returncode == 1
+        assert not (tmp_path / "out").exists()
+
+
+def test_the_output_of_salvage_never_lies_in_what_it_reads(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)))
+    for path in (place, tmp_path / "in"):
+        done = kdump("salvage", path, "--out", place / "out")
+        assert (done.returncode, (place / "out").exists()) == (2, False)
+        assert b"name a place outside" in done.stderr
+
+
+def test_salvage_ends_with_what_to_do_next(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1, crc=7) + one(2)))
+    done = kdump("salvage", place, "--out", tmp_path / "out").stderr.decode().splitlines()[-1]
+    assert "2 batches of 1 partition are in" in done
+    assert "1 offset missing in between" in done
+    assert "What to do next" in done
+    sound = copy(tmp_path / "sound", (0, one(0)))
+    assert "nothing was lost" in kdump("salvage", sound, "--out", tmp_path / "out2").stderr.decode()
+
+
+def test_salvage_goes_on_where_a_file_cannot_be_read(tmp_path):
+    place = copy(tmp_path / "1", (0, one(0)), (1, one(1)), (2, one(2)))
+    (place / f"{1:020}.log").unlink()
+    (place / f"{1:020}.log").symlink_to("gone")
+    (place / "partition.metadata").symlink_to("gone")
+    other = copy(tmp_path / "1" / "x", (0, one(0)))
+    other.rename(tmp_path / "1" / "other-0")
+    done = kdump("salvage", tmp_path / "1", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert b"1.log: 0 bytes could not be read: No such file" in done.stderr
+    assert b"partition.metadata: No such file" in done.stderr
+    assert b"the rest of what could be read" in done.stderr
+    assert (rescued(tmp_path / "out"), rescued(tmp_path / "out", "other-0")) == (one(0) + one(2), one(0))
+    (lost,) = account(tmp_path / "out")["lost"]
+    assert (lost["kind"], lost["savedAs"]) == ("unreadable", None)
+
+
+def test_a_disk_that_fails_in_the_middle_of_a_file_costs_what_follows(tmp_path, monkeypatch):
+    place = copy(tmp_path / "in", (0, one(0) + one(1) + one(2)))
+    whole = read.read
+
+    def fails(source, **rest):
+        yield from list(whole(source, **rest))[:2]
+        raise UnreadableError(place, "Input/output error")
+
+    monkeypatch.setattr(read, "read", fails)
+    merged = merge(Finder().find([str(place)]))
+    (lost,) = merged.lost
+    assert [each.base_offset for each in merged.placed] == [0, 1]
+    assert (lost.kind, lost.position, lost.size) == ("unreadable", len(one(0) + one(1)), len(one(2)))
+
+
+def test_nothing_is_written_into_a_log_dir(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)))
+    (tmp_path / "in" / "meta.properties").write_bytes(b"version=1\nnode.id=1\ncluster.id=c\n")
+    for command in (("salvage",), ("slice", "--offset", "0")):
+        done = kdump(*command, place, "--out", tmp_path / "in" / "out")
+        assert (done.returncode, (tmp_path / "in" / "out").exists()) == (2, False)
+        assert b"lies in the log dir" in done.stderr
+
+
+def test_a_slice_never_becomes_part_of_the_log(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1)))
+    for path, out in ((place, place / "s.log"), (place / f"{0:020}.log", place / f"{1:020}.log"), (place, "-")):
+        done = kdump("slice", path, "--offset", "1", "--out", out, cwd=tmp_path)
+        assert (done.returncode, b"name " in done.stderr) == (2, True)
+    assert sorted(path.name for path in (*tmp_path.iterdir(), *place.iterdir())) == [f"{0:020}.log", "in"]
+
+
+def test_salvage_does_not_call_gaps_nothing(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)), (2, one(2)))
+    told = kdump("salvage", place, "--out", tmp_path / "out").stderr
+    assert (b"nothing was lost" in told, b"1 offset missing in between" in told) == (False, True)
+    assert b"orders-0: offset 1 is not there" in told
+    empty = copy(tmp_path / "empty", (0, b""))
+    assert b"there was none" in kdump("salvage", empty, "--out", tmp_path / "out2").stderr

@@ -1,0 +1,215 @@
+"""kdump verify-index and kdump rebuild-index as a user runs them."""
+
+import json
+import os
+import shutil
+
+import jsonschema
+import pytest
+
+from tests.helpers.segments import ABORT, data, marker
+from tests.helpers.support import GOLDEN, ROOT, kdump, on_a_terminal
+
+TXN = GOLDEN / "brokers" / "4.2.2" / "txn-0"
+VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "kdump" / "findings.schema.json").read_text()))
+
+
+@pytest.fixture
+def partition(tmp_path):
+    folder = tmp_path / "orders-0"
+    shutil.copytree(GOLDEN / "brokers" / "4.2.2" / "c-none-0", folder)
+    return folder
+
+
+def break_entry(path, at=32):
+    content = bytearray(path.read_bytes())
+    content[at + 3] ^= 1
+    path.write_bytes(content)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_healthy_folder(partition):
+    before = {path.name: path.read_bytes() for path in partition.iterdir()}
+    done = kdump("verify-index", partition)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"3 segments, 38 batches, 28165 bytes of log: nothing is wrong" in done.stdout
+    quiet = kdump("verify-index", "-q", partition)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, b"", b"")
+    assert {path.name: path.read_bytes() for path in partition.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "what", ["", "00000000000000000000.log", "00000000000000000000.index", "*.timeindex", "*0.log"]
+)
+def test_whatever_names_the_segment_finds_its_bad_entry(partition, what):
+    break_entry(partition / "00000000000000000000.index")
+    done = kdump("verify-index", "-q", partition / what)
+    text = done.stdout.decode()
+    assert done.returncode == 4
+    assert text.startswith(f"{partition}/00000000000000000000.index\n  WRONG   byte 32: entry 4 (offset ")
+    assert "expected " in text
+    assert "found " in text
+    assert "what to do: " in text
+    assert text.count("WRONG") == 1
+
+
+def test_json_lines_hold_to_their_schema(partition):
+    break_entry(partition / "00000000000000000000.index")
+    log = partition / "00000000000000000089.log"
+    log.write_bytes(b"\xff" * log.stat().st_size)
+    done = kdump("verify-index", "--json", partition)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    for line in lines:
+        VALIDATOR.validate(line)
+    assert done.returncode == 3
+    assert {line["kind"] for line in lines} == {"finding", "remark", "summary"}
+    assert lines[-1] == {
+        "kind": "summary",
+        "version": 1,
+        "segments": 3,
+        "batches": 23,
+        "logBytes": 28165,
+        "findings": 2,
+        "remarks": lines[-1]["remarks"],
+        "status": 3,
+    }
+    first = next(line for line in lines if line["kind"] == "finding")
+    assert (first["level"], first["entry"], first["position"]) == ("derived", 4, 32)
+
+
+def test_the_exit_status_of_each_kind_of_trouble(partition, tmp_path):
+    assert kdump("verify-index").returncode == 2
+    assert kdump("verify-index", tmp_path / "nothing").returncode == 1
+    break_entry(partition / "00000000000000000000.timeindex", 12)
+    assert kdump("verify-index", partition).returncode == 4
+    assert kdump("verify-index", partition, tmp_path / "nothing").returncode == 1
+    log = partition / "00000000000000000089.log"
+    log.write_bytes(log.read_bytes()[:-10])
+    done = kdump("verify-index", partition)
+    assert done.returncode == 3
+    assert b"DAMAGED" in done.stdout
+
+
+def test_a_torn_end_of_the_youngest_segment_is_a_remark(partition):
+    log = partition / "00000000000000000180.log"
+    log.write_bytes(log.read_bytes() + bytes.fromhex("00000000000000df00000200") + b"torn")
+    done = kdump("verify-index", partition)
+    assert done.returncode == 0
+    assert b"note" in done.stdout
+
+
+def test_zeros_behind_the_log_are_a_remark(partition):
+    log = partition / "00000000000000000089.log"
+    log.write_bytes(log.read_bytes() + bytes(4096))
+    done = kdump("verify-index", partition)
+    assert done.returncode == 0
+    assert b"4096 bytes of zeros" in done.stdout
+
+
+def test_an_index_without_its_log(partition):
+    (partition / "00000000000000000089.log").unlink()
+    done = kdump("verify-index", partition / "00000000000000000089.index")
+    assert done.returncode == 4
+    assert b"there is no " in done.stdout
+
+
+def test_a_missing_txnindex_is_a_finding(tmp_path):
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(data(0, producer=7) + marker(1, 7, ABORT))
+    assert kdump("verify-index", log).returncode == 0  # a log alone: a broker makes all of its indexes anew
+    log.with_suffix(".index").write_bytes(b"")
+    done = kdump("verify-index", log)
+    assert done.returncode == 4
+    assert b"read_committed" in done.stdout
+
+
+def test_remarks_are_written_out_on_request(partition):
+    assert b"entries name" not in kdump("verify-index", partition).stdout
+    assert b"entries name the last offset of the batch" in kdump("verify-index", "--remarks", partition).stdout
+
+
+def test_many_findings_of_one_file_are_cut_short(partition):
+    index = partition / "00000000000000000000.index"
+    index.write_bytes(b"\xff" * 8 * 30)
+    text = kdump("verify-index", partition).stdout.decode()
+    assert text.count("WRONG") == 20
+    assert "... and 10 more" in text
+
+
+def test_a_terminal_gets_a_table(partition):
+    break_entry(partition / "00000000000000000000.index")
+    done, shown = on_a_terminal(kdump, "verify-index", partition, env={**os.environ, "TERM": "xterm"})
+    assert done.returncode == 4
+    assert b"WRONG" in shown
+    assert b"\x1b[" in shown
+    assert b"What to do" in shown
+
+
+def test_rebuilt_indexes_are_the_brokers_own(tmp_path):
+    for base in ("00000000000000000000", "00000000000000000008", "00000000000000000064", "00000000000000000117"):
+        done = kdump("rebuild-index", TXN / f"{base}.log", "--out", tmp_path, "--index-interval-bytes", 300, "-q")
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        for suffix in ("index", "timeindex", "txnindex"):
+            own = TXN / f"{base}.{suffix}"
+            assert (tmp_path / own.name).exists() == own.exists()
+            if own.exists():
+                assert (tmp_path / own.name).read_bytes() == own.read_bytes()
+
+
+def test_rebuild_refuses_to_overwrite(tmp_path):
+    args = ["rebuild-index", TXN / "00000000000000000064.log", "--out", tmp_path]
+    assert kdump(*args).returncode == 0
+    index = tmp_path / "00000000000000000064.index"
+    index.write_bytes(b"old")
+    done = kdump(*args)
+    assert done.returncode == 2
+    assert b"--force overwrites it" in done.stderr
+    assert index.read_bytes() == b"old"
+    assert kdump(*args, "--force").returncode == 0
+    assert index.read_bytes() != b"old"
+
+
+def test_a_stale_txnindex_does_not_outlive_the_others(tmp_path):
+    (tmp_path / "00000000000000000000.txnindex").write_bytes(bytes(34))
+    args = ["rebuild-index", TXN / "00000000000000000000.log", "--out", tmp_path]
+    assert kdump(*args).returncode == 2
+    assert names(tmp_path) == ["00000000000000000000.txnindex"]
+    assert kdump(*args, "--force").returncode == 0
+    assert (tmp_path / "00000000000000000000.txnindex").read_bytes() == b""
+
+
+def test_a_damaged_log_gets_no_indexes(partition, tmp_path):
+    log = partition / "00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[400] ^= 1
+    log.write_bytes(content)
+    done = kdump("rebuild-index", log, "--out", tmp_path / "new")
+    assert done.returncode == 3
+    assert b"the checksum is wrong" in done.stderr
+    assert b"nothing was written" in done.stderr
+    assert not (tmp_path / "new").exists()
+    log.write_bytes(content[:300])
+    assert kdump("rebuild-index", log, "--out", tmp_path / "new").returncode == 3
+
+
+def test_rebuild_takes_one_segment(partition, tmp_path):
+    done = kdump("rebuild-index", partition, "--out", tmp_path / "new")
+    assert done.returncode == 2
+    assert b"holds 3 segments: name one .log file" in done.stderr
+    odd = tmp_path / "odd.log"
+    odd.write_bytes(b"")
+    assert kdump("rebuild-index", odd, "--out", tmp_path / "new").returncode == 2
+
+
+def test_first_offsets_for_old_brokers(partition, tmp_path):
+    log = partition / "00000000000000000000.log"
+    made = {}
+    for which in ("first", "last"):
+        out = tmp_path / which
+        assert kdump("rebuild-index", log, "--out", out, "--entry-offset", which, "-q").returncode == 0
+        made[which] = (out / "00000000000000000000.index").read_bytes()
+    assert made["first"] != made["last"]
+    assert made["first"][4:8] == made["last"][4:8]

@@ -1,0 +1,76 @@
+import ast
+import re
+from itertools import pairwise
+
+import pytest
+
+from kdump.dump_log_segments import dialects
+from kdump.dump_log_segments.dialects import payload as dialects_payload
+from kdump.dump_log_segments.dialects import state as dialects_state
+from kdump.errors import UsageError
+from tests.helpers.support import ROOT
+
+PACKAGE = ROOT / "kdump"
+HOMES = {PACKAGE / "dump_log_segments" / "dialects", PACKAGE / "internal_topics" / "schema.py"}
+TABLES = [dialects.DIALECTS, dialects_payload.DIALECTS, dialects_state.DIALECTS]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_dialects_stand_in_order_each_with_its_reason(table):
+    since = [dialect.since for dialect in table]
+    assert since == sorted(set(since))
+    assert all(dialect.why for dialect in table)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_dialect_says_something_else_than_the_one_before(table):
+    for before, after in pairwise(table):
+        fields = set(after._fields) - {"since", "why"}
+        assert any(getattr(before, name) != getattr(after, name) for name in fields), after.why
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("0.8", (0, 8, 2)),
+        ("0.8.0", (0, 8, 0)),
+        ("0.8.1.1", (0, 8, 1)),
+        ("0.9", (0, 9, 0, 1)),
+        ("0.9.0.0", (0, 9, 0, 0)),
+        ("0.11", (0, 11, 0, 2)),
+        ("0.11.0.1", (0, 11, 0, 0)),
+        ("1", (1, 1, 0)),
+        ("2.0.0", (2, 0, 0)),
+        ("2.0", (2, 0, 1)),
+        ("3.6.1", (3, 3, 0)),
+        ("4.3.1", (4, 3, 0)),
+    ],
+)
+def test_a_release_is_held_by_the_newest_dialect_that_is_not_newer(text, since):
+    assert dialects.find(text).since == since
+
+
+@pytest.mark.parametrize("text", ["0.7", "0.7.2", "x", "3.x", "", "3..1", "-1"])
+def test_what_is_no_release_or_too_old_is_bad_usage(text):
+    with pytest.raises(UsageError):
+        dialects.find(text)
+
+
+def test_nothing_outside_the_dialects_knows_a_release():
+    """No comparison of a release, a dialect's name or its rank: whoever prints asks for a named field."""
+    for path in PACKAGE.rglob("*.py"):
+        if HOMES & {path, path.parent}:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute):
+                owner = last_word(node.value)
+                assert not (owner in {"dialect", "state"} and node.attr in {"since", "why"}), f"{path}:{node.lineno}"
+                assert not (owner.startswith("dialects") and re.match(r"V\d", node.attr)), f"{path}:{node.lineno}"
+            if isinstance(node, ast.Compare) and not isinstance(node.ops[0], ast.Is | ast.IsNot):
+                words = {last_word(each) for each in ast.walk(node)}
+                assert not words & {"release", "compat", "NEWEST", "DIALECTS"}, f"{path}:{node.lineno}"
+
+
+def last_word(node: ast.AST) -> str:
+    """The name that an expression ends in."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

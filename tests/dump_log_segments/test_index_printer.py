@@ -1,0 +1,195 @@
+"""The files beside a log as each recorded release of DumpLogSegments prints them."""
+
+import io
+import os
+import re
+import struct
+
+import pytest
+
+from kdump.dump_log_segments import dialects, index_printer
+from kdump.dump_log_segments.dialects import state as dialects_state
+from kdump.dump_log_segments.dispatch import dump_files
+from kdump.dump_log_segments.java_paths import java_split, snapshot_id
+from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments.run import DumpRun
+from kdump.errors import KdumpError, UnreadableError
+from tests.helpers import forge
+from tests.helpers.support import GOLDEN, ROOT, kdump
+from tools import goldens
+
+FLAGS = {
+    "--verify-index-only": {"verify_index_only": True},
+    "--index-sanity-check": {"index_sanity_check": True},
+}
+NEEDS_THE_LOG_OF_ITS_TIME = re.compile(r"i100t?|i2.*|i_big|iodd.*|xi|xt|multii|multit|i1")
+"""Cases on magic 2, or magic 1, which releases before it read as garbage."""
+
+
+def is_of_state(args: list[str]) -> bool:
+    """Whether a command line has only the flags above, and no segment among its files."""
+    rest = [arg for arg in args if arg not in FLAGS]
+    return rest[:1] == ["--files"] and len(rest) == 2 and not re.search(r"\.log|checkpoint$", rest[1])
+
+
+CASES = {
+    name.removeprefix("tiny/"): args
+    for name, args in goldens.cases().items()
+    if name.startswith("tiny/") and is_of_state(args)
+}
+RUNS = goldens.load()
+
+
+def run(release: str, args: list[str]) -> tuple[int, str]:
+    """Run the clone in this process; return exit status and standard output."""
+    options = Options(**{key: value for flag in args for key, value in FLAGS.get(flag, {}).items()})
+    out = io.BytesIO()
+    classic = DumpRun(dialects.find(release), options, out, state=dialects_state.find(release))
+    try:
+        dump_files(classic, java_split(args[args.index("--files") + 1]))
+    except KdumpError:
+        return 1, out.getvalue().decode()
+    return 0, out.getvalue().decode()
+
+
+@pytest.mark.parametrize("release", [*RUNS])
+def test_tiny_files_in_the_words_of_each_release(release, monkeypatch, capsys):
+    monkeypatch.chdir(GOLDEN)
+    held = 0
+    for name, args in CASES.items():
+        want = RUNS[release].get(f"tiny/{name}")
+        old = goldens.numbers(release) < (0, 11)
+        if want is None or "UnrecognizedOption" in want.stderr or (old and NEEDS_THE_LOG_OF_ITS_TIME.fullmatch(name)):
+            continue
+        status, stdout = run(release, args)
+        said = goldens.sorted_reports(goldens.plain(capsys.readouterr().err, GOLDEN))
+        assert (status, stdout) == (want.status, want.stdout), name
+        if "Exception in thread" not in want.stderr:
+            assert said == want.stderr, name
+        held += 1
+    assert held > 10
+
+
+def test_every_dialect_says_what_changed():
+    assert all(dialect.why for dialect in dialects_state.DIALECTS)
+    assert [d.since for d in dialects_state.DIALECTS] == sorted({d.since for d in dialects_state.DIALECTS})
+    assert dialects_state.find("2.0") is dialects_state.find("2.0.1")
+    assert dialects_state.find("9.9") is dialects_state.NEWEST
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+def test_a_missing_index_is_not_created(tmp_path, suffix):
+    (tmp_path / "00000000000000000000.log").write_bytes(forge.batch([forge.record(None, b"v")]))
+    before = names(tmp_path)
+    done = kdump("--files", tmp_path / f"00000000000000000000.{suffix}")
+    assert done.returncode == 1
+    assert done.stdout.decode() == f"Dumping {tmp_path}/00000000000000000000.{suffix}\n"
+    assert b"00000000000000000000.index" in done.stderr
+    assert names(tmp_path) == before
+
+
+def test_an_index_without_its_log_creates_nothing(tmp_path):
+    (tmp_path / "00000000000000000000.index").write_bytes(bytes(8))
+    assert kdump("--files", tmp_path / "00000000000000000000.index").returncode == 1
+    assert names(tmp_path) == ["00000000000000000000.index"]
+
+
+def test_a_txn_index_that_cannot_be_read_is_an_error(tmp_path):
+    (tmp_path / "0.txnindex").mkdir()
+    with pytest.raises(UnreadableError):
+        dump_files(DumpRun(dialects.NEWEST, Options(), io.BytesIO()), [f"{tmp_path}/0.txnindex"])
+
+
+def test_the_position_of_an_index_entry_must_hold_a_batch_of_the_message_size(tmp_path):
+    log = b"".join(forge.batch([forge.record(None, b"v" * 100)], base_offset=n) for n in range(2))
+    (tmp_path / "0.log").write_bytes(log)
+    (tmp_path / "0.index").write_bytes(b"\0\0\0\1" + (len(log) // 2).to_bytes(4, "big"))
+    fits, small = (
+        kdump("--files", tmp_path / "0.index", "--max-message-size", len(log) // 2 + less) for less in (0, -1)
+    )
+    assert (fits.returncode, fits.stdout.splitlines()[1:]) == (0, [b"offset: 1 position: %d" % (len(log) // 2)])
+    assert (small.returncode, small.stdout.splitlines()[1:]) == (1, [])
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex", "txnindex", "snapshot"])
+def test_a_file_of_gigabytes_is_not_taken_into_memory(tmp_path, suffix):
+    (tmp_path / "0.log").write_bytes(b"")
+    (tmp_path / "0.index").write_bytes(b"")
+    with (tmp_path / f"0.{suffix}").open("wb") as file:
+        file.truncate(1 << 40)
+    done = kdump("--files", tmp_path / f"0.{suffix}")
+    assert done.returncode == 1
+    assert f"0.{suffix}: has 1099511627776 bytes" in done.stderr.decode()
+
+
+def test_names_of_snapshots_of_the_metadata_log():
+    assert snapshot_id("a/00000000000000000123-0000000007-delete.checkpoint") == (123, 7)
+    for name in ("abc.checkpoint", "00000000000000000123.checkpoint", "0000000000000000000x-0000000007.checkpoint"):
+        with pytest.raises(KdumpError, match="where the file name should tell an offset or epoch"):
+            snapshot_id(name)
+
+
+@pytest.mark.parametrize(
+    ("release", "order"), [("4.2", ["3:7", "9:6", "3:5"]), ("4.3", ["9:6", "3:7"])], ids=["4.2", "4.3"]
+)
+def test_mismatches_of_an_offset_index_come_in_the_order_of_the_release(tmp_path, release, order):
+    """The real 4.3.1 sorts them by offset, the highest first, and keeps the last of an offset that is there twice."""
+    batches = [forge.batch([forge.record(None, b"v")], base_offset=offset) for offset in (5, 6, 7)]
+    (tmp_path / "0.log").write_bytes(b"".join(batches))
+    entries = [(3, 0), (9, len(batches[0])), (3, 2 * len(batches[0]))]
+    (tmp_path / "0.index").write_bytes(b"".join(struct.pack(">ii", *entry) for entry in entries))
+    done = kdump("--compat", release, "--files", tmp_path / "0.index")
+    found = re.findall(r"Index offset: (\d+), log offset: (\d+)", done.stderr.decode())
+    assert [":".join(pair) for pair in found] == order
+
+
+@pytest.mark.parametrize("most", [10, 80, 1 << 20])
+@pytest.mark.parametrize("release", ["4.3", "2.0", "0.10.1"])
+def test_headers_alone_tell_of_an_offset_index_what_whole_batches_tell(tmp_path, monkeypatch, capsys, release, most):
+    whole = b"".join(forge.batch([forge.record(None, b"v")], base_offset=offset) for offset in (5, 1 << 62, 7))
+    body = forge.message(1, b"k", b"v")
+    second = len(whole) // 3
+    logs = [whole[:cut] for cut in range(len(whole) + 1)]
+    logs += [whole[:16] + bytes([magic]) + whole[17:] for magic in (0, 1, 3, 0xFF)]
+    logs += [whole[:8] + struct.pack(">i", size) + whole[12:] for size in (-1, 13, 14, 48, 49, 1 << 30)]
+    logs += [whole[:23] + b"\x7f" + whole[24:], forge.entry(5, body) + whole]
+    (tmp_path / "0.index").write_bytes(
+        b"".join(struct.pack(">ii", *entry) for entry in [(5, 0), (6, second), (7, 2 * second), (9, 1), (9, -1)])
+    )
+
+    def told() -> list[object]:
+        out = io.BytesIO()
+        options = Options(max_message_size=most)
+        classic = DumpRun(dialects.find(release), options, out, state=dialects_state.find(release))
+        damage = None
+        try:
+            dump_files(classic, [f"{tmp_path}/0.index"])
+        except KdumpError as error:
+            damage = repr(error)
+        return [damage, out.getvalue(), classic.reports.mismatches, *capsys.readouterr()]
+
+    for log in logs:
+        (tmp_path / "0.log").write_bytes(log)
+        quick = told()
+        with monkeypatch.context() as patch:
+            patch.setattr(index_printer.Heads, "last_offset", lambda *_: None)
+            assert quick == told(), log
+
+
+@pytest.mark.parametrize("release", ["0.11", "1.1.1", "4.3"])
+def test_an_index_is_held_against_messages_whose_key_lies(tmp_path, release):
+    """Offset and timestamp alone are asked for: what else such a message says is not looked at."""
+    lying = bytearray(forge.message(1, b"k", b"v", timestamp=77))
+    lying[18:22] = struct.pack(">i", 718)
+    (tmp_path / "0.log").write_bytes(forge.entry(5, bytes(lying)) + forge.wrapper(1, 7, [(0, lying), (1, lying)]))
+    (tmp_path / "0.index").write_bytes(struct.pack(">ii", 5, 0))
+    (tmp_path / "0.timeindex").write_bytes(struct.pack(">qi", 77, 5))
+    done = kdump(
+        "--compat", release, "--files", "0.index,0.timeindex", cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert done.stdout == (b"Dumping 0.index\noffset: 5 position: 0\nDumping 0.timeindex\ntimestamp: 77 offset: 5\n")
+    assert (done.returncode, done.stderr) == (0, b"")

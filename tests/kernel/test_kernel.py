@@ -1,0 +1,494 @@
+"""The kernel, in both builds, against the general path: same text, same gaps, same end, whatever the bytes are."""
+
+import io
+import os
+import random
+import re
+import shutil
+import tomllib
+import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
+
+import pytest
+
+from kdump import kernel
+from kdump.cli import DECODER_SWITCHES
+from kdump.dump_log_segments import dialects, kernel_messages
+from kdump.dump_log_segments import kernel_lines as classic_lines
+from kdump.dump_log_segments.dispatch import dump_files
+from kdump.dump_log_segments.log_printer import LogPrinter
+from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments.run import DumpRun
+from kdump.errors import KdumpError
+from kdump.formats import record_layout
+from kdump.kernel import cursor, fields, records
+from kdump.kernel import lines as kernel_lines
+from kdump.primitives import compression
+from kdump.records import magic_2
+from kdump.segments import batch_runs
+from tests.helpers import forge
+from tests.helpers.support import GOLDEN, ROOT, kdump, python
+from tools import build_kernel
+
+NAME = "00000000000000000000.log"
+PLAIN = build_kernel.in_python()
+ALONE = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "KDUMP_KERNEL"}}
+
+
+@pytest.fixture(params=["active", "python"])
+def build(request, monkeypatch):
+    """Each build of the kernel in turn: the active one (compiled where there is a compiler), and plain Python."""
+    if request.param == "python":
+        monkeypatch.setattr(cursor, "Cursor", PLAIN.cursor.Cursor)
+        monkeypatch.setattr(records, "Records", PLAIN.records.Records)
+        monkeypatch.setattr(classic_lines, "Lines", PLAIN.lines.Lines)
+        monkeypatch.setattr(classic_lines, "Shape", PLAIN.lines.Shape)
+        monkeypatch.setattr(classic_lines, "COMPILED", False)
+        monkeypatch.setattr(kernel_messages, "Messages", PLAIN.messages.Messages)
+        monkeypatch.setattr(kernel_messages, "Shape", PLAIN.lines.Shape)
+        monkeypatch.setattr(batch_runs, "stretch", PLAIN.messages.stretch)
+
+
+def test_kdump_runs_out_of_a_zip_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "kdump.zip", "w") as archive:
+        for path in (ROOT / "kdump").rglob("*.py"):
+            archive.write(path, path.relative_to(ROOT))
+    segment = GOLDEN / "brokers" / "4.2.2" / "txn-0"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "kdump.zip")}
+    done = kdump("dump", "--count", segment, cwd=tmp_path, env=env)
+    assert (done.returncode, done.stdout) == (0, kdump("dump", "--count", segment).stdout), done.stderr.decode()
+
+
+def test_the_plain_build_is_plain():
+    assert "begin" in vars(PLAIN.cursor.Cursor)
+    assert PLAIN.lines.Lines.begin.__code__.co_filename == str(ROOT / "kdump" / "kernel" / "cursor.py")
+    assert PLAIN.lines is not kernel_lines
+
+
+def test_arrays_of_c_are_as_long_as_python_says():
+    sources = {path.name: path.read_text("utf-8") for path in (ROOT / "kdump" / "kernel").glob("*.p*")}
+    assert f"cdef long long[{cursor.NUMBERS}] values\n" in sources["cursor.pxd"]
+    for name in ("fields.py", "payloads.py"):
+        sizes = re.findall(r"declare\(cython\.Py_ssize_t\[(\d+)\]\)", sources[name])
+        assert sizes == [str(fields.PLACES)] * 2
+
+
+def dumped(path, release="4.3", **options):
+    """What a run prints, the gaps it finds, and how it ends."""
+    out = io.BytesIO()
+    run = DumpRun(dialects.find(release), Options(**options), out)
+    error = None
+    try:
+        dump_files(run, [str(path)])
+    except KdumpError as reason:
+        error = str(reason)
+    return out.getvalue(), run.gaps, error
+
+
+def general(path, release="4.3", **options):
+    """The same without the kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classic_lines.FastLines, "batch", lambda *_, **__: 0)
+        patch.setattr(classic_lines.FastLines, "print_batches", lambda _self, _run, first, **_: (first, 0))
+        patch.setattr(records, "Records", NoKernel)
+        patch.setattr(batch_runs, "entries", lambda *_: None)
+        patch.setattr(kernel_messages.EntryLines, "wrapper", lambda *_: 0)
+        return dumped(path, release, **options)
+
+
+class NoKernel:
+    """A kernel that takes no batch."""
+
+    def begin(self, *_):
+        return False
+
+
+def read(data):
+    """The records of a batch, and how reading them ends."""
+    records = []
+    try:
+        for record in magic_2.Batch(memoryview(data), 0, len(data)).records():
+            records.append(record)  # noqa: PERF402  what stands in front of an error counts
+    except KdumpError as error:
+        return records, str(error)
+    return records, None
+
+
+def read_one_by_one(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "Records", NoKernel)
+        return read(data)
+
+
+TEXTS = [
+    b"",
+    b"k",
+    b"plain text of more than eight bytes",
+    "grüße, 東京 😀".encode(),
+    b"\xff\xfe",
+    b"seven b\xc3",  # cut off
+    b"\xed\xa0\x80 surrogate",
+    b"\xc0\x80 overlong \xe0\x80\x80 \xf0\x80\x80\x80",
+    b"\xf4\x90\x80\x80 \xf5\x80\x80\x80",
+    "\ud7ff\ue000\U0010ffff\x80\u0800\U00010000".encode(),
+    b"x" * 64 + b"\x80",
+    b"100% %d %s",
+    b"y" * 9000,
+    None,
+]
+
+
+def made_of(texts=TEXTS):
+    """Records with each text as key and as value, with none, one and many headers."""
+    made = []
+    for number, text in enumerate(texts):
+        headers = [(key, text) for key in TEXTS[: number % 5] if key is not None]
+        made.append(forge.record(text, texts[-1 - number], offset=number, timestamp=number**5, headers=headers))
+    made.append(forge.record(None, None, offset=len(texts), timestamp=-7))
+    return made
+
+
+CASES = {
+    "plain": {},
+    "log append time": {"attributes": 8, "max_timestamp": 5, "base_timestamp": -1},
+    "producer": {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0, "attributes": 0x10},
+    "sequence wraps": {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0x7FFFFFFF - 3},
+    "delete horizon": {"attributes": 0x40, "base_timestamp": 1_700_000_000_000},
+    "far base offset": {"base_offset": (1 << 63) - 4},
+    "negative base offset": {"base_offset": -5},
+    "far base timestamp": {"base_timestamp": -(1 << 63)},
+}
+
+
+@pytest.mark.parametrize("release", ["4.3", "4.2", "3.6", "2.8", "1.0"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("build")
+def test_well_formed_batches_read_the_same(case, release, tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch(made_of(), **CASES[case]) + forge.batch(made_of(), base_offset=40))
+    for options in (
+        {},
+        {"print_data_log": True},
+        {"deep_iteration": True},
+        {"print_data_log": True, "deep_iteration": True},
+        {"print_data_log": True, "deep_iteration": True, "skip_record_metadata": True},
+    ):
+        assert dumped(path, release, **options) == general(path, release, **options)
+
+
+@pytest.mark.usefixtures("build")
+def test_the_kernel_takes_what_is_well_formed(tmp_path, monkeypatch):
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch(made_of()))
+    want = general(path, print_data_log=True)
+    monkeypatch.setattr("kdump.dump_log_segments.log_printer.LogPrinter.record", None)
+    assert dumped(path, print_data_log=True) == want
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("build")
+def test_records_are_the_same(case, monkeypatch):
+    monkeypatch.setattr(magic_2, "CHUNK", 4)
+    data = forge.batch(made_of(), **CASES[case])
+    assert read(data) == read_one_by_one(data)
+    assert len(read(data)[0]) == len(TEXTS) + 1
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("build")
+def test_facts_are_those_of_the_records(case):
+    odd = [forge.record(b"k", b"v", offset=2, attributes=1), forge.record(b"k", b"v", offset=2)]
+    for made in (made_of(), odd):
+        data = forge.batch(made, **CASES[case])
+        header = record_layout.BATCH_HEADER.read(data)
+        known, facts = read(data)[0], cursor.Cursor()
+        if not facts.begin(memoryview(data), record_layout.BATCH_HEADER.size, header, ()) or not facts.sound():
+            continue  # the general reader takes these
+        highest = max(-1, *(record.timestamp for record in known))
+        assert facts.facts() == (known[-1].offset, highest, 2 if made is odd else 0)
+        for broken in (data[:-1], data + b"x"):
+            facts.begin(memoryview(broken), record_layout.BATCH_HEADER.size, header, ())
+            assert facts.facts() is None
+
+
+@pytest.mark.usefixtures("build")
+def test_broken_records_are_the_same():
+    plain = b"".join(made_of([b"key", None, b"w" * 70]))
+    seed = random.Random(1)
+    for at in range(len(plain)):
+        for byte in (0, 1, 0x7F, 0x80, 0xFF, seed.randrange(256)):
+            body = plain[:at] + bytes([byte]) + plain[at + 1 :]
+            for told in (body, plain[:at], plain + bytes([byte])):
+                data = forge.batch([told], count=4, base_sequence=5)
+                assert read(data) == read_one_by_one(data), (at, byte)
+
+
+@pytest.mark.parametrize("codec", range(5), ids=compression.NAMES)
+@pytest.mark.usefixtures("build")
+def test_broken_records_read_the_same(codec, tmp_path):
+    """Every byte of a small batch's records changed, and each cut: what stands before the bad record is printed."""
+    path = tmp_path / NAME
+    plain = b"".join(made_of([b"key", None, b"w" * 70]))
+    seed = random.Random(codec)
+    for at in range(len(plain)):
+        broken = bytearray(plain)
+        broken[at] = seed.choice([0, 1, 0x7F, 0x80, 0xFF, seed.randrange(256)])
+        for body in (bytes(broken), plain[:at]):
+            packed = compression.compress(codec, body)
+            path.write_bytes(forge.batch([packed], count=4, attributes=codec))
+            assert dumped(path, print_data_log=True) == general(path, print_data_log=True), (at, body)
+
+
+@pytest.mark.parametrize("size", [1 << 18, 3 << 20], ids=["whole", "in regions"])
+@pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
+@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
+@pytest.mark.usefixtures("build")
+def test_large_batches_read_the_same(size, codec, broken, tmp_path, monkeypatch):
+    monkeypatch.setattr(classic_lines, "CHUNK", 1 << 16)
+    count = size // 1000
+    made = [forge.record(b"%d" % number, b"v" * 990, offset=number * 2) for number in range(count)]
+    if broken:
+        made[count // 2] = b"\x02\x00"
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([compression.compress(codec, b"".join(made))], count=count, attributes=codec))
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8", "2.0"])
+@pytest.mark.parametrize("limit", [1, 700, 1 << 20])
+@pytest.mark.usefixtures("build")
+def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkeypatch):
+    """Batches that follow each other are printed in one go, in regions of any size, up to the record that is broken."""
+    monkeypatch.setattr(classic_lines, "CHUNK", limit)
+    path = tmp_path / NAME
+    made = [forge.record(b"k%d" % number, b"v" * 60, offset=number) for number in range(5)]
+    sound = [forge.batch(made, base_offset=5 * number) for number in range(6)]
+    for broken in (
+        None,
+        forge.batch([b"\x02\x00", *made], base_offset=10),
+        forge.batch([*made[:3], b"\x02\x00", *made[3:]], base_offset=10),
+        forge.batch([*made, b"\x02\x00"], base_offset=10),
+        forge.batch(made, count=6, base_offset=10),
+        forge.batch(made, count=-1, base_offset=10),
+        forge.batch([], base_offset=10),
+        forge.batch([forge.record(b"\xff", b"\xfe" * 900, offset=7)], base_offset=10),
+    ):
+        path.write_bytes(b"".join([*sound[:2], broken or sound[2], *sound[3:]]))
+        for options in ({}, {"deep_iteration": True}, {"print_data_log": True}):
+            assert dumped(path, release, **options) == general(path, release, **options)
+    assert dumped(path, release, print_data_log=True)[0].count(b" payload: ") > 25
+
+
+@pytest.mark.usefixtures("build")
+def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
+    path = tmp_path / NAME
+    sound = [forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in (0, 3)]
+    for broken in (forge.reaching(1), forge.reaching(1, 1 << 17), forge.endless(1)):
+        path.write_bytes(sound[0] + broken + sound[1])
+        for release in ("4.3", "2.8"):
+            found = dumped(path, release, print_data_log=True)
+            assert found == general(path, release, print_data_log=True)
+            assert b"offset: 2" not in found[0]
+
+
+@pytest.mark.usefixtures("build")
+def test_numbers_of_every_length_read_the_same(tmp_path):
+    path = tmp_path / NAME
+    numbers = [sign * (10**power + more) for power in range(19) for more in (-1, 0, 1) for sign in (1, -1)]
+    made = [forge.record(b"k", b"v")]
+    path.write_bytes(b"".join(forge.batch(made, producer_id=each) for each in (*numbers, (1 << 63) - 1, -(1 << 63))))
+    assert dumped(path) == general(path)
+
+
+@pytest.mark.usefixtures("build")
+def test_decoders_read_the_same(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(
+        forge.batch([forge.record(number.to_bytes(8, "big"), b"abcdefgh", offset=number) for number in range(9)])
+        + forge.batch([forge.record(b"12345678", b"short" * (number % 3), offset=number) for number in range(9)])
+    )
+    package = "org.apache.kafka.tools.api."
+    options = {"print_data_log": True, "key_decoder_class": f"{package}LongDecoder"}
+    for name in ("Long", "Integer", "Default", "String"):
+        options["value_decoder_class"] = f"{package}{name}Decoder"
+        assert dumped(path, **options) == general(path, **options)
+
+
+@pytest.mark.parametrize("release", ["4.3", "3.8", "1.0"])
+@pytest.mark.parametrize("topic", DECODER_SWITCHES)
+@pytest.mark.usefixtures("build")
+def test_decoder_switches_read_the_same(topic, release):
+    options = {"print_data_log": True, "decoder_switch": DECODER_SWITCHES[topic]}
+    for path in sorted(GOLDEN.glob(f"brokers/4*/{topic}-*/*.log")):
+        assert dumped(path, release, **options) == general(path, release, **options)
+        bare = {**options, "skip_record_metadata": True, "deep_iteration": True}
+        assert dumped(path, release, **bare) == general(path, release, **bare)
+
+
+@pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
+@pytest.mark.parametrize("bad", [(None, b"x"), (b"\0\x09", b""), (b"\0", b"")])
+@pytest.mark.usefixtures("build")
+def test_a_record_that_a_decoder_switch_refuses_ends_the_run_at_the_same_place(bad, codec, tmp_path):
+    good = (b"\0\2\0\1g", b"\0\0\0\0\0\0\0\1\xff\xff\xff\xff\0\0\0\0")
+    path = tmp_path / NAME
+    for at in range(4):
+        pairs = [bad if number == at else good for number in range(4)]
+        body = b"".join(forge.record(*pair, offset=3 * number) for number, pair in enumerate(pairs))
+        path.write_bytes(forge.batch([compression.compress(codec, body)], count=4, attributes=codec))
+        for release in ("4.3", "3.3", "1.0"):
+            options = {"print_data_log": True, "decoder_switch": "offsets-decoder"}
+            assert dumped(path, release, **options) == general(path, release, **options)
+
+
+def messages(magic, texts=TEXTS):
+    """Messages with each text as key and as value, offsets from 0 on."""
+    return [
+        forge.message(magic, text, value, timestamp=number**5, attributes=8 * (magic and number % 3 == 0))
+        for number, (text, value) in enumerate(zip([*texts, None], [*reversed(texts), None], strict=True))
+    ]
+
+
+def old_segment(magic, codec=compression.NONE):
+    """Entries, then a wrapper, with each an offset that is left out."""
+    made = messages(magic)
+    plain = b"".join(forge.entry(number + (number > 4), body) for number, body in enumerate(made))
+    if not codec:
+        return plain
+    last = len(made)
+    packed = compression.compress(codec, plain, magic=magic)
+    wrappers = [
+        forge.entry(
+            40 * (1 + late) + last, forge.message(magic, None, packed, timestamp=9, attributes=codec | late * 8)
+        )
+        for late in (0, magic)
+    ]
+    return plain + b"".join(wrappers) + plain
+
+
+OLD = [(magic, codec) for magic in (0, 1) for codec in (compression.NONE, compression.GZIP, compression.LZ4)]
+
+
+@pytest.mark.parametrize("release", ["4.3", "4.2", "3.6", "2.8", "2.2", "1.0", "0.11"])
+@pytest.mark.parametrize(("magic", "codec"), OLD)
+@pytest.mark.usefixtures("build")
+def test_well_formed_messages_read_the_same(magic, codec, release, tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(old_segment(magic, codec) + forge.batch(made_of(), base_offset=200))
+    for options in (
+        {},
+        {"print_data_log": True},
+        {"deep_iteration": True},
+        {"print_data_log": True, "deep_iteration": True},
+        {"print_data_log": True, "skip_record_metadata": True},
+        {"print_data_log": True, "deep_iteration": True, "value_decoder_class": "kafka.serializer.LongDecoder"},
+        {"print_data_log": True, "max_batch_bytes": 300},
+    ):
+        assert dumped(path, release, **options) == general(path, release, **options), options
+
+
+@pytest.mark.parametrize(("magic", "codec"), OLD)
+@pytest.mark.usefixtures("build")
+def test_no_well_formed_message_takes_the_general_path(magic, codec, tmp_path, monkeypatch):
+    path = tmp_path / NAME
+    path.write_bytes(old_segment(magic, codec))
+    expected = general(path, print_data_log=True)
+    monkeypatch.setattr(LogPrinter, "record", None)
+    assert dumped(path, print_data_log=True) == expected
+
+
+@pytest.mark.parametrize(("magic", "codec"), OLD)
+@pytest.mark.usefixtures("build")
+def test_broken_messages_read_the_same(magic, codec, tmp_path):
+    """Changed where a message's fields are, their checksums right again or not, and cut."""
+    path = tmp_path / NAME
+    seed = random.Random(f"{magic} {codec}")
+    texts = [b"key", None, b"w" * 70, b""]
+    for turn in range(150):
+        entries = []
+        for number, body in enumerate(messages(magic, texts)):
+            body = bytearray(body)
+            if seed.random() < 0.2:
+                at = seed.randrange(4, len(body))
+                body[at] = seed.choice([0, 1, 0x7F, 0x80, 0xFF, seed.randrange(256)])
+                if seed.random() < 0.6:
+                    body[:4] = forge.crc32(bytes(body[4:])).to_bytes(4, "big")
+            entries.append(forge.entry(seed.choice([number, number, -1, (1 << 63) - 1]), bytes(body)))
+        data = b"".join(entries)
+        if turn % 3 == 0:
+            data = data[: seed.randrange(len(data))]
+        if codec:
+            packed = compression.compress(codec, data, magic=magic)
+            stamp, kind = seed.choice([-5, 7]), codec | 8 * seed.randrange(2)
+            offset = seed.choice([0, 3, 90, -1, (1 << 63) - 1])
+            data = forge.entry(offset, forge.message(magic, None, packed, timestamp=stamp, attributes=kind)) * 2
+        path.write_bytes(data)
+        for release in ("4.3", "2.8", "1.0"):
+            for deep in (False, True):
+                options = {"print_data_log": deep, "deep_iteration": deep}
+                assert dumped(path, release, **options) == general(path, release, **options), (turn, data)
+
+
+@pytest.mark.usefixtures("build")
+def test_many_messages_read_the_same(tmp_path, monkeypatch):
+    """More than are printed at a time, and more than are read at a time, with a broken one among them."""
+    monkeypatch.setattr(kernel_messages, "CHUNK", 1 << 12)
+    body = forge.message(1, b"key", b"value" * 20, timestamp=5)
+    entries = [forge.entry(number, body) for number in range(3000)]
+    entries[1500] = forge.entry(1500, forge.message(1, b"key", b"value", crc=5))
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(entries))
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+    packed = compression.compress(compression.GZIP, b"".join(entries))
+    path.write_bytes(forge.entry(2999, forge.message(1, None, packed, attributes=compression.GZIP)))
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
+@pytest.mark.usefixtures("build")
+def test_golden_segments_read_the_same(path):
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+
+
+def test_the_stamps_are_those_of_the_sources():
+    """After an edit: python -m tools.build_kernel --stamp, and then without --stamp where a compiler is there."""
+    stamps = kernel.stamps()
+    assert list(stamps) == list(kernel.MODULES)
+    for name, stamp in stamps.items():
+        source = (ROOT / "kdump" / "kernel" / f"{name}.py").read_text()
+        assert re.findall(r'^STAMP: Final = "(\w+)"', source, re.MULTILINE) == [stamp]
+    assert kernel.build() in {"compiled", "Python"}, "the compiled kernel was made from another source"
+
+
+def test_version_says_which_kernel_is_active():
+    assert f"kernel: {kernel.build()}".encode() in kdump("--version").stdout
+    forced = kdump("--version", env={**os.environ, "KDUMP_KERNEL": "python"})
+    assert b"kernel: Python)" in forced.stdout
+
+
+def test_builds_are_never_mixed(tmp_path):
+    """With one of its modules compiled (here: a file that is no library), all of them run as Python, and it is told."""
+    shutil.copytree(ROOT / "kdump", tmp_path / "kdump", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    (tmp_path / "kdump" / "kernel" / f"lines{EXTENSION_SUFFIXES[0]}").write_bytes(b"no library")
+    code = "from kdump import kernel; from kdump.kernel import lines; print(kernel.build(), lines.__file__)"
+    done = python("-c", code, cwd=tmp_path, env=ALONE, check=True)
+    told, _, file = done.stdout.decode().strip().rpartition(" ")
+    assert (told, file) == ("Python; only lines of it compiled", str(tmp_path / "kdump" / "kernel" / "lines.py"))
+
+
+def test_modules_that_another_python_compiled_are_none(tmp_path):
+    shutil.copytree(ROOT / "kdump", tmp_path / "kdump", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    for name in kernel.MODULES:
+        other = f"{name}.cpython-399-x86_64-linux-gnu{EXTENSION_SUFFIXES[-1]}"
+        (tmp_path / "kdump" / "kernel" / other).write_bytes(b"no library")
+    code = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
+    done = python("-c", code, cwd=tmp_path, env=ALONE, check=True)
+    assert done.stdout == b"False Python\n"
+
+
+def test_the_project_compiles_what_belongs_to_the_kernel():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    assert [module["name"] for module in declared] == [f"kdump.kernel.{name}" for name in kernel.MODULES]
+    assert all(module["optional"] for module in declared)
+    folder = ROOT / "kdump" / "kernel"
+    stamped = {path.stem for path in folder.glob("*.py") if "\nSTAMP: Final" in path.read_text()}
+    assert stamped == set(kernel.MODULES)

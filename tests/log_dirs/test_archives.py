@@ -1,0 +1,197 @@
+"""Archives that somebody made to break their reader: names, links, holes, sizes and headers that lie."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+
+import pytest
+
+from kdump.log_dirs import archives
+from kdump.primitives import compression
+from tests.commands.test_limits import IDLE, MIB, peak_in_child
+from tests.helpers import forge
+from tests.helpers.support import kdump
+
+LOG = "00000000000000000000.log"
+RECORD = forge.batch([forge.record(b"k", b"in the archive")])
+
+
+def header(name=f"t-0/{LOG}", **fields):
+    """A header of one block; any field may be given as it is to stand there."""
+    info = tarfile.TarInfo(name)
+    size, kind = fields.pop("size", 0), fields.pop("type", tarfile.REGTYPE)
+    info.type, info.linkname = kind, fields.pop("linkname", "")
+    block = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
+    block[124:136] = size if isinstance(size, bytes) else b"%011o\0" % size
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+def member(name, data=RECORD, **fields):
+    return header(name, size=len(data), **fields) + data + bytes(-len(data) % 512)
+
+
+def archive(folder, *members, end=bytes(1024)):
+    path = folder / "a.tar"
+    path.write_bytes(b"".join(members) + end)
+    return path
+
+
+def values(path, *more):
+    done = kdump("dump", path, "-o", "raw", "--leftovers", *more)
+    assert b"Traceback" not in done.stderr
+    return done
+
+
+SOUND = member(f"s-0/{LOG}", forge.batch([forge.record(b"k", b"sound")]))
+
+
+@pytest.mark.parametrize(
+    "name", [f"../../../../etc/t-0/{LOG}", f"/etc/t-0/{LOG}", f"t-0/../../t-0/{LOG}", f"./t-0//{LOG}"]
+)
+def test_names_stay_in_the_archive(tmp_path, name):
+    outside = tmp_path / "etc" / "t-0"
+    outside.mkdir(parents=True)
+    (outside / LOG).write_bytes(forge.batch([forge.record(b"k", b"OUTSIDE")]))
+    done = values(archive(tmp_path, member(name)))
+    assert (done.returncode, done.stdout) == (0, b"in the archive\n")
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+@pytest.mark.parametrize("target", [f"../../outside/{LOG}", f"/{LOG}", "/etc/passwd", f"t-1/{LOG}", "."])
+def test_links_out_of_the_archive_and_in_circles_are_left_out(tmp_path, kind, target):
+    circle = [header(f"t-1/{LOG}", type=kind, linkname=f"t-2/{LOG}"), header(f"t-2/{LOG}", type=kind, linkname=target)]
+    done = values(archive(tmp_path, SOUND, *circle))
+    assert (done.returncode, done.stdout) == (0, b"sound\n")
+    assert done.stderr.count(b"is left out: it links to") == 2
+
+
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_devices_and_pipes_are_left_out(tmp_path, kind):
+    done = values(archive(tmp_path, header(type=kind), SOUND))
+    assert (done.returncode, done.stdout) == (0, b"sound\n")
+    assert b"is no file" in done.stderr
+
+
+def test_the_last_of_two_members_of_one_name_counts(tmp_path):
+    later = forge.batch([forge.record(b"k", b"later")])
+    done = values(archive(tmp_path, member(f"t-0/{LOG}"), member(f"t-0/{LOG}", later)))
+    assert (done.returncode, done.stdout) == (0, b"later\n")
+
+
+def test_an_archive_in_an_archive_is_no_segment(tmp_path):
+    inner = member(f"t-0/{LOG}") + bytes(1024)
+    done = values(archive(tmp_path, member("inner.tar", inner), member("inner.tar.gz", gzip.compress(inner)), SOUND))
+    assert (done.returncode, done.stdout) == (0, b"sound\n")
+
+
+def test_names_that_are_no_text_and_names_that_steer_a_terminal(tmp_path):
+    path = archive(tmp_path, member(f"\udcff\x1b[2J-0/{LOG}"))
+    done = values(path)
+    assert (done.returncode, done.stdout) == (0, b"in the archive\n")
+    lines = kdump("dump", path, "-o", "jsonl").stdout
+    assert lines.decode("utf-8").count("\n") == 1
+    assert b"\x1b" not in lines
+    for command in (["check", "--json"], ["verify-index", "--json"]):
+        done = kdump(*command, path)
+        assert b"Traceback" not in done.stderr
+        assert "\x1b" not in done.stdout.decode("utf-8")
+
+
+NEGATIVE = b"\xff" + b"\xff" * 10 + b"\x00"
+HUGE = b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7
+
+
+@pytest.mark.parametrize(
+    "size", [NEGATIVE, HUGE, b"77777777777\0", b"\x80" + b"\xff" * 11], ids=["<0", "8EiB", "8GiB", "2^88"]
+)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tarfile.REGTYPE,
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_SPARSE,
+        b"?",
+        tarfile.DIRTYPE,
+    ],
+    ids=["regular", "pax", "global", "longname", "sparse", "unknown", "folder"],
+)
+def test_sizes_that_lie(tmp_path, kind, size):
+    path = archive(tmp_path, SOUND, header(type=kind, size=size), end=bytes(512))
+    done = peak_in_child("dump", path, "-o", "raw", "--leftovers")
+    assert b"Traceback" not in done.stderr
+    assert b"memory" not in done.stderr
+    assert b"sound\n" in done.stdout
+    assert done.seconds < 10
+    assert done.peak < IDLE + 16 * MIB
+    assert done.status in {0, 1, 3}
+
+
+def sparse(claimed, stored=b"", holes=((1 << 40, 0),)):
+    """A member with holes, of the size that it claims."""
+    block = bytearray(header(type=tarfile.GNUTYPE_SPARSE, size=len(stored)))
+    for number, (position, size) in enumerate(holes):
+        block[386 + 24 * number : 386 + 24 * number + 24] = b"%011o\0%011o\0" % (position, size)
+    block[483:495] = b"\x80" + claimed.to_bytes(11, "big")
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block) + stored + bytes(-len(stored) % 512)
+
+
+@pytest.mark.parametrize(
+    "command", [["dump", "-o", "jsonl"], ["check"], ["verify-index"], ["salvage", "--out", "OUT"]], ids=" ".join
+)
+def test_holes_of_terabytes_are_not_walked(tmp_path, command):
+    path = archive(tmp_path, SOUND, sparse(1 << 42, RECORD.ljust(512, b"\0"), ((0, 512), (1 << 33, 0))))
+    done = peak_in_child(*(word.replace("OUT", str(tmp_path / "out")) for word in command), path)
+    assert done.seconds < 10
+    assert b"Traceback" not in done.stderr
+    assert b"is left out: it claims 4398046511104 bytes" in done.stderr
+
+
+def test_holes_that_overlap_or_lie_outside_are_survived(tmp_path):
+    for holes in (((0, 512), (0, 512)), ((1 << 20, 512),), ((512, 512), (0, 512))):
+        done = values(archive(tmp_path, SOUND, sparse(2048, bytes(1024), holes)))
+        assert b"sound\n" in done.stdout
+
+
+def test_a_name_of_ten_thousand_folders(tmp_path):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo("a/" * 10_000 + f"t-0/{LOG}")
+        info.size = len(RECORD)
+        tar.addfile(info, io.BytesIO(RECORD))
+    done = values(archive(tmp_path, out.getvalue()))
+    assert done.returncode in {0, 1}
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lambda data: compression.compress(compression.ZSTD, data)], ids=["gzip", "zstd"]
+)
+def test_a_bomb_does_not_fill_the_disk(tmp_path, monkeypatch, pack):
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(bytes(64 * MIB)))
+    free = os.statvfs(tmp_path)
+
+    class Small:
+        f_bavail, f_frsize = 8 * MIB // free.f_frsize, free.f_frsize
+
+    monkeypatch.setattr(os, "fstatvfs", lambda _fd: Small)
+    from kdump.errors import UnreadableError
+    from kdump.log_dirs.local import LocalFile
+
+    with LocalFile(path) as source, pytest.raises(UnreadableError, match="more than half of what is free"):
+        archives.open_archive(source, "bomb")
+
+
+def test_headers_about_headers_without_end(tmp_path):
+    done = values(archive(tmp_path, SOUND, *[header(type=tarfile.XHDTYPE)] * 5000))
+    assert b"sound\n" in done.stdout
+    assert done.returncode == 1
+    assert b"the archive is broken" in done.stderr

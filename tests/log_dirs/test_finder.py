@@ -1,0 +1,372 @@
+"""What paths name: files, globs, folders, log dirs, archives, standard input."""
+
+import gzip
+import io
+import os
+import subprocess
+import tarfile
+
+import pytest
+import zstandard
+
+from kdump.errors import UnreadableError
+from kdump.log_dirs.file_names import Name, folder_name
+from kdump.log_dirs.finder import Finder, Wanted
+from tests.helpers.support import python
+
+BATCH = bytes.fromhex("00000000000000070000000e") + bytes(14)
+UUID = "knnxbs3FSRyKdPcSAOQC-w"
+
+
+def put(folder, *names, data=BATCH):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_bytes(data)
+
+
+def found(*paths, **wanted):
+    notes, fails = [], []
+    finder = Finder(Wanted(**wanted), note=notes.append, fail=fails.append)
+    partitions = list(finder.find(map(str, paths)))
+    return partitions, notes, fails
+
+
+def names(partition):
+    return [segment.path.rpartition("/")[2] for segment in partition.segments]
+
+
+@pytest.mark.parametrize(
+    ("path", "topic", "partition"),
+    [
+        ("logs/orders-0", "orders", 0),
+        ("/a/my-topic-with-dashes-17", "my-topic-with-dashes", 17),
+        ("orders-3.0123456789abcdef0123456789abcdef-delete", "orders", 3),
+        ("orders-3.0123456789abcdef0123456789abcdef-future", "orders", 3),
+        (f"remote/orders-{UUID}/5", "orders", 5),
+        ("orders", None, None),
+        ("-0", None, None),
+        ("5", None, None),
+    ],
+)
+def test_folder_names(path, topic, partition):
+    assert folder_name(path) == Name(topic, partition)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"some text that is no segment", ["does not begin as a segment does: byte 16 holds 115"]),
+        (b"short text", []),
+        (BATCH, []),
+        (bytes(100), []),
+        (b"", []),
+    ],
+)
+def test_a_file_that_seems_to_be_no_segment_is_read_and_told(tmp_path, pack, data, told):
+    put(tmp_path, "any.name", "00000000000000000000.log", data=pack(data))
+    ((partition,), notes, fails) = found(tmp_path / "any.name")
+    assert len(partition.segments) == 1
+    assert [text in note for note, text in zip(notes, told, strict=True)] == [True] * len(told)
+    assert fails == []
+    if pack is bytes:
+        assert found(tmp_path / "00000000000000000000.log")[1] == []
+
+
+def test_a_glob_goes_on_behind_a_file_that_cannot_be_read(tmp_path):
+    put(tmp_path / "t-0", f"{0:020}.log", f"{2:020}.log")
+    os.mkfifo(tmp_path / "t-0" / f"{1:020}.log")
+    partitions, _, fails = found(tmp_path / "t-0" / "*.log")
+    assert [name for partition in partitions for name in names(partition)] == [f"{0:020}.log", f"{2:020}.log"]
+    assert [error.reason for error in fails] == ["is a pipe or a device, not a file"]
+
+
+def test_a_partition_folder_is_read_in_offset_order_with_its_siblings(tmp_path):
+    folder = tmp_path / "t-1"
+    put(folder, "00000000000000000100.log", "00000000000000000020.log", "00000000000000000100.index")
+    put(folder, "00000000000000000100.timeindex", "00000000000000000100.snapshot", "partition.metadata")
+    ((partition,), notes, fails) = found(folder)
+    assert (partition.topic, partition.partition, partition.name) == ("t", 1, "t-1")
+    assert [segment.base_offset for segment in partition.segments] == [20, 100]
+    assert sorted(partition.segments[1].siblings) == ["index", "snapshot", "timeindex"]
+    assert partition.segments[1].sibling("index") == BATCH
+    assert partition.segments[0].sibling("index") is None
+    assert [entry.name for entry in partition.others if entry.name == "partition.metadata"]
+    assert (notes, fails) == ([], [])
+
+
+def test_offsets_are_ordered_as_numbers(tmp_path):
+    put(tmp_path / "t-0", "9.log", "10.log")
+    ((partition,), _, _) = found(tmp_path / "t-0")
+    assert names(partition) == ["9.log", "10.log"]
+
+
+def test_leftovers_are_said_and_read_when_asked_for(tmp_path):
+    deleted = "00000000000000000000.log.deleted"
+    put(tmp_path / "t-0", "00000000000000000005.log", deleted, "00000000000000000000.index.deleted")
+    put(tmp_path / f"t-1.{'0' * 32}-delete", "00000000000000000000.log")
+    ((partition,), notes, _) = found(tmp_path)
+    assert names(partition) == ["00000000000000000005.log"]
+    assert len(notes) == 2
+    assert all("--leftovers" in note for note in notes)
+    partitions, notes, _ = found(tmp_path, leftovers=True)
+    assert [names(partition) for partition in partitions] == [
+        [deleted, "00000000000000000005.log"],
+        ["00000000000000000000.log"],
+    ]
+    assert list(partitions[0].segments[0].siblings) == ["index"]
+    assert notes == []
+
+
+def test_a_log_dir_in_order_of_topic_and_partition(tmp_path):
+    for name in ("b-0", "a-10", "a-2", "a-1"):
+        put(tmp_path / name, "00000000000000000000.log")
+    (tmp_path / "replication-offset-checkpoint").write_bytes(b"0\n0\n")
+    partitions, notes, fails = found(tmp_path)
+    assert [partition.name for partition in partitions] == ["a-1", "a-2", "a-10", "b-0"]
+    assert partitions[0].beside("replication-offset-checkpoint") == b"0\n0\n"
+    assert partitions[0].beside("log-start-offset-checkpoint") is None
+    assert (notes, fails) == ([], [])
+
+
+def test_topics_and_partitions_choose(tmp_path):
+    for name in ("b-0", "a-10", "a-2", "ab-2"):
+        put(tmp_path / name, "00000000000000000000.log")
+
+    def chosen(**wanted):
+        return [partition.name for partition in found(tmp_path, **wanted)[0]]
+
+    assert chosen(topics=("a",)) == ["a-2", "a-10"]
+    assert chosen(topics=("a*",)) == ["a-2", "a-10", "ab-2"]
+    assert chosen(topics=("a",), partitions=frozenset({2})) == ["a-2"]
+    assert chosen(partitions=frozenset({0, 10})) == ["a-10", "b-0"]
+
+
+def test_any_name_that_holds_a_segment(tmp_path):
+    put(tmp_path / "t-0", "broken.bin", f"00000000000000000003-{UUID}.log", "00000000000000000001.log.swap")
+    ((partition,), notes, _) = found(*sorted((tmp_path / "t-0").iterdir()))
+    assert names(partition) == ["00000000000000000001.log.swap", f"00000000000000000003-{UUID}.log", "broken.bin"]
+    assert [segment.base_offset for segment in partition.segments] == [1, 3, 7]
+    assert notes == []
+
+
+def test_files_that_hold_no_records_are_said(tmp_path):
+    put(tmp_path / "t-0", *(f"0000000000000000000{n}.index" for n in range(6)), "00000000000000000000.log")
+    ((partition,), notes, _) = found(*sorted((tmp_path / "t-0").iterdir()))
+    assert names(partition) == ["00000000000000000000.log"]
+    assert len(notes) == 4
+    assert notes[-1].startswith("3 more files")
+    ((partition,), notes, _) = found(*sorted((tmp_path / "t-0").iterdir()), siblings=True)
+    assert len(partition.others) == 6
+    assert notes == []
+
+
+def test_the_same_file_is_read_once(tmp_path):
+    put(tmp_path / "t-0", "00000000000000000000.log")
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    ((partition,), notes, _) = found(path, path)
+    assert len(partition.segments) == 1
+    assert "read once" in notes[0]
+    (tmp_path / "again").symlink_to(tmp_path)
+    partitions, notes, _ = found(tmp_path)
+    assert len(partitions) == 1
+    assert "read once" in notes[0]
+
+
+def test_globs(tmp_path):
+    for name in ("t-0", "t-1", "u-0"):
+        put(tmp_path / name, "00000000000000000000.log")
+    assert [partition.name for partition in found(f"{tmp_path}/t-*")[0]] == ["t-0", "t-1"]
+    assert [partition.name for partition in found(f"{tmp_path}/*/*.log")[0]] == ["t-0", "t-1", "u-0"]
+    _, _, (fail,) = found(f"{tmp_path}/x*")
+    assert "matches nothing" in str(fail)
+
+
+def test_what_cannot_be_read_is_named(tmp_path):
+    _, _, (fail,) = found(tmp_path / "gone.log")
+    assert str(fail) == f"{tmp_path}/gone.log: No such file or directory"
+    _, _, (fail,) = found(tmp_path)
+    assert "no segment" in str(fail)
+    with pytest.raises(UnreadableError):
+        list(Finder().find([str(tmp_path / "gone.log")]))
+    put(tmp_path / "t-0", "00000000000000000000.log")
+    partitions, _, fails = found(tmp_path / "gone.log", tmp_path)
+    assert len(partitions) == len(fails) == 1
+
+
+def test_a_log_with_a_name_of_no_offset_is_said(tmp_path):
+    put(tmp_path, "server.log")
+    put(tmp_path / "t-0", "00000000000000000000.log", "x.log")
+    ((partition,), notes, _) = found(tmp_path)
+    assert names(partition) == ["00000000000000000000.log"]
+    assert "x.log is left out" in notes[0]
+
+
+def bundle(members):
+    """Return a tar of (path, bytes), or of TarInfo objects as they are."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                tar.addfile(member)
+                continue
+            path, data = member
+            info = tarfile.TarInfo(path)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+MEMBERS = [
+    ("./logs/t-0/00000000000000000009.log", b"second"),
+    ("./logs/t-0/00000000000000000000.log", b"first"),
+    ("./logs/t-0/00000000000000000000.index", b"index"),
+    ("./logs/replication-offset-checkpoint", b"0\n1\nt 0 5\n"),
+]
+
+
+def zstd(data):
+    return zstandard.ZstdCompressor().compress(data)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd], ids=["tar", "gz", "zst"])
+def test_archives(tmp_path, pack):
+    path = tmp_path / "bundle"
+    path.write_bytes(pack(bundle(MEMBERS)))
+    ((partition,), notes, fails) = found(path)
+    assert partition.name == "t-0"
+    assert [segment.name for segment in partition.segments] == [
+        f"{path}:logs/t-0/00000000000000000000.log",
+        f"{path}:logs/t-0/00000000000000000009.log",
+    ]
+    with partition.segments[1].open() as source:
+        assert (source.size, source.read(0, 100), source.read(2, 2)) == (6, b"second", b"co")
+    assert partition.segments[0].sibling("index") == b"index"
+    assert partition.beside("replication-offset-checkpoint") == b"0\n1\nt 0 5\n"
+    assert (notes, fails) == ([], [])
+    assert [file.name for file in tmp_path.iterdir()] == ["bundle"]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gz", "zst"])
+def test_one_compressed_segment(tmp_path, pack):
+    path = tmp_path / "00000000000000000000.log.x"
+    path.write_bytes(pack(BATCH))
+    ((partition,), _, _) = found(path)
+    with partition.segments[0].open() as source:
+        assert source.read(0, 100) == BATCH
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gz", "zst"])
+def test_cut_off_compressed_files_are_unreadable(tmp_path, pack):
+    path = tmp_path / "bundle"
+    path.write_bytes(pack(os.urandom(3000))[:-9])
+    _, _, (fail,) = found(path)
+    assert "in the middle" in str(fail)
+
+
+def test_several_members_of_gzip_and_zeros_behind_them(tmp_path):
+    path = tmp_path / "x.log"
+    path.write_bytes(gzip.compress(BATCH[:7]) + gzip.compress(BATCH[7:]) + bytes(600))
+    ((partition,), _, _) = found(path)
+    with partition.segments[0].open() as source:
+        assert source.read(0, 100) == BATCH
+
+
+def test_links_stay_in_the_archive(tmp_path):
+    def link(path, target, kind):
+        info = tarfile.TarInfo(path)
+        info.linkname, info.type = target, kind
+        return info
+
+    secret = tmp_path / "secret.log"
+    secret.write_bytes(b"secret")
+    path = tmp_path / "b.tar"
+    path.write_bytes(
+        bundle(
+            [
+                ("t-0/0.log", b"first"),
+                link("t-0/1.log", "t-0/0.log", tarfile.LNKTYPE),
+                link("t-0/2.log", "1.log", tarfile.SYMTYPE),
+                link("t-0/3.log", str(secret), tarfile.SYMTYPE),
+                link("t-0/4.log", "../../../../../" + str(secret), tarfile.SYMTYPE),
+                ("../../t-9/5.log", b"climbs"),
+                link("t-0/dev.log", "", tarfile.CHRTYPE),
+            ]
+        )
+    )
+    partitions, notes, _ = found(path)
+    assert [partition.name for partition in partitions] == ["t-0", "t-9"]
+    contents = []
+    for segment in partitions[0].segments:
+        with segment.open() as source:
+            contents.append(source.read(0, 10))
+    assert contents == [b"first"] * 3
+    assert sorted(note.split(" ")[0] for note in notes) == [f"{path}:t-0/{name}.log" for name in ("3", "4", "dev")]
+
+
+def test_a_sparse_member(tmp_path):
+    big = tmp_path / "00000000000000000000.log"
+    with big.open("wb") as file:
+        file.write(b"start")
+        file.seek(1 << 20)
+        file.write(b"end")
+    subprocess.run(["tar", "-S", "-cf", tmp_path / "s.tar", "-C", tmp_path, big.name], check=True)
+    ((partition,), _, _) = found(tmp_path / "s.tar")
+    with partition.segments[0].open() as source:
+        assert source.size == (1 << 20) + 3
+        assert source.read(0, source.size) == big.read_bytes()
+        assert source.read((1 << 20) - 2, 4) == b"\0\0en"
+
+
+def test_a_broken_archive_gives_what_it_has_and_fails(tmp_path):
+    path = tmp_path / "b.tar"
+    whole = bundle(MEMBERS)
+    broken = bytearray(whole)
+    broken[1024 + 3] ^= 0xFF  # the second member's header
+    path.write_bytes(broken)
+    ((partition,), _, (fail,)) = found(path)
+    assert names(partition) == ["00000000000000000009.log"]
+    assert "broken" in str(fail)
+    path.write_bytes(whole[:1300])
+    ((partition,), _, (fail,)) = found(path)
+    assert "broken" in str(fail)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd], ids=["plain", "gz", "zst"])
+@pytest.mark.parametrize("piped", [True, False])
+def test_standard_input(tmp_path, pack, piped):
+    script = (
+        "from kdump.log_dirs.finder import Finder\n"
+        "for partition in Finder().find(['-']):\n"
+        "    for segment in partition.segments:\n"
+        "        with segment.open() as source: print(segment.name, source.read(0, 100).hex())"
+    )
+    for data, expected in [
+        (BATCH, [f"stdin {BATCH.hex()}"]),
+        (
+            bundle(MEMBERS),
+            [
+                f"stdin:logs/t-0/00000000000000000000.log {b'first'.hex()}",
+                f"stdin:logs/t-0/00000000000000000009.log {b'second'.hex()}",
+            ],
+        ),
+    ]:
+        if piped:
+            run = python("-c", script, input=pack(data), check=True)
+        else:
+            (tmp_path / "in").write_bytes(pack(data))
+            with (tmp_path / "in").open("rb") as stdin:
+                run = python("-c", script, stdin=stdin, check=True)
+        assert run.stdout.decode().splitlines() == expected
+
+
+def test_few_files_are_open_at_a_time(tmp_path):
+    for number in range(300):
+        put(tmp_path / f"t-{number}", "00000000000000000000.log", "00000000000000000007.log")
+    script = (
+        "import sys\n"
+        "from kdump.log_dirs.finder import Finder\n"
+        "print(sum(len(partition.segments) for partition in Finder().find([sys.argv[1]])))"
+    )
+    run = python("-c", script, tmp_path, shell='ulimit -n 64; exec "$@"', check=True)
+    assert run.stdout == b"600\n"

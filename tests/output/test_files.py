@@ -1,0 +1,72 @@
+"""Files appear whole or not at all, and nothing is overwritten unasked."""
+
+import os
+
+import pytest
+
+from kdump.errors import UnreadableError, UsageError
+from kdump.output import files
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_files_are_written_into_a_new_folder(tmp_path):
+    folder = tmp_path / "a" / "b"
+    paths = files.write(folder, {"x": b"1", "y": b""})
+    assert [path.read_bytes() for path in paths] == [b"1", b""]
+    assert names(folder) == ["x", "y"]
+
+
+def test_nothing_is_overwritten_unasked(tmp_path):
+    (tmp_path / "y").write_bytes(b"old")
+    with pytest.raises(UsageError, match="y is there already"):
+        files.write(tmp_path, {"x": b"1", "y": b"2"})
+    assert names(tmp_path) == ["y"]
+    files.write(tmp_path, {"x": b"1", "y": b"2"}, force=True)
+    assert (tmp_path / "y").read_bytes() == b"2"
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError):
+        files.write(tmp_path, {"link": b"1"})
+
+
+def test_a_name_that_is_taken_in_the_meantime_is_not_overwritten(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "lexists", lambda _: False)
+    (tmp_path / "y").write_bytes(b"old")
+    with pytest.raises(UsageError, match="y is there already"):
+        files.write(tmp_path, {"x": b"1", "y": b"2"})
+    assert names(tmp_path) == ["y"]
+    assert (tmp_path / "y").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_disk_that_refuses_leaves_nothing_behind(tmp_path, monkeypatch, force):
+    calls = []
+
+    def fsync(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(UnreadableError, match="cannot be written: No space left on device"):
+        files.write(tmp_path, {"x": b"1", "y": b"2"}, force=force)
+    assert names(tmp_path) == []
+
+
+def test_a_file_system_without_links(tmp_path, monkeypatch):
+    def link(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    files.write(tmp_path, {"x": b"1"})
+    assert names(tmp_path) == ["x"]
+
+
+def test_a_file_where_the_folder_should_be(tmp_path):
+    (tmp_path / "f").write_bytes(b"")
+    with pytest.raises(UsageError, match="f is a file: name a folder"):
+        files.write(tmp_path / "f", {"x": b"1"})
+    with pytest.raises(UnreadableError, match="cannot be written: Not a directory"):
+        files.write(tmp_path / "f" / "below", {"x": b"1"})

@@ -1,0 +1,98 @@
+import random
+
+import pytest
+import snappy
+
+from kdump.errors import DamageError, LimitError
+from kdump.primitives import compression
+
+TEXTS = [b"", b"kafka", b"abc" * 50_000, random.Random(1).randbytes(200_000)]
+CODECS = [compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD]
+
+
+def outcome(codec: int, packed: bytes) -> bytes | str:
+    """What decompress returns, or the kind of damage that it raises."""
+    try:
+        return compression.decompress(codec, packed)
+    except DamageError as damage:
+        return damage.kind
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("codec", [compression.NONE, *CODECS])
+@pytest.mark.parametrize("text", TEXTS, ids=len)
+def test_there_and_back(codec, magic, text):
+    packed = compression.compress(codec, text, magic=magic)
+    assert compression.decompress(codec, packed, magic=magic) == text
+    assert compression.decompress(codec, memoryview(packed), magic=magic) == text
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=compression.NAMES.__getitem__)
+def test_cut_at_every_byte_is_damage_or_less(codec):
+    text = b"abcdefgh" * 40
+    packed = compression.compress(codec, text)
+    for cut in range(len(packed)):
+        got = outcome(codec, packed[:cut])
+        assert got == "compression" or (text.startswith(got) and len(got) < len(text))
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=compression.NAMES.__getitem__)
+def test_flipped_bytes_never_raise_anything_else(codec):
+    packed = compression.compress(codec, b"abcdefgh" * 400)
+    for position in range(len(packed)):
+        for bit in (1, 0x80):
+            broken = bytearray(packed)
+            broken[position] ^= bit
+            got = outcome(codec, bytes(broken))
+            assert isinstance(got, bytes) or got in {"compression", "limit"}
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=compression.NAMES.__getitem__)
+def test_a_bomb_ends_at_the_limit(codec):
+    packed = compression.compress(codec, bytes(8 << 20))
+    with pytest.raises(LimitError, match="more than the limit"):
+        compression.decompress(codec, packed, limit=1 << 20)
+    assert len(compression.decompress(codec, packed, limit=8 << 20)) == 8 << 20
+
+
+def test_garbage_behind_the_stream():
+    text = b"abcdefgh" * 40
+    assert compression.decompress(compression.GZIP, compression.compress(compression.GZIP, text) + b"garbage") == text
+    assert compression.decompress(compression.LZ4, compression.compress(compression.LZ4, text) + b"garbage") == text
+    assert outcome(compression.ZSTD, compression.compress(compression.ZSTD, text) + b"garbage") == "compression"
+
+
+@pytest.mark.parametrize("codec", [compression.GZIP, compression.SNAPPY, compression.ZSTD])
+def test_streams_one_after_the_other(codec):
+    packed = compression.compress(codec, b"one" * 9) + compression.compress(codec, b"two" * 9)
+    assert compression.decompress(codec, packed) == b"one" * 9 + b"two" * 9
+
+
+def test_snappy_without_the_header_of_snappy_java():
+    assert compression.decompress(compression.SNAPPY, snappy.compress(b"raw" * 99)) == b"raw" * 99
+
+
+def test_snappy_java_looks_at_the_version_of_later_headers_only():
+    chunk = compression.compress(compression.SNAPPY, b"one")[16:]
+    header = compression.SNAPPY_JAVA_MAGIC + b"\0\0\0\0\0\0\0\1"
+    assert compression.decompress(compression.SNAPPY, header + chunk) == b"one"
+    assert outcome(compression.SNAPPY, header + chunk + header + chunk) == "compression"
+
+
+def test_a_zstd_frame_that_is_cut_off_is_forgiven_behind_a_whole_one_of_the_same_read():
+    frame = compression.compress(compression.ZSTD, b"one")
+    assert compression.decompress(compression.ZSTD, frame + frame[:5]) == b"one"
+    assert outcome(compression.ZSTD, frame[:5]) == "compression"
+    large = compression.compress(
+        compression.ZSTD, random.Random(1).randbytes(140_000)
+    )  # more than a read of 131,075 bytes
+    assert len(outcome(compression.ZSTD, large + frame[:5])) == 140_000
+    assert outcome(compression.ZSTD, frame + large[:-1]) == "compression"
+
+
+def test_the_wrong_header_checksum_of_old_lz4_frames():
+    old = compression.compress(compression.LZ4, b"x" * 99, magic=0)
+    assert old[6] != compression.compress(compression.LZ4, b"x" * 99, magic=1)[6]
+    assert compression.decompress(compression.LZ4, old, magic=0) == b"x" * 99
+    with pytest.raises(DamageError, match="checksum of its header"):
+        compression.decompress(compression.LZ4, old, magic=2)

@@ -1,0 +1,381 @@
+"""JSON lines from the kernel against those of the general path: byte for byte, whatever the records hold."""
+
+import io
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kdump import kernel
+from kdump.kernel import quoting
+from kdump.log_dirs.finder import Finder
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import PartitionReader
+from kdump.primitives import compression
+from kdump.primitives.timestamps import FIRST, LAST
+from kdump.printers import kernel_jsonl
+from kdump.printers.encodings import ENCODINGS
+from kdump.printers.jsonl import JsonArray, JsonLines
+from kdump.records import magic_2
+from kdump.rows import columns as rows
+from kdump.rows.selection import SegmentFacts
+from kdump.segments import read_ahead
+from kdump.segments.batch_runs import Run
+from kdump.segments.lazy_records import Unread, UnreadRun
+from tests.helpers import forge
+from tests.helpers.support import GOLDEN
+
+pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="plain Python has the general path alone")
+NAME = "00000000000000000000.log"
+
+
+def printed(path, *, unread, runs=None, kind=JsonLines, columns=rows.RECORD, mark=None, **options):
+    """What is printed of a file, and how many batches nobody read."""
+    out = io.BytesIO()
+    reader = PartitionReader(
+        unread=unread, runs=bool(runs), filter=options.pop("filter", Filter()), include_damaged=runs is None
+    )
+    printer = kind(out, columns, **options)
+    taken = 0
+    for partition in Finder().find([str(path)]):
+        for item in reader.read(partition):
+            if hasattr(item, "damage"):
+                printer.lost(item)
+                continue
+            taken += isinstance(item.records, UnreadRun if runs else Unread)
+            printer.found(item if mark is None else item._replace(file=mark))
+    printer.end()
+    return out.getvalue(), taken
+
+
+def same(path, **options):
+    """Print both ways; return how many batches the kernel may have printed."""
+    got, taken = printed(path, unread=True, **options)
+    want, none = printed(path, unread=False, **options)
+    assert got == want
+    assert none == 0
+    return taken
+
+
+def same_in_runs(path, **options):
+    """Print both ways, many batches in one go; return how many runs the kernel may have printed."""
+    got, taken = printed(path, unread=True, runs=True, **options)
+    want, none = printed(path, unread=False, runs=False, **options)
+    assert got == want
+    assert none == 0
+    return taken
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_golden_segments_print_the_same(path):
+    for encoding in ("auto", "json"):
+        same(path, encoding=encoding)
+    same(path, kind=JsonArray)
+    same_in_runs(path)
+    same_in_runs(path, kind=JsonArray)
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["wide", "words"])
+def test_every_byte_at_every_place_prints_the_same(alone, tmp_path):
+    quoting.move_words(alone)
+    try:
+        for odd in [*range(128), "é".encode(), b'"\x1f"\\"', b'""""""""', b"\xff"]:
+            mark = bytes([odd]) if isinstance(odd, int) else odd
+            texts = [bytes(97 + place % 26 for place in range(size)) for size in range(41)]
+            texts += [text[:place] + mark + text[place:] for text in texts[::5] for place in range(len(text) + 1)]
+            body = [
+                forge.record(text[len(text) // 2 :], text, offset=number, headers=[(text[:9], text[9:])])
+                for number, text in enumerate(texts)
+            ]
+            path = tmp_path / NAME
+            path.write_bytes(forge.batch(body))
+            assert same(path)
+            path.write_bytes(forge.batch([forge.record(None, mark * 40, headers=[])]))
+            assert same(path)  # nothing stands behind the last text
+    finally:
+        quoting.move_words(alone=False)
+
+
+TEXT = st.one_of(
+    st.none(),
+    st.binary(max_size=40),
+    st.text(max_size=40).map(lambda text: text.encode("utf-8", "replace")),
+    st.text(
+        alphabet='"\\/ab\x00\x1f\x7f\x80\x9f\xa0é\u2027\u2028\u202e\u2039\u2066\u2069\u206a東😀\n\r\t', max_size=70
+    ).map(str.encode),
+    st.sampled_from(
+        [b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xe2\x80", b"\xc2", b'{"a": [1, "x\\n"]}', b"NaN"]
+    ),
+)
+TIME = st.one_of(
+    st.integers(-(1 << 61), 1 << 61),
+    st.integers(FIRST - 2000, FIRST + 2000),
+    st.integers(LAST - 2000, LAST + 2000),
+    st.integers(-90_000_000, 90_000_000),
+    st.integers(FIRST, LAST),
+)
+RECORDS = st.lists(
+    st.tuples(TEXT, TEXT, st.lists(st.tuples(TEXT.map(lambda text: text or b""), TEXT), max_size=4), TIME),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    made=RECORDS,
+    encoding=st.sampled_from(ENCODINGS),
+    header=st.sampled_from([{}, {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0}, {"attributes": 0x48}]),
+    base=st.integers(0, 1 << 61),
+)
+@example(
+    made=[(b"k", b"\x01" * 9000 + b'"' * 9000, [(b'"' * 300, b"\\" * 300)] * 9, 0)], encoding="auto", header={}, base=0
+)
+@example(
+    made=[(b"", b"", [], moment) for moment in (FIRST, FIRST - 1, LAST, LAST - 1, -1, -2, 0, 999)],
+    encoding="auto",
+    header={},
+    base=5,
+)
+def test_any_records_print_the_same(made, encoding, header, base, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "any" / NAME
+    path.parent.mkdir(exist_ok=True)
+    body = [
+        forge.record(key, value, offset=number * 3, timestamp=time, headers=headers, attributes=number)
+        for number, (key, value, headers, time) in enumerate(made)
+    ]
+    path.write_bytes(forge.batch(body, base_offset=base, base_timestamp=0, **header))
+    assert same(path, encoding=encoding) == 1
+
+
+def test_escapes_are_found_at_each_place(tmp_path):
+    """Texts are read eight bytes at a time, and room is made for 1024 of them at once."""
+    special = (b'"', b"\\", b"\x1f", b"\x7f", b" ", b"\xff", "\u2028".encode())
+    made = [
+        b"x" * at + one + b"~" * (size - at - 1)
+        for size in (*range(1, 26), 1023, 1025)
+        for at in range(0, size, 1 if size < 26 else 93)
+        for one in special
+    ]
+    made += ["é".encode() * size + b'"' * (size % 3) for size in range(1020 // 2, 1040 // 2)]
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([forge.record(text, text, headers=[(text, text)]) for text in made]))
+    assert same(path) == same(path, encoding="utf8") == 1
+
+
+def test_each_file_has_lines_of_its_own(tmp_path):
+    for number in (0, 5):
+        record = forge.record(b"k", b"v")
+        (tmp_path / f"{number:020}.log").write_bytes(forge.batch([record], base_offset=number))
+    assert same(tmp_path) == 2
+    assert b"00005.log" in printed(tmp_path, unread=True)[0]
+
+
+def test_dates_are_those_of_the_calendar(tmp_path):
+    """The first and the last day of each month, from the year 1 to 9999."""
+    days = [
+        datetime(year, month, day, 23, 59, 59, 999_000, UTC)
+        for year in range(1, 10_000, 7)
+        for month in range(1, 13)
+        for day in (1, 28)
+    ]
+    days += [datetime(year, 2, 29, tzinfo=UTC) for year in range(4, 10_000, 4) if year % 100 or not year % 400]
+    days += [datetime(year, 12, 31, tzinfo=UTC) for year in range(1, 10_000, 9)]
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    times = [(day - epoch).days * 86_400_000 + (day - epoch).seconds * 1000 + day.microsecond // 1000 for day in days]
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([forge.record(b"", b"", timestamp=time) for time in times], base_timestamp=0))
+    column = [next(column for column in rows.RECORD if column.name == "timestamp")]
+    texts = [day.isoformat(timespec="milliseconds").replace("+00:00", "Z") for day in days]
+    want = "".join(f'{{"timestamp":"{text}"}}\n' for text in texts)
+    assert printed(path, unread=True, columns=column) == (want.encode(), 1)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["value"],
+        ["crc", "key"],
+        ["key", "value", "headers"],
+        ["belowLogStart"],
+        ["timestamp", "controlType"],
+        ["aboveHighWatermark", "offset"],
+    ],
+)
+def test_chosen_columns_print_the_same(names, tmp_path):
+    columns = [next(column for column in rows.RECORD if column.name == name) for name in names]
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([forge.record(b"k", None, offset=number) for number in range(4)]))
+    for low, high in ((None, None), (0, 9), (2, 2), (9, 0)):
+        assert same(path, columns=columns, mark=SegmentFacts("x", "t\x1b\udcff", 1, high, low)) == 1
+
+
+def test_kinds_of_batches_do_not_mix(tmp_path):
+    """Codec, transaction, delete horizon and soundness are literals of a line: each kind has its own."""
+    path = tmp_path / NAME
+    record = [forge.record(b"k", b"v")]
+    broken = bytearray(forge.batch(record, base_offset=90))
+    broken[20] ^= 1
+    data = b""
+    for number in range(80):
+        attributes = (number % 4 == 1) * 0x10 | (number % 4 == 2) * 0x40 | (number % 4 == 3) * 8
+        data += forge.batch(
+            record, base_offset=number, attributes=attributes, base_timestamp=number, max_timestamp=number
+        )
+    data += forge.batch(
+        [compression.compress(compression.ZSTD, record[0])], count=1, base_offset=81, attributes=compression.ZSTD
+    )
+    path.write_bytes(data + broken)
+    assert same(path) == 82
+
+
+def test_many_pieces_print_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_jsonl, "CHUNK", 1000)
+    path = tmp_path / NAME
+    path.write_bytes(forge.batch([forge.record(b"k", b"v" * number, offset=number * 2) for number in range(300)]))
+    assert same(path) == same(path, kind=JsonArray) == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unread"),
+    [
+        ({"first_offset": 5, "last_offset": 24}, 1),
+        ({"first_offset": 10, "last_offset": 19}, 1),
+        ({"first_offset": 10}, 2),
+        ({"since": 5, "until": 25}, 1),
+        ({"since": 10, "until": 20}, 1),
+        ({"since": 11, "until": 20}, 0),
+        ({"first_offset": 29}, 0),
+        ({"key": b"3"}, 0),
+        ({"types": frozenset({"data"})}, 0),
+        ({"types": frozenset({"control"})}, 0),
+    ],
+)
+def test_filters_take_the_same(wanted, unread, tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(
+        b"".join(
+            forge.batch(
+                [forge.record(b"%d" % number, b"v", offset=number, timestamp=number) for number in range(10)],
+                base_offset=start,
+                base_timestamp=start,
+                max_timestamp=start + 9,
+            )
+            for start in (0, 10, 20)
+        )
+    )
+    assert same(path, filter=Filter(**wanted)) == unread
+
+
+def test_broken_batches_print_the_same(tmp_path):
+    """Every byte of a small batch's records changed, and each cut."""
+    path = tmp_path / NAME
+    plain = b"".join(forge.record(b"key", b'"v"', offset=number, headers=[(b"h", b"\n")]) for number in range(3))
+    for at in range(len(plain)):
+        for body in (plain[:at], plain[:at] + b"\x81" + plain[at + 1 :], plain[:at] + b"\x00" + plain[at + 1 :]):
+            path.write_bytes(forge.batch([body], count=3))
+            same(path)
+
+
+def test_records_can_still_be_read():
+    data = forge.batch([forge.record(b"%d" % number, b"v", offset=number) for number in range(2500)])
+    made = magic_2.Batch(memoryview(data), 0, len(data), 1 << 20)
+    unread = Unread.of(made, lambda *_: True, 300)
+    want = list(made.records())
+    assert list(unread) == want
+    assert (len(unread), unread[0], unread[-1], unread[3:7]) == (2500, want[0], want[-1], want[3:7])
+    assert Unread.of(made, lambda *_: True, 420) is None
+    assert Unread.of(made, lambda low, high, *_: (low, high) != (0, 2499), 300) is None
+
+
+def batches(count, **header):
+    made = [forge.record(b"k", b'"v" %d' % number, offset=number, headers=[(b"h", b"x")]) for number in range(5)]
+    return [forge.batch(made, base_offset=5 * number, **header) for number in range(count)]
+
+
+@pytest.mark.parametrize("limit", [1, 2000, 1 << 20])
+def test_runs_with_a_broken_batch_print_the_same(limit, tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_jsonl, "CHUNK", limit)
+    path = tmp_path / NAME
+    sound = batches(9)
+    record = forge.record(b"k", b"v")
+    for broken in (
+        sound[3],
+        forge.batch([record, b"\x02\x00"], base_offset=15),
+        forge.batch([record], count=2, base_offset=15),
+        forge.batch([record], count=-1, base_offset=15),
+        forge.batch([], base_offset=15),
+        forge.batch([record], base_offset=15, attributes=5),
+        sound[3][:-1] + b"?",
+        sound[3][:-7],
+        b"\xff" * 100,
+        forge.entry(15, forge.message(1, b"k", b"v")),
+    ):
+        path.write_bytes(b"".join([*sound[:3], broken, *sound[4:]]))
+        assert same_in_runs(path) >= 1
+        same_in_runs(path, kind=JsonArray)
+
+
+def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join([*batches(3), forge.reaching(15), *batches(9)[5:]]))
+    assert same_in_runs(path) >= 1
+
+
+@pytest.mark.parametrize("kind", [JsonLines, JsonArray])
+@pytest.mark.parametrize("limit", [1, 1 << 20])
+def test_batches_without_records_say_nothing(limit, kind, tmp_path, monkeypatch):
+    """Compaction leaves them; in a run they may stand anywhere."""
+    monkeypatch.setattr(kernel_jsonl, "CHUNK", limit)
+    path = tmp_path / NAME
+    record = forge.record(b"k", b"v")
+    for order in ("fffeef", "ffee", "eeff", "eeee", "fefefe", "eefeeffee"):
+        made = [
+            forge.batch([record] if each == "f" else [], base_offset=at, last_offset_delta=0)
+            for at, each in enumerate(order)
+        ]
+        path.write_bytes(b"".join(made))
+        same(path, kind=kind)
+        same_in_runs(path, kind=kind)
+        other = forge.batch([record], base_offset=50, attributes=8), forge.batch([record], base_offset=51, attributes=8)
+        path.write_bytes(b"".join([*made, *other, *made, *other]))
+        same_in_runs(path, kind=kind)
+
+
+def test_a_size_without_an_end_at_the_end_of_a_batch_is_damage(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join([*batches(3), forge.endless(15), *batches(9)[4:]]))
+    assert same(path)
+    assert same_in_runs(path)
+    assert b"does not end" in printed(path, unread=True)[0]
+
+
+def test_runs_whose_rows_differ_within_print_the_same(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(batches(9)))
+    for mark in (20, 22):
+        same_in_runs(path, mark=SegmentFacts("f", "t", 0, high_watermark=mark))
+    assert same_in_runs(path, columns=(*rows.RECORD, *(each for each in rows.BATCH if each.name == "lastOffset"))) == 1
+    path.write_bytes(b"".join(batches(9, attributes=0x10, producer_id=7, producer_epoch=0, base_sequence=0)))
+    assert same_in_runs(path) == 0
+
+
+def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(batches(5000)))
+    names = set()
+    plain = Run.sound.fget
+    spy = property(lambda run: (names.add(threading.current_thread().name), plain(run))[1])
+    monkeypatch.setattr(Run, "sound", spy)
+    monkeypatch.setattr(read_ahead, "processors", lambda: 3)
+    assert same_in_runs(path) > 1
+    assert "reader" in names
+
+
+def test_runs_come_only_where_all_is_taken(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(batches(9)))
+    assert same_in_runs(path, filter=Filter(first_offset=7)) == 0
+    assert same_in_runs(path, filter=Filter(key=b"k")) == 0

@@ -1,0 +1,135 @@
+"""``kdump.open``, and the README's sections on records."""
+
+import doctest
+import re
+import runpy
+from datetime import UTC, datetime
+
+import pytest
+
+import kdump
+from kdump import cli
+from kdump.errors import UnreadableError, UsageError
+from kdump.rows import columns
+from tests.helpers import forge
+from tests.helpers.support import ROOT, python
+from tests.log_reader.test_reader import TIME, write
+
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "t-3"
+    write(folder, 0, 3)
+    return folder
+
+
+def offsets(*args, **filters):
+    return [record.offset for record in kdump.open(*args, **filters)]
+
+
+def test_filters(folder):
+    assert offsets(folder) == list(range(48))
+    assert offsets([str(folder)], offsets=(5, None), until=TIME + 8000) == [5, 6, 7]
+    when = datetime.fromtimestamp(TIME / 1000, UTC)
+    assert offsets(folder, since=when.replace(microsecond=1), until=when.replace(second=when.second + 3)) == [1, 2]
+    assert offsets(folder, key=b"k7") == offsets(folder, grep="^k7$") == offsets(folder, headers={"n": b"7"}) == [7]
+    assert offsets(folder, headers={"n": None}, grep=b"k1.") == list(range(10, 20))
+    assert offsets(folder, topic="t", partition=3, types=["data"], transactional=False, producer_id=-1)[:1] == [0]
+    assert offsets(folder, topic="other") == offsets(folder, partition=[1, 2]) == []
+    assert offsets(folder, leader_epoch=1) == offsets(folder, isolation="read_committed", types=["tombstone"]) == []
+
+
+def test_fields_of_a_record(folder):
+    record = next(iter(kdump.open(folder)))
+    assert (record.topic, record.partition, record.offset, record.timestamp) == ("t", 3, 0, TIME)
+    assert (record.key, record.value, record.headers) == (b"k0", b"v", ((b"n", b"0"),))
+    assert record.datetime == datetime.fromtimestamp(TIME / 1000, UTC)
+    assert (record.timestamp_type, record.transaction_state, record.is_control) == ("CreateTime", "none", False)
+    row = record.row()
+    assert [*row] == [column.name for column in columns.RECORD if not column.name.endswith("Encoding")]
+    assert (row["kind"], row["key"], row["codec"], row["headers"]) == ("record", b"k0", 0, record.headers)
+
+
+def test_batches(folder):
+    log = kdump.open(folder)
+    batches = list(log.batches())
+    assert [(batch.base_offset, batch.last_offset) for batch in batches] == [(0, 15), (16, 31), (32, 47)]
+    assert b"".join(batch.raw for batch in batches) == next(folder.iterdir()).read_bytes()
+    assert [record.offset for record in batches[1].records] == list(range(16, 32))
+    assert batches[1].row()["position"] == batches[1].position == batches[0].size
+    assert batches[0].file.endswith(".log")
+    assert len(list(log)) == len(list(log)) == 48
+
+
+def test_damage_and_notes_are_kept(folder):
+    path = next(folder.iterdir())
+    path.write_bytes(path.read_bytes() + forge.batch([], crc=1))
+    log = kdump.open(folder)
+    assert len(list(log)) == 48
+    ((name, damage),) = log.damage
+    assert (name, damage.kind) == (str(path), "crc")
+    (folder / "0.log.deleted").write_bytes(b"")
+    list(log)
+    assert "left out" in log.notes[0]
+
+
+def test_errors(tmp_path):
+    log = kdump.open(tmp_path / "gone")
+    with pytest.raises(UnreadableError):
+        list(log)
+    for wrong in ({"grep": "("}, {"isolation": "serializable"}, {"since": datetime(2026, 1, 1)}):
+        with pytest.raises(UsageError):
+            kdump.open(tmp_path, **wrong)
+    with pytest.raises(AttributeError):
+        kdump.nothing  # noqa: B018
+
+
+def test_the_command_line_starts_without_it():
+    code = "import sys, kdump; sys.exit('kdump.api' in sys.modules)"
+    assert python("-c", code).returncode == 0
+
+
+def test_the_readmes_python_does_what_it_says(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if ">>> import kdump" in block]
+    assert blocks
+    for block in blocks:
+        test = doctest.DocTestParser().get_doctest(block, {}, "README", "README.md", 0)
+        assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_the_readmes_table_is_that_of_the_columns():
+    table = runpy.run_path(ROOT / "tools" / "row_table.py")["table"]()
+    assert f"<!-- rows -->\n{table}\n" in README
+
+
+def test_the_readmes_commands_have_the_options_that_they_name():
+    import click
+
+    seen = set()
+    for line in re.findall(r"kdump (?:dump|get|completion)[^`\n]*", README):
+        name, *words = re.sub(r"\\?\|.*|>.*|#.*", "", line).split()[1:]
+        context = click.Context(cli.root)
+        command = cli.root.get_command(context, name)
+        options = {text for option in command.params for text in (*option.opts, *option.secondary_opts)} | {"--help"}
+        for word in words:
+            if re.fullmatch(r"--[a-z-]+|-[a-z]", word) and word != "-2h":
+                assert word in options, line
+                seen.add(word)
+    assert len(seen) > 20
+
+
+@pytest.mark.parametrize("name", ["dump", "get", "completion"])
+def test_help_opens_with_examples(name):
+    import click
+
+    text = cli.root.get_command(click.Context(cli.root), name).get_help(click.Context(cli.root))
+    assert "Examples:" in text.split("Options:")[0]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell, capsys):
+    cli.root.main(["completion", shell], standalone_mode=False)
+    assert "_KDUMP_COMPLETE" in capsys.readouterr().out

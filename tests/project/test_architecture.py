@@ -1,0 +1,183 @@
+"""The house: which layer a module stands in, and who may import what is heavy."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.support import ROOT, kdump, python
+
+PACKAGE = ROOT / "kdump"
+LAYERS = """
+    errors findings version
+    primitives
+    formats
+    internal_topics
+    kernel
+    log_dirs
+    output
+    records
+    segments
+    transactions
+    rows
+    recovery
+    dump_log_segments
+    log_reader
+    checks
+    salvage
+    printers
+    answers
+    api
+    spark
+    spark_source spark_export
+    commands
+    cli
+    __main__
+"""
+"""The rooms in the order of imports: a module imports from the lines above its own, and from its own package."""
+LAYER = {room: layer for layer, line in enumerate(LAYERS.strip().splitlines()) for room in line.split()}
+OWNERS = {
+    "click": {"cli", "commands"},
+    "rich": {"printers.table", "printers.findings_table"},
+    "pyspark": {"spark"},
+    "zstandard": {"primitives.compression", "log_dirs.archives"},
+    "lz4": {"primitives.compression"},
+    "snappy": {"primitives.compression"},
+    "crc32c": {"primitives.crc"},
+    "crcmod": {"primitives.crc"},
+}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = {name_of(path) for path in MODULES}
+
+
+def imports(source: str) -> set[str]:
+    """Every module that a source imports, wherever in it: at the top, late, or for types alone."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def ours(source: str) -> set[str]:
+    """The modules of kdump among them, by their names within the package."""
+    found = set()
+    for target in imports(source):
+        package, _, rest = target.partition(".")
+        while package == "kdump" and rest and rest not in NAMES:
+            rest = rest.rpartition(".")[0]
+        if package == "kdump" and rest:
+            found.add(rest)
+    return found
+
+
+GRAPH = {name_of(path): ours(path.read_text()) for path in MODULES if name_of(path) != "__init__"}
+
+
+def upward(graph: dict[str, set[str]]) -> list[str]:
+    """Return each import of a module from a layer that is not strictly lower than its own."""
+    return [
+        f"{name} imports {target}"
+        for name, targets in sorted(graph.items())
+        for target in sorted(targets)
+        if (room := name.split(".")[0]) != (below := target.split(".")[0]) and not LAYER[below] < LAYER[room]
+    ]
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the sets of modules that import each other in a circle (strongly connected components)."""
+    reached = {name: reachable(graph, name) for name in graph}
+    found = {
+        tuple(sorted(other for other in others if name in reached.get(other, ())))
+        for name, others in reached.items()
+        if name in others
+    }
+    return sorted(map(list, found))
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    """Return every module that ``start`` imports, itself or through others."""
+    reached, ways = set(), list(graph[start])
+    while ways:
+        way = ways.pop()
+        if way not in reached:
+            reached.add(way)
+            ways += graph.get(way, ())
+    return reached
+
+
+def test_a_module_imports_from_lower_layers_or_its_own_package():
+    assert upward(GRAPH) == []
+
+
+def test_no_circle_of_imports():
+    assert circles(GRAPH) == []
+
+
+def test_every_room_has_a_layer():
+    assert {name.split(".")[0] for name in GRAPH} <= set(LAYER)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from kdump.rows import columns",
+        "from kdump.rows.columns import RECORD",
+        "def late():\n    from kdump.rows import columns",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from kdump.rows.columns import Column",
+    ],
+)
+def test_an_import_from_above_is_found_wherever_it_stands(source):
+    assert upward({"segments.walk": ours(source)}) == ["segments.walk imports rows.columns"]
+    assert upward({"segments.walk": ours("from kdump.formats import record_layout")}) == []
+
+
+def test_an_import_of_the_same_layer_is_found():
+    assert upward({"spark_source": ours("from kdump import spark_export")}) == ["spark_source imports spark_export"]
+
+
+def test_a_circle_is_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_heavy_and_foreign_packages_have_one_owner(path):
+    name = name_of(path)
+    for target in imports(path.read_text()):
+        allowed = OWNERS.get(target.split(".")[0])
+        assert allowed is None or any(name == owner or name.startswith(owner + ".") for owner in allowed), target
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_asserts_on_input(path):
+    assert not [node.lineno for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Assert)]
+
+
+def test_help_imports_nothing_heavy():
+    heavy = {"rich", "pyarrow", "pyspark", "zstandard", "lz4", "snappy", "cramjam"}
+    code = (
+        "import sys; sys.argv = ['kdump', '--help']\nfrom kdump.cli import main\nmain()\n"
+        f"print(sorted({heavy} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = python("-c", code, check=True)
+    assert done.stderr.decode().split("\n")[-2] == "[]"
+
+
+def test_both_entries_start_it():
+    assert b"Usage:" in kdump("--help").stdout
+
+
+def test_contributing_names_every_room():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text.partition("| Room | Holds |")[2].partition("\n\n")[0]
+    rooms = {name.split(".")[0] for name in GRAPH} - {"__main__"}
+    assert [room for room in sorted(rooms) if f"`{room}.py`" not in table and f"`{room}/`" not in table] == []

@@ -1,0 +1,35 @@
+import re
+from importlib import import_module
+
+from kdump.formats import FORMATS
+from tests.helpers.support import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+def command(mark: str) -> str:
+    """The shell command behind a mark of the README."""
+    found = re.search(rf"<!-- {mark} -->\n```sh\n(.+?)\n```", README, re.DOTALL)
+    assert found, mark
+    return found[1]
+
+
+def test_the_segment_that_a_new_user_dumps_is_there():
+    file = re.search(r"--files (\S+)", command("install"))[1]
+    assert (ROOT / file).is_file()
+
+
+def test_ci_runs_the_readmes_own_command():
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "<!-- tests -->" in script
+    assert "pytest" in command("tests")
+
+
+def test_it_names_every_file_that_is_read():
+    rows = {}
+    for name, module in FORMATS.items():
+        said = import_module(f"kdump.formats.{module}").__doc__.splitlines()[0].partition(": ")[2]
+        rows.setdefault(said[0].upper() + said[1:].rstrip("."), []).append(f"`{name}`")
+    table = "| File | What it holds |\n|---|---|\n"
+    table += "".join(f"| {', '.join(names)} | {said} |\n" for said, names in rows.items())
+    assert f"<!-- formats -->\n{table}\n" in README, f"README.md needs this table:\n{table}"

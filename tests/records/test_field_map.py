@@ -1,0 +1,81 @@
+"""A batch taken apart: every byte has a name, and stands where it is said to stand."""
+
+import pytest
+
+from kdump.errors import DamageError
+from kdump.primitives import compression
+from kdump.records import field_map
+from kdump.records.magic_0_1 import Message
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read, walk
+from tests.helpers import forge
+from tests.helpers.segments import Memory
+from tests.helpers.support import GOLDEN
+
+SEGMENTS = sorted(
+    path
+    for path in (GOLDEN / "brokers").rglob("00000000000000000000.log")
+    if path.parent.name in {"mixed-0", "fmtmix-0", "txn-0", "headers-0", "nulls-0", "librdkafka-snappy-0"}
+)
+
+
+def batches(data):
+    return [region for region in read.read(Memory(data)) if isinstance(region, RecordBatch)]
+
+
+@pytest.mark.parametrize("path", SEGMENTS, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+def test_every_byte_has_a_name_and_a_place(path):
+    data = path.read_bytes()
+    for batch in batches(data):
+        parts = list(field_map.parts(batch))
+        stored = [part for part in parts if not part.unpacked]
+        for part in stored:
+            assert data[part.position : part.position + len(part.data)] == part.data
+        unpacked = b"".join(part.data for part in parts if part.unpacked)
+        if batch.codec == compression.NONE:
+            assert b"".join(part.data for part in stored) == bytes(batch.raw)
+        elif isinstance(batch, Message):
+            assert unpacked == compression.decompress(batch.codec, batch.value, magic=batch.magic)
+        else:
+            assert unpacked == bytes(batch.payload()[0])
+
+
+def test_one_record_of_a_batch():
+    records = [forge.record(b"a", None), forge.record(b"b", b"vv", offset=1, timestamp=7, headers=[(b"h", None)])]
+    (batch,) = batches(forge.batch(records, base_offset=40, base_timestamp=1000))
+    told = {part.name: part.value for part in field_map.parts(batch, 41)}
+    assert (told["baseOffset"], told["recordsCount"], told["key"]) == ("40", "2", "1 bytes")
+    assert told["timestampDelta"] == "7: 1007 (1970-01-01T00:00:01.007Z)"
+    assert told["offsetDelta"] == "1: offset 41"
+    assert told["headerValueLength"] == "-1: null"
+    assert told["crc"].endswith("(right)")
+
+
+def test_flags_and_markers():
+    marker = forge.record(b"\0\0\0\1", b"\0\0\0\0\0\7")
+    (batch,) = batches(forge.batch([marker], attributes=0x30, producer_id=1))
+    told = {part.name: part.value for part in field_map.parts(batch)}
+    assert told["attributes"] == "0"
+    assert told["key"] == "version 0, type 1 (COMMIT)"
+    assert told["value"] == "version 0, coordinatorEpoch 7"
+    assert "48 (none, transactional, control)" in [part.value for part in field_map.parts(batch)]
+
+
+def test_a_broken_record_ends_it_behind_what_stands_before():
+    (batch,) = batches(forge.batch([forge.record(b"a", b"b"), b"\x7f"]))
+    seen = []
+    with pytest.raises(DamageError):
+        seen.extend(iter_into(seen, field_map.parts(batch)))
+    assert [part.name for part in seen][-3:] == ["valueLength", "value", "headersCount"]
+
+
+def iter_into(seen, parts):
+    for part in parts:
+        seen.append(part)
+    return []
+
+
+def test_a_wrong_crc_says_what_the_bytes_have():
+    data = forge.batch([forge.record(b"a", b"b")], crc=5)
+    batch = next(region for region in walk.walk(Memory(data)) if isinstance(region, RecordBatch))
+    assert any("5 (WRONG" in part.value for part in field_map.parts(batch))

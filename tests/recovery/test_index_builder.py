@@ -1,0 +1,77 @@
+"""Fresh indexes, as a broker writes them."""
+
+from pathlib import Path
+
+import pytest
+
+from kdump.errors import DamageError
+from kdump.formats import txn_index
+from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.time_index import TimeIndex
+from kdump.recovery.index_builder import IndexBuilder
+from kdump.transactions.replay import Replay
+from tests.helpers.segments import batches, data, starts
+from tests.helpers.support import GOLDEN
+
+LOG = b"".join(data(10 + 2 * n, 2, timestamp=stamp) for n, stamp in enumerate([500, 700, 600, 700, 900, 100]))
+SIZE = len(LOG) // 6
+
+
+def built(log: bytes, base: int = 10, **choice):
+    builder, replay = IndexBuilder(base, **choice), Replay()
+    for batch in batches(log):
+        builder.add(batch, replay.add(batch))
+    return builder.finish()
+
+
+def test_an_entry_when_more_than_the_interval_has_passed():
+    one, two, three, _, five = starts(LOG)[1:]
+    for interval, entries in {
+        0: [(13, one), (15, two), (17, three), (19, SIZE * 4), (21, five)],
+        SIZE - 1: [(13, one), (15, two), (17, three), (19, SIZE * 4), (21, five)],
+        SIZE: [(15, two), (19, SIZE * 4)],
+        2 * SIZE: [(17, three)],
+        4096: [],
+    }.items():
+        made = built(LOG, interval=interval)
+        assert list(OffsetIndex(made.offset_index, 10)) == entries
+        assert made.txn_index == b""
+
+
+def test_time_entries_follow_the_offset_entries_and_the_largest_closes_the_file():
+    assert list(TimeIndex(built(LOG, interval=0).time_index, 10)) == [(700, 13), (900, 19)]
+    assert list(TimeIndex(built(LOG, interval=2 * SIZE).time_index, 10)) == [(700, 13), (900, 19)]
+    assert list(TimeIndex(built(LOG).time_index, 10)) == [(900, 19)]
+    assert built(b"").time_index == b""
+    assert built(data(10, timestamp=-1)).time_index == b""
+
+
+def test_brokers_before_2_0_named_first_offsets():
+    made = built(LOG, interval=SIZE, first_offsets=True)
+    assert [offset for offset, _ in OffsetIndex(made.offset_index, 10)] == [14, 18]
+
+
+@pytest.mark.parametrize("base", [12, 10 - (1 << 31)])
+def test_a_batch_that_does_not_fit_into_the_segment_is_damage(base):
+    with pytest.raises(DamageError, match="does not fit into a segment"):
+        built(LOG, base)
+
+
+@pytest.mark.parametrize("folder", sorted((GOLDEN / "brokers" / "4.2.2").glob("[!_]*-0")), ids=lambda path: path.name)
+def test_a_brokers_own_files_come_back_to_the_byte(folder):
+    interval = 0 if folder.name.startswith("segidx") else 300
+    replay = Replay()
+    for log in sorted(folder.glob("*.log")):
+        builder = IndexBuilder(int(log.stem), interval=interval)
+        for batch in batches(log.read_bytes()):
+            builder.add(batch, replay.add(batch))
+        made = builder.finish()
+        assert made.offset_index == log.with_suffix(".index").read_bytes(), log.name
+        assert made.time_index == log.with_suffix(".timeindex").read_bytes(), log.name
+        txns = log.with_suffix(".txnindex")
+        assert made.txn_index == (txns.read_bytes() if txns.exists() else b""), log.name
+
+
+def test_the_aborted_transactions_of_the_golden_files_are_some():
+    folder = Path(GOLDEN / "brokers" / "4.2.2" / "txn-0")
+    assert sum(len(txn_index.read(path.read_bytes())) for path in folder.glob("*.txnindex")) == 20

@@ -1,0 +1,145 @@
+"""The dry run of a broker's start. tools/prove_recovery.py holds it against a real broker."""
+
+import pytest
+
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.recovery import log_loader
+from tests.helpers import forge
+from tests.helpers.support import kdump
+
+
+def one(offset, **rest):
+    return forge.batch([forge.record(b"k", bytes(30))], base_offset=offset, **rest)
+
+
+def start(folder, files, *, clean=False, indexed=True, **rest):
+    """Write ``files`` (base offset -> bytes, or name -> bytes) into a partition, and start."""
+    partition = folder / "topic-0"
+    partition.mkdir(parents=True)
+    for name, data in files.items():
+        if isinstance(name, str):
+            (partition / name).write_bytes(data)
+            continue
+        (partition / f"{name:020}.log").write_bytes(data)
+        if indexed:
+            (partition / f"{name:020}.index").write_bytes(b"")
+    (found,) = Finder(Wanted(leftovers=True)).find([str(partition)])
+    return log_loader.dry_run(found, clean=clean, **rest)
+
+
+def spans(outcome):
+    return [
+        (cut.file[-24:-4].lstrip("0") or "0", cut.position, cut.first_offset, cut.last_offset, cut.records)
+        for cut in outcome.cuts
+    ]
+
+
+SOUND = {0: one(0) + one(1), 2: one(2) + one(3), 4: one(4)}
+SIZE = len(one(0))
+BAD = one(2, crc=1) + one(3)
+
+
+def test_a_sound_log_loses_nothing(tmp_path):
+    outcome = start(tmp_path, SOUND)
+    assert (outcome.log_end_offset, outcome.cuts, len(outcome.recovered), outcome.fails) == (5, (), 3, None)
+
+
+def test_after_a_clean_stop_nothing_is_read(tmp_path):
+    outcome = start(tmp_path, {**SOUND, 2: BAD}, clean=True)
+    assert (outcome.log_end_offset, outcome.cuts, outcome.recovered) == (5, (), ())
+
+
+def test_the_first_bad_batch_costs_all_that_follows(tmp_path):
+    outcome = start(tmp_path, {**SOUND, 2: BAD})
+    assert outcome.log_end_offset == 2
+    assert spans(outcome) == [("2", 0, 3, 3, 1), ("4", 0, 4, 4, 1)]
+    assert outcome.cuts[0].size == 2 * SIZE
+
+
+def test_below_the_recovery_point_nothing_is_read(tmp_path):
+    outcome = start(tmp_path, {**SOUND, 0: one(0, crc=1) + one(1)}, recovery_point=3)
+    assert (outcome.log_end_offset, outcome.cuts, len(outcome.recovered)) == (5, (), 2)
+
+
+def test_without_an_index_a_segment_is_recovered_and_later_ones_stay(tmp_path):
+    outcome = start(tmp_path, {**SOUND, 2: one(2) + one(3, crc=1)}, clean=True, indexed=False)
+    assert outcome.log_end_offset == 5
+    assert spans(outcome) == [("2", SIZE, None, None, 0)]
+
+
+def test_any_magic_above_1_passes_and_a_zero_tail_is_cut(tmp_path):
+    outcome = start(tmp_path, {0: one(0) + one(1, magic=9) + bytes(500)})
+    assert outcome.log_end_offset == 2
+    assert [(cut.position, cut.size, cut.records) for cut in outcome.cuts] == [(2 * SIZE, 500, 0)]
+
+
+def test_offsets_that_go_back_between_index_entries_cost_the_segment(tmp_path):
+    data = b"".join(one(offset) for offset in (*range(60), *range(40)))
+    assert start(tmp_path, {0: data}).log_end_offset == 0
+
+
+def test_a_log_that_ends_before_its_start_is_emptied(tmp_path):
+    outcome = start(tmp_path, SOUND, log_start=9)
+    assert (outcome.log_end_offset, len(outcome.cuts)) == (9, 3)
+
+
+def test_what_keeps_a_broker_from_loading_the_log(tmp_path):
+    assert "does not fit into a segment" in start(tmp_path, {100: one(7)}).fails
+
+
+def test_a_swap_is_finished_unless_its_cleaning_was_not(tmp_path):
+    swap = {"00000000000000000000.log.swap": one(0) + one(3), "00000000000000000000.index.swap": b""}
+    outcome = start(tmp_path, {**SOUND, **swap})
+    assert [name.rpartition("/")[2].lstrip("0") for name in outcome.recovered] == [".log.swap", "4.log"]
+    assert outcome.log_end_offset == 5
+    cleaned = {"00000000000000000000.log.cleaned": b""}
+    (tmp_path / "other").mkdir()
+    assert len(start(tmp_path / "other", {**SOUND, **swap, **cleaned}).recovered) == 3
+
+
+FAR = 1 << 40
+
+
+def test_a_segment_with_an_offset_that_does_not_fit_is_split(tmp_path):
+    outcome = start(tmp_path, {0: one(0) + one(1) + one(FAR), 2: one(2)})
+    assert (outcome.log_end_offset, outcome.cuts, outcome.fails) == (FAR + 1, (), None)
+    assert [name[-5:] for name in outcome.splits] == ["0.log"]
+    loaded = start(tmp_path / "2", {0: one(0) + one(1) + one(FAR)}, clean=True, indexed=False)
+    assert (loaded.log_end_offset, len(loaded.splits), loaded.fails) == (FAR + 1, 1, None)
+
+
+def test_what_is_cut_behind_a_split_is_told_by_its_place_in_the_file(tmp_path):
+    outcome = start(tmp_path, {0: one(0) + one(FAR) + one(FAR + 1, crc=7) + one(FAR + 2)})
+    assert outcome.log_end_offset == FAR + 1
+    (cut,) = outcome.cuts
+    assert (cut.position, cut.size, cut.first_offset, cut.records) == (2 * SIZE, 2 * SIZE, FAR + 2, 1)
+    both = start(tmp_path / "2", {0: one(0) + one(1, crc=7) + one(FAR)})
+    assert [(cut.position, cut.first_offset) for cut in both.cuts] == [(SIZE, FAR)]
+    early = start(tmp_path / "3", {0: one(0) + one(FAR) + one(FAR + 1, crc=7), FAR + 5: one(FAR + 5)})
+    assert [cut.position for cut in early.cuts] == [2 * SIZE, 0]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        one(0) + one(FAR) + one(1),  # the last offset fits
+        one(0) + one(FAR) + bytes(99),
+        one(0) + one(FAR) + one(FAR + 1)[:-1],
+        one(0) + one(FAR, last_offset_delta=-7),
+    ],
+)
+def test_what_cannot_be_split_is_not_loaded(tmp_path, data):
+    outcome = start(tmp_path, {0: data})
+    assert outcome.log_end_offset is None
+    assert "the broker would try to split it" in outcome.fails or "record size" in outcome.fails
+
+
+def test_an_offset_below_the_base_offset_cannot_be_split_away(tmp_path):
+    outcome = start(tmp_path, {5: one(0) + one(6)})
+    assert "fail" in outcome.fails
+
+
+def test_the_report_tells_of_a_split(tmp_path):
+    start(tmp_path, {0: one(0) + one(FAR) + one(FAR + 1, crc=3)})
+    done = kdump("check", tmp_path / "topic-0")
+    assert b"a broker would split it first" in done.stdout

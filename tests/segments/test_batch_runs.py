@@ -1,0 +1,154 @@
+"""Runs: the same batches as the walk finds, as far as they are like the first and sound."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG
+from kdump.kernel import batches
+from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.records.magic_2 import Batch
+from kdump.segments.batch_runs import LARGE, run
+from kdump.segments.batch_runs import walk as walk_in_runs
+from kdump.segments.walk import Window, walk
+from tests.helpers import forge
+from tests.helpers.segments import Memory
+from tools.build_kernel import in_python
+
+
+def batch(number, **rest):
+    records = [forge.record(b"k", b"v%d" % number, offset=delta) for delta in range(3)]
+    return forge.batch(records, **{"base_offset": number * 3, "base_sequence": number * 3, **rest})
+
+
+def first_run(data, at=0):
+    """The run that begins with the first batch behind ``at`` bytes, and the walk's own batches."""
+    source = Memory(data)
+    window = Window(source, len(data))
+    found = [region for region in walk(source, at) if isinstance(region, Batch)]
+    first = next(walk(source, at, window=window))
+    return run(first, window), found
+
+
+def rows(found):
+    """What the run says of each batch."""
+    return [tuple(found.rows[row * WIDTH : (row + 1) * WIDTH]) for row in range(found.count)]
+
+
+@pytest.mark.parametrize("at", [0, 91])
+def test_a_row_tells_what_the_batch_does(at):
+    data = bytes(at) + b"".join(batch(number) for number in range(5))
+    found, batches = first_run(data, at)
+    assert (found.count, found.size, found.end) == (5, len(data) - at, len(data))
+    for number, (row, each) in enumerate(zip(rows(found), batches, strict=True)):
+        start = each.position - found.start
+        others = tuple(getattr(each, name) for name in OTHERS)
+        assert row == (start + BATCH_HEADER.size, start + each.size, *each.header, *others)
+        again = found.batch(number)
+        assert (again.position, again.size, again.raw, again.limit) == (each.position, each.size, each.raw, each.limit)
+
+
+ODD = {
+    "other attributes": batch(2, attributes=0x10),
+    "a wrong checksum": batch(2)[:-1] + b"?",
+    "magic 1": forge.entry(6, forge.message(1, b"k", b"v")),
+    "magic 3": batch(2)[:16] + b"\3" + batch(2)[17:],
+    "a size of its header less one": batch(2)[:8]
+    + (BATCH_HEADER.size - 13).to_bytes(4, "big")
+    + batch(2)[12 : BATCH_HEADER.size - 1],
+    "a negative size": batch(2)[:8] + b"\xff" * 4 + batch(2)[12:],
+    "sequences that wrap around": batch(2, base_sequence=0x7FFFFFFE),
+    "a negative sequence": batch(2, base_sequence=-2),
+    "an offset near the end": batch(2, base_offset=1 << 62),
+    "a large batch": forge.batch([forge.record(b"k", bytes(LARGE))], base_offset=6, base_sequence=6),
+    "zeros": bytes(100),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_what_is_odd_ends_a_run(odd):
+    found, _ = first_run(batch(0) + batch(1) + odd + batch(3))
+    assert found.count == 2
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_one_batch_is_no_run(odd):
+    assert first_run(batch(0) + odd + batch(3))[0] is None
+
+
+def test_another_delete_horizon_ends_a_run():
+    same = [batch(number, attributes=DELETE_HORIZON_FLAG, base_timestamp=7) for number in range(2)]
+    other = batch(2, attributes=DELETE_HORIZON_FLAG, base_timestamp=8)
+    assert first_run(b"".join(same) + other)[0].count == 2
+    assert first_run(batch(0, base_timestamp=7) + batch(1, base_timestamp=8) + other)[0].count == 2
+
+
+def test_no_batch_above_the_limit_is_in_a_run():
+    data = batch(0) + batch(1) + batch(2) + batch(3, base_offset=9) + forge.batch([forge.record(b"k", bytes(200))])
+    source = Memory(data)
+    window = Window(source, len(data))
+    first = next(walk(source, window=window, limit=len(batch(0)) + 50))
+    assert run(first, window).count == 4
+
+
+def test_records_are_counted_and_looked_at():
+    broken = forge.batch([forge.record(b"k", b"v"), b"\x02\x00"], base_offset=6, base_sequence=6)
+    found, _ = first_run(batch(0) + batch(1) + broken + batch(3))
+    assert (found.count, found.sound, found.last_offset) == (4, 2, 11)
+    assert (found.records(0, 4), found.records(1, 2), found.records(2, 3)) == (11, 3, 2)
+    assert first_run(batch(0) + batch(1))[0].sound == 2
+    for last in (batch(1, count=4), batch(1, count=2)):
+        assert first_run(batch(0) + last)[0].sound == 1
+
+
+def test_cut_at_every_byte():
+    data = b"".join(batch(number) for number in range(4))
+    size = len(batch(0))
+    for end in range(BATCH_HEADER.size, len(data)):
+        source = Memory(data[:end])
+        window = Window(source, end)
+        first = next(walk(source, window=window), None)
+        if isinstance(first, Batch):
+            found = run(first, window)
+            assert (found.count if found else 1) == end // size
+
+
+PLAIN = in_python().batches
+FOUR = b"".join(batch(number) for number in range(4))
+EDGES = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])
+CHANGES = st.lists(st.tuples(st.integers(0, len(FOUR) - 1), st.one_of(EDGES, st.integers(0, 255))), max_size=4)
+
+
+@given(
+    CHANGES,
+    st.integers(0, len(FOUR) - BATCH_HEADER.size),
+    st.integers(BATCH_HEADER.size, len(FOUR)),
+    st.integers(0, 1 << 62),
+)
+def test_both_builds_list_the_same(changes, at, cut, place):
+    data = bytearray(FOUR)
+    for position, byte in changes:
+        data[position] = byte
+    for block, start in ((data, at), (data, 0), (data[:cut], 0), (data[start_of(1) :], -start_of(1)), (data[:9], 0)):
+        for most in (LARGE, len(batch(0)), len(batch(0)) - 1):
+            first = Batch(memoryview(bytes(data))[max(0, start) :], place + start, len(batch(0)))
+            args = first, memoryview(bytes(block)), place, most
+            assert batches.rows(*args) == PLAIN.rows(*args)
+
+
+def start_of(number):
+    return number * len(batch(0))
+
+
+def test_a_wrong_checksum_ends_the_list_where_it_stands(monkeypatch):
+    """What was listed behind it would be listed again for each of the batches that follow."""
+    reckoned = []
+    plain = batches.crc32c
+    monkeypatch.setattr(batches, "crc32c", lambda data: reckoned.append(len(data)) or plain(data))
+    right, wrong = batch(0), batch(0)[:-1] + b"?"
+    for data in (wrong * 100, (right + wrong) * 50, (right * 2 + wrong) * 33):
+        reckoned.clear()
+        source = Memory(data)
+        found = list(walk_in_runs(source, 0, len(data), Window(source, len(data)), limit=LARGE, packed=False))
+        assert sum(region.size for region in found) == len(data)
+        assert len(reckoned) <= 100

@@ -1,0 +1,304 @@
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.log_dirs.local import LocalFile
+from kdump.primitives import compression
+from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.records.magic_2 import Batch
+from kdump.segments import batch_runs, read_ahead, resync
+from kdump.segments.batch_runs import Run
+from kdump.segments.regions import Trailing
+from kdump.segments.walk import Window, walk
+from tests.helpers import forge
+
+COUNT = 400
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch):
+    """Threads from the first regions on, a few at a time, whatever the machine has."""
+    monkeypatch.setattr(read_ahead, "WORTH_IT", 0)
+    monkeypatch.setattr(read_ahead, "LARGE", 0)
+    monkeypatch.setattr(read_ahead, "PIECES", 10)
+    monkeypatch.setattr(read_ahead, "processors", lambda: 3)
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Make a segment."""
+
+    def make(*batches):
+        path = tmp_path / "0.log"
+        path.write_bytes(b"".join(batches))
+        return path
+
+    return make
+
+
+def packed(number, codec=compression.ZSTD, payload=None):
+    records = [forge.record(b"k%d" % number, b"v" * 100, offset=delta) for delta in range(3)]
+    payload = compression.compress(codec, b"".join(records)) if payload is None else payload
+    return forge.batch(records, base_offset=number * 3, attributes=codec, payload=payload)
+
+
+def told(regions):
+    """What each region holds, or how it is broken."""
+    for region in regions:
+        for each in map(region.batch, range(region.count)) if isinstance(region, Run) else [region]:
+            try:
+                yield (each.position, each.size, list(each.records()) if isinstance(each, Batch) else type(each))
+            except DamageError as damage:
+                yield (each.position, each.size, str(damage))
+
+
+def read(source, limit=DEFAULT_LIMIT, *, unpack=True):
+    leash = read_ahead.Leash(source)
+    regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=limit, packed=unpack)
+    return read_ahead.read(regions, leash, source.size, unpack=unpack)
+
+
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name == "reader"]
+
+
+def wait_for_their_end():
+    for _ in range(500):
+        if not readers():
+            return
+        time.sleep(0.01)
+    pytest.fail("a thread has not ended")
+
+
+@pytest.mark.parametrize("unpack", [False, True])
+@pytest.mark.parametrize("codec", range(5), ids=compression.NAMES.__getitem__)
+def test_the_same_pieces_in_the_same_order(log, codec, unpack):
+    batches = [packed(number, codec if number % 7 else compression.NONE) for number in range(COUNT)]
+    batches[50] = packed(50, codec, payload=b"no such stream")
+    batches[60] = packed(60, compression.GZIP, payload=b"")
+    batches[COUNT - 1] = batches[COUNT - 1][:-1]
+    with LocalFile(log(*batches)) as source:
+        plain = list(told(walk(source)))
+        assert list(told(read(source, unpack=unpack))) == plain
+    assert plain[-1][2] is Trailing
+    assert "zstd" in plain[50][2] or codec != compression.ZSTD
+
+
+@pytest.mark.parametrize("unpack", [False, True])
+def test_batches_to_be_unpacked_stand_alone(log, unpack):
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        assert {type(region) for region in read(source, unpack=unpack)} == {Batch if unpack else Run}
+
+
+def test_what_ends_the_stream_is_raised_behind_what_stands_before_it(log):
+    class Broken(LocalFile):
+        def read(self, position, size):
+            if position:
+                raise UnreadableError(self.name, f"byte {position}: Input/output error")
+            return super().read(position, size)
+
+    with Broken(log(*map(packed, range(4 * COUNT)))) as source:
+        stream = read(source)
+        seen = []
+        with pytest.raises(UnreadableError):
+            seen.extend(iter(lambda: next(stream), None))
+    assert (1 << 16) - 1000 < seen[-1].end <= 1 << 16 < source.size
+
+
+def test_a_bug_in_a_thread_is_no_quiet_end(log, monkeypatch):
+    def fail(_):
+        raise SystemError("a bug")
+
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        stream = read(source)
+        next(stream)
+        monkeypatch.setattr(read_ahead.Stretches, "take", fail)
+        with pytest.raises(SystemError):
+            list(stream)
+
+
+def test_threads_end_with_the_stream(log):
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        stream = read(source)
+        for _ in range(50):
+            next(stream)
+        assert len(readers()) == 2
+        stream.close()
+        wait_for_their_end()
+
+
+def test_no_thread_reads_a_file_that_its_reader_has_closed(log, monkeypatch):
+    path = log(*(packed(number, compression.NONE) for number in range(20 * COUNT)))
+    reads = []
+    plain = LocalFile.read
+
+    def slow(source, position, size):
+        reads.append(position)
+        time.sleep(0.01)
+        return plain(source, position, size)
+
+    monkeypatch.setattr(LocalFile, "read", slow)
+    with LocalFile(path) as source, closing(read(source)) as stream:
+        for _ in range(6):
+            next(stream)
+    seen = len(reads)
+    wait_for_their_end()
+    assert len(reads) == seen
+
+
+class Endless:
+    """Some batches, and behind them damage without an end in sight, which ``read`` takes a while to give up."""
+
+    name, limit, size = "endless", DEFAULT_LIMIT, 1 << 40
+    GIVES_UP = 20
+
+    def __init__(self):
+        self._batches = b"".join(packed(number) for number in range(COUNT))
+        self._began = time.monotonic()
+        self.reads = 0
+
+    def read(self, position, size):
+        self.reads += 1
+        if time.monotonic() > self._began + self.GIVES_UP:
+            return b""
+        data = self._batches[position : position + size]
+        return data + b"\xff" * (size - len(data))
+
+
+def test_a_search_through_damage_ends_with_the_stream():
+    source = Endless()
+    leash = read_ahead.Leash(source)
+    reader = resync.ResyncReader(leash, 0, source.size, "resync", 0, limit=None, runs=True)
+    stream = read_ahead.read(reader.read(), leash, source.size, unpack=True)
+    for _ in range(COUNT - 5):
+        next(stream)
+    while source.reads < 50:  # they are searching
+        time.sleep(0.01)
+    began = time.monotonic()
+    stream.close()
+    assert time.monotonic() - began < Endless.GIVES_UP / 4
+    seen = source.reads
+    wait_for_their_end()
+    assert source.reads == seen
+
+
+def test_an_interruption_while_threads_begin_leaves_none(log, monkeypatch):
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        stream = read(source)
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
+        wait_for_their_end()
+
+
+def test_threads_that_begin_late_take_all_the_same(log, monkeypatch):
+    run, take = read_ahead._Crew._run, read_ahead.Stretches.take
+    takers = []
+
+    def late(crew):
+        time.sleep(0.05)
+        run(crew)
+
+    def taken(stretches, *most):
+        takers.append(threading.current_thread().name)
+        return take(stretches, *most)
+
+    monkeypatch.setattr(read_ahead._Crew, "_run", late)
+    monkeypatch.setattr(read_ahead.Stretches, "take", taken)
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        assert sum(region.size for region in read(source)) == source.size
+    assert set(takers) == {"reader"}
+
+
+def test_one_processor_has_no_threads(log, monkeypatch):
+    monkeypatch.setattr(read_ahead, "processors", lambda: 1)
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        for _ in read(source):
+            assert readers() == []
+
+
+def test_a_small_file_has_no_threads(log, monkeypatch):
+    monkeypatch.setattr(read_ahead, "WORTH_IT", 1 << 17)
+    path = log(*map(packed, range(COUNT)))
+    assert path.stat().st_size < 1 << 17
+    with LocalFile(path) as source:
+        for _ in read(source):
+            assert readers() == []
+
+
+def test_small_compressed_batches_have_no_threads(log, monkeypatch):
+    """The lock would change hands for each of them; larger ones that follow are worth it."""
+    monkeypatch.setattr(read_ahead, "WORTH_IT", 1)
+    monkeypatch.setattr(read_ahead, "LARGE", 1000)
+    begun, crew = [], read_ahead._Crew
+    monkeypatch.setattr(read_ahead, "_Crew", lambda *given: begun.append(given) or crew(*given))
+    small = [packed(number) for number in range(COUNT)]
+    with LocalFile(log(*small)) as source:
+        assert len(list(read(source))) == COUNT
+    assert begun == []
+    large = [packed(number, compression.NONE, payload=bytes(1000)) for number in range(COUNT, 2 * COUNT)]
+    with LocalFile(log(*small, *large)) as source:
+        list(read(source))
+    assert len(begun) == 1
+
+
+def test_what_waits_unpacked_is_bounded(log, monkeypatch):
+    monkeypatch.setattr(read_ahead, "HELD", 1 << 20)
+    made = []
+    plain = Batch.unpack
+    monkeypatch.setattr(Batch, "unpack", lambda batch: (made.append(batch), plain(batch))[1])
+    data = packed(0, payload=compression.compress(compression.ZSTD, bytes(1 << 20)))
+    with LocalFile(log(*[data] * COUNT)) as source:
+        for region in read(source):
+            waiting = [batch for batch in tuple(made) if batch.position > region.position]
+            assert sum(batch.unpacked_size for batch in waiting) <= 4 << 20
+    assert region.end == source.size
+    assert made
+
+
+def test_a_bomb_is_left_to_the_reader(log):
+    data = packed(0, payload=compression.compress(compression.ZSTD, bytes(8 << 20)))
+    with LocalFile(log(*[data] * COUNT)) as source:
+        for batch in read(source, 1 << 20):
+            assert batch.unpacked_size == 0
+    with pytest.raises(DamageError, match="more than the limit"):
+        batch.payload()
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_a_system_that_gives_no_more_threads(log, monkeypatch, given):
+    started = []
+    start = threading.Thread.start
+
+    def sparing(thread):
+        if len(started) == given:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", sparing)
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        assert len(list(read(source))) == COUNT
+    assert len(started) == given
+
+
+def test_threads_that_die_leave_nobody_waiting(log, monkeypatch):
+    def fail(_):
+        raise SystemError("a codec's own")
+
+    died = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    monkeypatch.setattr(Batch, "unpack", fail)
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        assert len(list(read(source))) == COUNT
+    wait_for_their_end()
+    assert [each.exc_type for each in died] == [SystemError] * 2

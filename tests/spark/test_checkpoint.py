@@ -1,0 +1,89 @@
+"""The checkpoint of an export that goes on: what a step costs, without Spark."""
+
+import json
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+
+from kdump.spark.export import account
+from kdump.spark.export.checkpoint import CHECKPOINT, STAGING, Checkpoint
+from kdump.spark.export.output import MANIFEST, Output
+
+
+class Memory(Output):
+    """A folder in memory; ``moved`` counts the characters that were read and written."""
+
+    def __init__(self):
+        self.path, self._mode, self.texts, self.moved = "/out", "append", {}, 0
+
+    def exists(self, name):
+        return any(path == name or path.startswith(f"{name}/") or not name for path in self.texts)
+
+    def files(self, folder, *, deep=True):
+        inside = [path.removeprefix(f"{folder}/") for path in self.texts if path.startswith(f"{folder}/")]
+        return sorted(name for name in inside if deep or "/" not in name)
+
+    def read_text(self, name):
+        self.moved += len(self.texts[name])
+        return self.texts[name]
+
+    def write_text(self, name, text):
+        self.moved += len(text)
+        self.texts[name] = text
+
+    def move(self, name, target):
+        if name in self.texts:
+            self.texts[target] = self.texts.pop(name)
+
+    def delete(self, name):
+        for path in [path for path in self.texts if path == name or path.startswith(f"{name}/")]:
+            del self.texts[path]
+
+
+def step(number):
+    """The account of a step that goes on in one file, and takes another one."""
+    part = account._counts(account.Part(1, 3, 100), 0)
+    files = [
+        {"file": "a.log", "size": 100, **part, "damaged": [], "start": number * 100, "end": number * 100 + 100},
+        {"file": f"{number}.log", "size": 100, **part, "damaged": [], "start": 0, "end": 100},
+    ]
+    return {"rowsWritten": 6, "lost": [], "totals": account.totals(files), "files": files}
+
+
+def steps(output, count, *, first=0):
+    checkpoint = Checkpoint(output, {})
+    state = checkpoint.open()
+    for number in range(first, first + count):
+        output.texts[f"{STAGING}/{number}.parquet"] = ""
+        state = checkpoint.commit(state, {"t-0": {"offset": number}}, step(number), is_first=number == first)
+    return checkpoint
+
+
+def manifest(output):
+    return json.loads(output.texts[MANIFEST])
+
+
+def test_a_step_costs_what_is_new_however_many_there_were():
+    few, output = Memory(), Memory()
+    steps(few, 100).tell()
+    steps(output, 400).tell()
+    assert output.moved < 5 * few.moved
+    (run,) = manifest(output)["runs"]
+    assert (run["rowsWritten"], run["totals"]["files"], len(run["files"])) == (2400, 401, 401)
+    assert (run["files"][0]["start"], run["files"][0]["end"], run["files"][0]["rows"]) == (0, 40_000, 1200)
+    assert sorted(output.files(CHECKPOINT)) == ["399.json", "400.json"]
+    assert len([name for name in output.texts if name.endswith(".parquet")]) == 400
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 30])
+def test_the_next_run_tells_what_a_killed_one_had_committed(count):
+    output = Memory()
+    steps(output, count)
+    checkpoint = Checkpoint(output, {})
+    assert checkpoint.open() == (count, {"t-0": {"offset": count - 1}})
+    assert manifest(output)["steps"] == count
+    assert [run["rowsWritten"] for run in manifest(output)["runs"]] == [6 * count]
+    steps(output, 3, first=count).tell()
+    assert [run["rowsWritten"] for run in manifest(output)["runs"]] == [6 * count, 18]
+    assert manifest(output)["totals"]["rows"] == 6 * count + 18

@@ -1,0 +1,307 @@
+"""Exports through a session: the same records as the JSON lines, every byte accounted for, no silent loss."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+import pyarrow.dataset as dataset
+import pyarrow.parquet as parquet
+
+from kdump.commands.spark_export import command
+from kdump.errors import KdumpError, UnreadableError, UsageError
+from kdump.spark.export import account, failures, job, session
+from tests.helpers import forge
+from tests.helpers.support import GOLDEN, ROOT, kdump
+from tools import prove_spark, spark_cluster
+
+BROKERS = GOLDEN / "brokers"
+
+
+def export(*paths, out, notes=None, **given):
+    """Export with the session of the tests."""
+    options = given.pop("options", {})
+    made = job.Export(paths=tuple(map(str, paths)), out=str(out), options=options, conf={}, **given)
+    return job.run(made, job.Listener((notes if notes is not None else []).append, lambda *_: None))
+
+
+def rows(out, *columns):
+    """The rows of an export, read by pyarrow alone."""
+    files = [str(path) for path in Path(out).rglob("*.parquet") if "_damaged" not in path.parts]
+    return dataset.dataset(files).to_table(columns=list(columns) or None).to_pylist()
+
+
+def manifest(out, number=-1):
+    return json.loads((Path(out) / "_manifest.json").read_text())["runs"][number]
+
+
+@pytest.fixture(scope="module")
+def exported(spark, tmp_path_factory):
+    out = tmp_path_factory.mktemp("lake") / "out"
+    return out, export(BROKERS, out=out, partition_by=())
+
+
+def test_rows_are_those_of_the_json_lines(exported):
+    done = kdump("dump", "-o", "jsonl", "--type", "data,tombstone", BROKERS)
+    assert done.returncode == 0, done.stderr.decode()
+    lines, found = done.stdout.splitlines(), rows(exported[0])
+    assert list(prove_spark.differences(lines, found)) == []
+    assert len(found) == len(lines) == exported[1].rows
+    assert {row["magic"] for row in found} == {0, 1, 2}
+    assert {row["codec"] for row in found} == {"none", "gzip", "snappy", "lz4", "zstd"}
+
+
+def test_folders_are_topic_and_utc_date_and_the_topic_stays_in_the_files(spark, tmp_path):
+    out = tmp_path / "out"
+    folders = [BROKERS / "2.8.2" / "fmtmix-0", BROKERS / "4.2.2" / "nulls-0"]
+    summary = export(*folders, out=out)
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    with duckdb.connect() as lake:
+        found = lake.sql(f"SELECT topic, count(*) FROM '{out}/*/*/*.parquet' GROUP BY topic").fetchall()
+    assert sum(count for _, count in found) == summary.rows
+    assert {topic for topic, _ in found} == {"fmtmix", "nulls"}
+    files = list(out.glob("topic_name=*/date=*/*.parquet"))
+    for path in files:
+        table = parquet.read_table(path, columns=["topic", "timestamp"], partitioning=None).to_pylist()
+        topic, date = path.parent.parent.name[11:], path.parent.name[5:]
+        assert {row["topic"] for row in table} == {topic}
+        days = {row["timestamp"] and str(row["timestamp"].date()) for row in table}
+        assert days == {None if date == "__HIVE_DEFAULT_PARTITION__" else date}
+    assert {parquet.ParquetFile(path).metadata.row_group(0).column(0).compression for path in files} == {"ZSTD"}
+
+
+def test_the_manifest_accounts_for_every_byte(exported):
+    told = manifest(exported[0])
+    assert list(prove_spark.unaccounted(told)) == []
+    assert {file["file"] for file in told["files"]} == {
+        str(path) for path in BROKERS.rglob("*.log") if path.stem.isdecimal()
+    }
+    assert told["totals"]["rows"] == told["rowsWritten"] == exported[1].rows
+    assert parquet.read_table(Path(exported[0]) / "_damaged").num_rows == 0
+
+
+def test_damage_is_written_beside_and_accounted_for(spark, tmp_path):
+    folders = sorted({path.parent for path in (GOLDEN / "damaged").rglob("[0-9]*.log")})
+    summary = export(*folders, out=tmp_path / "out", partition_by=())
+    told = manifest(tmp_path / "out")
+    assert summary.damaged_ranges > 100
+    for file in told["files"]:
+        assert sum(file["bytes"].values()) == file["size"]
+        assert sum(one["length"] for one in file["damaged"]) == file["bytes"]["damaged"] + file["bytes"]["trailing"]
+        assert not file["bytes"]["unreadable"]
+    lost = parquet.read_table(tmp_path / "out" / "_damaged").to_pylist()
+    assert len(lost) == sum(len(file["damaged"]) for file in told["files"])
+    for row in lost:
+        assert Path(row["file"]).read_bytes()[row["position"] : row["position"] + row["length"]] == row["bytes"]
+    lines = kdump("dump", "-o", "jsonl", "--type", "data,tombstone", *folders).stdout.splitlines()
+    lines = [line for line in lines if json.loads(line)["kind"] == "record"]
+    assert list(prove_spark.differences(lines, rows(tmp_path / "out"))) == []
+    assert summary.rows == len(lines)
+
+
+def segment(folder, offsets, value=b"v"):
+    folder.mkdir(parents=True, exist_ok=True)
+    data = b"".join(forge.batch([forge.record(b"k", value)], base_offset=offset) for offset in offsets)
+    (folder / f"{offsets[0]:020}.log").write_bytes(data)
+    return folder
+
+
+def test_nothing_is_overwritten_unless_asked(spark, tmp_path):
+    segment(tmp_path / "001-0", range(3))
+    out = tmp_path / "out"
+    export(tmp_path / "001-0", out=out)
+    with pytest.raises(UsageError, match="--mode overwrite or --mode append"):
+        export(tmp_path / "001-0", out=out)
+    segment(tmp_path / "001-0", range(3, 5))
+    assert export(tmp_path / "001-0", out=out, mode="append", options={"startingOffset": "3"}).rows == 2
+    assert sorted(row["offset"] for row in rows(out, "offset")) == [0, 1, 2, 3, 4]
+    assert [manifest(out, number)["rowsWritten"] for number in (0, 1)] == [3, 2]
+    export(tmp_path / "001-0", out=out, mode="overwrite")
+    assert len(rows(out)) == 5
+    assert {row.topic for row in spark.read.parquet(str(out)).select("topic").collect()} == {"001"}
+    (tmp_path / "other").mkdir()
+    with pytest.raises(UsageError, match=r"holds no _manifest\.json"):
+        export(tmp_path / "001-0", out=tmp_path / "other", mode="append")
+    assert export(tmp_path / "001-0", out=tmp_path / "other").rows == 5  # a disk that was full left nothing but this
+
+
+@pytest.mark.parametrize("form", ["orc", "json", "csv"])
+def test_other_formats_hold_the_same_rows(spark, tmp_path, form):
+    folder = BROKERS / "4.2.2" / "headers-0"
+    summary = export(folder, out=tmp_path / "out", format=form, partition_by=("partition", "hour"))
+    assert summary.rows == 41
+    reader = spark.read.options(header="true") if form == "csv" else spark.read
+    frame = reader.format(form).load(str(tmp_path / "out" / "partition_number=0"))
+    lines = kdump("dump", "-o", "jsonl", "--encoding", "base64", folder).stdout.splitlines()
+    expected = {row["offset"]: row["value"] for row in map(json.loads, lines)}
+    found = {int(row.offset): row.value for row in frame.select("offset", "value").collect()}
+    if form == "orc":
+        found = {offset: None if value is None else base64.b64encode(value).decode() for offset, value in found.items()}
+    assert found == expected
+
+
+def test_decoded_records_are_a_column_of_the_export(spark, tmp_path):
+    folder = BROKERS / "4.2.2" / "__transaction_state-0"
+    summary = export(folder, out=tmp_path / "out", options={"decode": "auto"})
+    found = rows(tmp_path / "out", "decoded")
+    assert len(found) == summary.rows
+    assert {json.loads(row["decoded"])["key"]["name"] for row in found} == {"TransactionLogKey"}
+
+
+def test_failfast_ends_the_export_and_names_file_and_byte(spark, tmp_path):
+    folder = segment(tmp_path / "t-0", range(3))
+    path = folder / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(failures.MalformedError) as error:
+        export(folder, out=tmp_path / "out", options={"mode": "FAILFAST"})
+    assert f"{path}: byte " in str(error.value)
+    assert "the checksum is wrong" in str(error.value)
+    assert export(folder, out=tmp_path / "out2").rows == 2
+
+
+def test_a_file_that_cannot_be_read_does_not_end_the_export(spark, tmp_path, monkeypatch):
+    folder = segment(tmp_path / "t-0", range(3))
+    vanishing = segment(tmp_path / "t-1", range(5)) / f"{0:020}.log"
+    size = vanishing.stat().st_size
+    (folder / f"{3:020}.log").symlink_to(tmp_path / "gone")
+    plan = job.planning.plan
+
+    def planned(*args):
+        made = plan(*args)
+        vanishing.unlink()
+        return made
+
+    monkeypatch.setattr(job.planning, "plan", planned)
+    notes = []
+    summary = export(tmp_path, tmp_path / "nowhere", out=tmp_path / "out", notes=notes)
+    assert (summary.rows, summary.damaged_ranges, notes) == (3, 0, [])
+    expected = [str(folder / f"{3:020}.log"), str(tmp_path / "nowhere"), str(vanishing)]
+    assert sorted(str(error.path) for error in summary.unreadable) == sorted(expected)
+    assert {error.reason for error in summary.unreadable} == {"No such file or directory"}
+    told = manifest(tmp_path / "out")
+    (entry,) = [file for file in told["files"] if file["file"] == str(vanishing)]
+    assert entry["bytes"]["unreadable"] == size == sum(entry["bytes"].values())
+    assert [one["damage"] for one in entry["damaged"]] == ["unreadable"]
+    lost = parquet.read_table(tmp_path / "out" / "_damaged").to_pylist()
+    assert sorted(row["file"] for row in lost) == sorted(expected)
+
+
+def test_missing_rows_are_noticed(spark, tmp_path, monkeypatch):
+    folder = segment(tmp_path / "t-0", range(3))
+    real = job.Output.count
+    monkeypatch.setattr(job.Output, "count", lambda self: real(self) - 1)
+    with pytest.raises(KdumpError, match="3 rows were read, but 2 are in"):
+        export(folder, out=tmp_path / "out")
+    monkeypatch.setattr(job.Output, "count", real)
+    told = account.told
+    monkeypatch.setattr(account, "told", lambda *args, **kwargs: told(*args, **kwargs)._replace(rows=4))
+    with pytest.raises(KdumpError, match="hold 4 records to export, but 3 were read"):
+        export(folder, out=tmp_path / "out2")
+
+
+def test_what_cannot_be_found_is_told_before_spark_starts(monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "start", None)
+    with pytest.raises(KdumpError, match="No such file or directory"):
+        export(tmp_path / "nowhere", out=tmp_path / "out")
+    with pytest.raises(UsageError, match="option isolation: expected"):
+        export(tmp_path, out=tmp_path / "out", options={"isolation": "dirty"})
+
+
+def test_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(KdumpError, match=r"Spark runs on Java 17 or later .*apt install openjdk-17"):
+        session.check()
+    monkeypatch.setattr(session, "find_spec", lambda name: None if name == "pyspark" else sys)
+    with pytest.raises(KdumpError, match=r"pyspark not installed; to get it: pip install 'kdump\[spark\]'"):
+        session.check()
+
+
+@pytest.mark.xdist_group("spark")
+def test_the_command_runs_with_a_bare_path(tmp_path):
+    java = shutil.which("java")
+    if java is None:
+        pytest.skip("Java is not installed: Spark needs Java 17 or later")
+    folder = segment(tmp_path / "t-0", range(3))
+    data = (folder / f"{0:020}.log").read_bytes()
+    (folder / f"{3:020}.log").write_bytes(data[: len(data) // 3 - 4])
+    installed = Path(sys.executable).with_name("kdump")
+    command = [str(installed)] if installed.exists() else [sys.executable, "-m", "kdump"]
+    bare = {"PATH": f"{Path(java).parent}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/")}
+    done = subprocess.run(
+        [*command, "spark-export", "t-0", "--out", "out", "--master", "local[1]", "--conf", "spark.driver.memory=512m"],
+        cwd=tmp_path,
+        env=bare,
+        capture_output=True,
+        check=False,
+    )
+    told = done.stderr.decode()
+    assert done.returncode == 3, told
+    assert "kdump: 2 files, 3 batches, 3 records, 1 damaged ranges" in told
+    assert "out/_damaged has the bytes" in told
+    assert done.stdout == b""
+    assert len(rows(tmp_path / "out")) == 3
+
+
+def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_path):
+    closed = UnreadableError("/logs/t-0/00000000000000000000.log", "Permission denied")
+    summary = job.Summary(2, 3, 3, 1, 10, 1000, 1.0, (closed,))
+    monkeypatch.setattr(job, "run", lambda *_: summary)
+    done = CliRunner().invoke(command, [str(tmp_path), "--out", "out"], standalone_mode=False)
+    assert done.return_value == 1
+    assert "kdump: /logs/t-0/00000000000000000000.log: Permission denied\n" in done.stderr
+    assert "kdump: damage was met" in done.stderr
+
+
+def test_masters_that_cannot_be_are_told_before_spark_starts(monkeypatch):
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(
+        UsageError, match=r"--master nonsense: expected local\[N\], spark://HOST:PORT, yarn or k8s://URL"
+    ):
+        session.check_master("nonsense")
+    with pytest.raises(KdumpError, match="HADOOP_CONF_DIR or YARN_CONF_DIR"):
+        session.check_master("yarn")
+    with pytest.raises(KdumpError, match=r"no Spark master answers there .*refused"):
+        session.check_master(f"spark://127.0.0.1:{spark_cluster.free_port()}")
+    with pytest.raises(KdumpError, match="no Spark master answers there"):
+        session.check_master("spark://host-without-port")
+    for master in ("local", "local[*]", "local[2]", "local[2,3]", "k8s://https://host:443"):
+        session.check_master(master)
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (
+            "ModuleNotFoundError: No module named 'kdump'",
+            "the executors have no kdump: hand it over",
+        ),
+        ("ModuleNotFoundError: No module named 'pyarrow'", "Python of the executors (PYSPARK_PYTHON) has no pyarrow:"),
+        ("ZeroDivisionError: division by zero", "in a task: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_ends_a_task_is_told_without_the_stack(raised, told):
+    from py4j.protocol import Py4JError
+
+    stack = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    code\n'
+    with pytest.raises(KdumpError) as error, failures.errors():
+        raise Py4JError(f"An exception was thrown from the Python worker:\n{stack}{raised}\n\n\tat org.apache.Spark")
+    assert told in str(error.value)
+    assert "Traceback" not in str(error.value)
+
+
+def test_usage_errors_end_with_status_2(tmp_path):
+    assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--partition-by", "day").returncode == 2
+    assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--conf", "novalue").returncode == 2
+    done = kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--starting-offset", "x")
+    assert (done.returncode, done.stderr) == (2, b"kdump: --starting-offset: expected a number, 0 or more, found 'x'\n")

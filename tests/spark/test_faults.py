@@ -1,0 +1,279 @@
+"""``spark-export`` against every fault around it; tests/commands/test_faults.py has it for the other commands."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+import pyarrow.dataset as dataset
+
+from kdump.spark.export import output
+from kdump.spark.source import planning
+from tests.commands import test_faults as faults
+from tests.commands.test_faults import FIRST, SECOND, folder, left, run
+from tests.conftest import java_is_missing
+from tests.helpers import forge
+from tests.helpers.support import ROOT
+
+__all__ = ["folder"]
+WAYS = {"at once": [], "incremental": ["--incremental"]}
+NUMBERS = {"vanished": errno.ENOENT, "forbidden": errno.EACCES}
+
+every_way = pytest.mark.parametrize("way", WAYS)
+
+
+@pytest.fixture
+def export(spark, monkeypatch, capfd):
+    """Run the command in the session of the tests; return the status and what is told."""
+
+    def do(source, out, *more):
+        status, shown, said = run(monkeypatch, capfd, ["spark-export", str(source), "--out", str(out), *more])
+        assert shown == ""
+        assert "Traceback" not in said
+        assert "Spark failed" not in said
+        return status, said
+
+    return do
+
+
+@pytest.fixture
+def strike(spark, monkeypatch):
+    """Make a file meet a fault within a block, in this process and in Spark's workers."""
+    told = Path(os.environ["KDUMP_TEST_FAULTS"])
+
+    @contextmanager
+    def do(fault, path):
+        if fault in NUMBERS:
+            told.write_text(json.dumps({"open": {str(path): NUMBERS[fault]}}))
+        elif fault == "broken disk":
+            told.write_text(json.dumps({"disk": path.stat().st_ino}))
+        with monkeypatch.context() as patch:
+            faults.FAULTS[fault][0](path, patch)
+            yield
+        told.unlink(missing_ok=True)
+
+    yield do
+    told.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def full_disk(export, spark, folder):
+    """Let no file of Spark's Java grow beyond some bytes, or let them again."""
+    java = spark.sparkContext._gateway.proc.pid
+    assert (
+        export(folder, folder.parent / "before")[0] == 0
+    )  # its libraries are unpacked to files when they are first used
+    limits = resource.prlimit(java, resource.RLIMIT_FSIZE)
+    yield lambda size=limits[0]: resource.prlimit(java, resource.RLIMIT_FSIZE, (size, limits[1]))
+    resource.prlimit(java, resource.RLIMIT_FSIZE, limits)
+
+
+def offsets(out):
+    """The offsets of an export as any reader of Parquet finds them."""
+    files = [path for path in out.rglob("*.parquet") if not any(name[0] == "_" for name in path.relative_to(out).parts)]
+    return sorted(dataset.dataset([str(path) for path in files]).to_table(["offset"])["offset"].to_pylist())
+
+
+def contents(out):
+    """What the files of an output hold, but Spark's mark of success."""
+    return {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "_SUCCESS" not in path.name}
+
+
+def unfinished(out):
+    """What an export makes on its way and must not leave."""
+    return [path for path in out.rglob("*") if path.name in {"_temporary", "staging"} or ".new" in path.name]
+
+
+@every_way
+@pytest.mark.parametrize("fault", faults.FAULTS)
+def test_a_segment_that_cannot_be_read_is_named_and_others_are_done(export, strike, folder, fault, way):
+    out = folder.parent / "out"
+    other = folder.with_name("u-0")
+    other.mkdir()
+    (other / FIRST).write_bytes((folder / SECOND).read_bytes())
+    with strike(fault, folder / SECOND):
+        status, said = export(folder.parent, out, *WAYS[way])
+    assert status == 1
+    assert f"kdump: {folder / SECOND}: " in said
+    assert faults.FAULTS[fault][1] in said
+    assert offsets(out) == sorted([*range(10), *range(10, 20)])
+    assert unfinished(out) == []
+
+
+def test_what_could_not_be_read_is_added_when_it_can_be(export, strike, folder):
+    out = folder.parent / "out"
+    with strike("forbidden", folder / FIRST):
+        assert export(folder, out, "--incremental")[0] == 1
+    assert not out.exists()
+    with strike("forbidden", folder / SECOND):
+        assert export(folder, out, "--incremental")[0] == 1
+    assert offsets(out) == [*range(10)]
+    assert export(folder, out, "--incremental")[0] == 0
+    assert offsets(out) == [*range(20)]
+
+
+def test_failfast_takes_nothing_where_a_segment_cannot_be_read(export, strike, folder):
+    for way in WAYS.values():
+        with strike("forbidden", folder / SECOND):
+            status, said = export(folder, folder.parent / "out", *way, "--read-mode", "FAILFAST")
+        assert (status, said) == (1, f"kdump: {folder / SECOND}: Permission denied\n")
+        assert left(folder) == []
+
+
+def test_a_segment_that_vanishes_behind_the_plan_is_named(export, folder, monkeypatch):
+    plan = planning.plan
+
+    def planned(*given):
+        made = plan(*given)
+        (folder / SECOND).unlink()
+        return made
+
+    monkeypatch.setattr(planning, "plan", planned)
+    status, said = export(folder, folder.parent / "out")
+    assert status == 1
+    assert f"kdump: {folder / SECOND}: No such file or directory\n" in said
+    assert offsets(folder.parent / "out") == [*range(10)]
+
+
+@every_way
+def test_a_path_that_is_not_there_is_named(export, folder, way):
+    status, said = export(folder.with_name("u-0"), folder.parent / "out", *WAYS[way])
+    assert (status, said) == (1, f"kdump: {folder.parent}/u-0: No such file or directory\n")
+    assert left(folder) == []
+
+
+@every_way
+@pytest.mark.parametrize("place", ["file/out", "/proc/kdump"])
+def test_an_output_that_has_no_place_is_told(export, folder, place, way):
+    (folder.parent / "file").write_bytes(b"")
+    out = folder.parent / place
+    status, said = export(folder, out, *WAYS[way])
+    assert status == 1
+    assert said.startswith(f"kdump: {out}")
+    assert ": cannot be written: " in said
+    assert said.count("\n") == 1
+    assert left(folder) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("way", "name"),
+    [
+        ("at once", ""),
+        ("at once", "_manifest.json"),
+        ("incremental", ""),
+        ("incremental", "_checkpoint/1.json"),
+        ("incremental", "_manifest.json"),
+    ],
+)
+def test_a_full_disk_leaves_no_half_written_output(export, full_disk, folder, monkeypatch, way, name):
+    """Full from the beginning on, or when ``name`` is written: what --incremental has committed before that stands."""
+    out = folder.parent / "out"
+    real = output.Output.write_text
+
+    def write_text(self, where, text):
+        if where == name:
+            full_disk(100)
+        return real(self, where, text)
+
+    if not name:
+        full_disk(100)
+    monkeypatch.setattr(output.Output, "write_text", write_text)
+    status, said = export(folder, out, *WAYS[way])
+    assert status == 1
+    assert f"kdump: {out / name}" in said
+    assert said.endswith(": cannot be written: File too large\n")
+    is_committed = way == "incremental" and name == "_manifest.json"
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert offsets(out) == [*range(20)] if is_committed else files == []
+    assert unfinished(out) == []
+    full_disk()
+    monkeypatch.setattr(output.Output, "write_text", real)
+    assert export(folder, out, *WAYS[way])[0] == 0
+    assert offsets(out) == [*range(20)]
+    assert (out / "_manifest.json").exists()
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_full_disk_leaves_nothing_beside_what_stood_there(export, full_disk, folder, mode, monkeypatch):
+    """Spark deletes what it overwrites before it writes."""
+    out = folder.parent / "before"
+    before = contents(out) if mode == "append" else {}
+    real = output.Output.write_damaged
+
+    def write_damaged(self, rows):
+        full_disk(100)
+        real(self, rows)
+
+    monkeypatch.setattr(output.Output, "write_damaged", write_damaged)
+    status, said = export(folder, out, "--mode", mode)
+    assert (status, said) == (1, f"kdump: {out}: cannot be written: File too large\n")
+    assert contents(out) == before
+
+
+@every_way
+def test_no_room_for_temporary_files_is_told(export, folder, monkeypatch, way):
+    save = planning.save
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def save_on_a_full_disk(*given):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+        try:
+            save(*given)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    monkeypatch.setattr(planning, "save", save_on_a_full_disk)
+    status, said = export(folder, folder.parent / "out", *WAYS[way])
+    assert status == 1
+    assert ": cannot be written: File too large (set TMPDIR to a folder with more room)\n" in said
+    assert [name for name in left(folder) if name != "out"] == []
+
+
+def command(folder, out):
+    if reason := java_is_missing():
+        pytest.skip(reason)
+    return [sys.executable, "-m", "kdump", "spark-export", str(folder), "--out", str(out), "--master", "local[1]"]
+
+
+@pytest.mark.xdist_group("spark")
+def test_it_needs_nobody_who_listens(folder):
+    reader, writer = os.pipe()
+    os.close(reader)
+    out = folder.parent / "out"
+    with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
+        done = subprocess.run(command(folder, out), cwd=ROOT, stdout=full, stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 141
+    assert offsets(out) == [*range(20)]
+    assert unfinished(out) == []
+
+
+@pytest.mark.xdist_group("spark")
+def test_ctrl_c_leaves_nothing_half_written_and_no_stacks(folder):
+    out = folder.parent / "out"
+    values = [forge.record(b"k", Random(number).randbytes(100_000)) for number in range(300)]
+    batches = [forge.batch([value], base_offset=number) for number, value in enumerate(values)]
+    (folder / FIRST).write_bytes(b"".join(batches))
+    with subprocess.Popen(command(folder, out), cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True) as process:
+        for _ in range(6000):
+            if process.poll() is not None or list(out.rglob("*.parquet")):
+                break
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to Java, too
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert not out.exists()
+    for word in (b"Py4J", b"ERROR:root", b"\tat "):  # a worker of PySpark's may die with a word of its own
+        assert word not in said

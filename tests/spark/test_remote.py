@@ -1,0 +1,124 @@
+"""Segments in places that only pyarrow.fs reaches: an S3 server on loopback, and Arrow's own in-memory file system."""
+
+import pickle
+import threading
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
+from pyarrow import fs
+
+from kdump.errors import UnreadableError, UsageError
+from kdump.log_dirs import remote
+from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.local import LOCAL
+from kdump.spark.source import options as words
+from kdump.spark.source import planning, reading, streaming
+from tests.helpers.support import GOLDEN
+
+BROKER = GOLDEN / "brokers" / "4.2.2"
+FOLDERS = ("txn-0", "c-zstd-0", "multi-0", "multi-1")
+
+
+def read(*paths, **given):
+    options = words.Options(paths=tuple(map(str, paths)), **given)
+    splits = [split for planned in planning.plan(options) for split in planned.splits]
+    return [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """A bucket with some partition folders, as a URI with its keys and its address."""
+    server = pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[s3,server]'")
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    try:
+        _, port = running.get_host_and_port()
+        address = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1&allow_bucket_creation=true"
+        system, _ = fs.FileSystem.from_uri(f"s3://key:secret@logs?{address}")
+        system.create_dir("logs")
+        for folder in FOLDERS:
+            for path in (BROKER / folder).iterdir():
+                with system.open_output_stream(f"logs/broker/{folder}/{path.name}") as out:
+                    out.write(path.read_bytes())
+        yield "s3://key:secret@logs/{}?" + address
+    finally:
+        running.stop()
+
+
+def same(rows, local):
+    assert len(rows) == len(local) > 0
+    for row, other in zip(rows, local, strict=True):
+        assert row.pop("file") == "s3://logs/broker/" + other.pop("file").removeprefix(f"{BROKER}/")
+        assert row == other
+
+
+def test_segments_of_a_bucket_are_surveyed_at_the_same_time(monkeypatch):
+    system = fs.SubTreeFileSystem(str(BROKER), fs.LocalFileSystem())
+    files = remote.RemoteFiles(system, "s3://")
+    (partition,) = Finder().find(["txn-0"], files)
+    together = threading.Barrier(len(partition.segments), timeout=60)
+    real = planning.attempt
+
+    def attempt(segment, *rest, **more):
+        together.wait()
+        return real(segment, *rest, **more)
+
+    monkeypatch.setattr(planning, "attempt", attempt)
+    segments = list(partition.segments)
+    assert 1 < len(segments) <= planning.READERS
+    assert planning.survey_here(segments, 1 << 20, False) == [real(segment, 1 << 20) for segment in segments]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_vanishes_from_a_bucket_is_looked_for_there(bucket, monkeypatch):
+    options = words.Options(paths=(bucket.format("broker/txn-0"),))
+    shown = "s3://logs/broker/txn-0/00000000000000000000.log"
+    assert remote.is_there(shown, options.paths)
+    assert not remote.is_there(shown + ".gone", options.paths)
+    monkeypatch.setattr(streaming.time, "sleep", lambda _: None)
+    for missing, tries in (("", 1), (".gone", streaming.TRIES)):
+        looks = []
+
+        def look(_told, looks=looks, missing=missing):
+            looks.append(1)
+            raise UnreadableError(shown + missing, "it cannot be read")
+
+        with pytest.raises(UnreadableError):
+            streaming._until_still(look, options)
+        assert len(looks) == tries
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_rows_from_s3_are_those_of_the_local_files(bucket):
+    names = sorted(FOLDERS)
+    same(read(bucket.format("broker"), include_control=True), read(*(BROKER / n for n in names), include_control=True))
+    same(read(bucket.format("broker/multi-[0-9]")), read(BROKER / "multi-0", BROKER / "multi-1"))
+    same(read(bucket.format("**/00000000000000000000.log"), topic=("c-zstd",)), read(BROKER / "c-zstd-0")[:159])
+
+
+def test_splits_of_a_bucket_go_to_tasks_and_no_key_is_shown(bucket, spark):
+    frame = spark.read.format("kdump").load(bucket.format("broker"))
+    assert frame.count() == len(read(*(BROKER / name for name in FOLDERS)))
+    files = {row.file for row in frame.select("file").distinct().collect()}
+    assert all(file.startswith("s3://logs/broker/") for file in files)
+    with pytest.raises(UnreadableError, match=r"logs/nowhere: No such file or directory") as error:
+        read(bucket.format("nowhere"))
+    assert "secret" not in str(error.value)
+
+
+def test_a_scheme_that_nothing_opens_is_told():
+    with pytest.raises(UsageError, match=r"ftp://host/path: .*"):
+        read("ftp://user:secret@host/path")
+
+
+def test_hadoop_names_and_file_uris():
+    assert remote.place("file:///var/kafka%20data") == (LOCAL, "/var/kafka data")
+    place, path = remote.place("s3a://bucket/logs?region=us-east-1")
+    assert (place.shown(path), path) == ("s3://bucket/logs", "bucket/logs")
+    assert pickle.loads(pickle.dumps(place)) == place
+
+
+def test_local_paths_become_absolute_so_that_tasks_find_them(monkeypatch):
+    monkeypatch.chdir(BROKER)
+    assert {row["file"] for row in read("one-0")} == {str(BROKER / "one-0" / "00000000000000000000.log")}

@@ -1,0 +1,66 @@
+"""The Spark source in a session: what users see of it."""
+
+import pytest
+
+from kdump.rows import columns
+from kdump.spark.source import schema
+from tests.helpers.support import GOLDEN
+
+BROKER = GOLDEN / "brokers" / "4.2.2"
+
+
+def load(spark, path, **options):
+    return spark.read.format("kdump").options(**options).load(str(path))
+
+
+def test_the_source_is_found_by_itself_and_has_the_columns_of_sparks_kafka_source_first(spark):
+    frame = load(spark, BROKER / "c-zstd-0")
+    assert frame.dtypes[:8] == [
+        ("key", "binary"),
+        ("value", "binary"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("offset", "bigint"),
+        ("timestamp", "timestamp"),
+        ("timestampType", "int"),
+        ("headers", "array<struct<key:string,value:binary>>"),
+    ]
+    assert set(frame.columns) == {column.name for column in columns.RECORD} - {"kind", "keyEncoding", "valueEncoding"}
+    assert frame.count() == 224
+
+
+def test_the_arrow_schema_is_the_one_spark_expects(spark):
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    for fields in (schema.RECORDS, schema.DAMAGED, schema.ACCOUNT):
+        assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), timezone="UTC").equals(schema.arrow(fields))
+
+
+def test_decoded_is_a_column_of_text_behind_the_others(spark):
+    from pyspark.sql import functions as spark_sql
+
+    assert "decoded" not in load(spark, BROKER / "__consumer_offsets-0").columns
+    frame = load(spark, BROKER / "__consumer_offsets-0", decode="auto")
+    assert frame.dtypes[-1] == ("decoded", "string")
+    kinds = frame.select(spark_sql.get_json_object("decoded", "$.key.name").alias("name")).distinct().collect()
+    assert {row.name for row in kinds} >= {"OffsetCommitKey", "GroupMetadataKey"}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"startingOfset": "1"}, "did you mean 'startingOffset'?"),
+        ({"mode": "LENIENT"}, "option mode: expected PERMISSIVE, DROPMALFORMED or FAILFAST, found 'LENIENT'"),
+        ({"columns": "ofset"}, "option columns: there is no column 'ofset', but 'offset'"),
+        ({"columns": "offset,decoded"}, "option columns: decoded goes with decode=auto"),
+        ({"decode": "yes"}, "option decode: expected none or auto, found 'yes'"),
+        ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is below startingOffset 5"),
+    ],
+)
+def test_wrong_options_are_told_on_the_driver(spark, options, told):
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException) as error:
+        load(spark, BROKER / "c-zstd-0", **options)
+    assert told in str(error.value)
