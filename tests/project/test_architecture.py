@@ -25,8 +25,8 @@ LAYERS = """
     log_reader
     checks
     salvage
-    printers
     answers
+    printers
     api
     spark
     spark_source spark_export
@@ -38,7 +38,7 @@ LAYERS = """
 LAYER = {room: layer for layer, line in enumerate(LAYERS.strip().splitlines()) for room in line.split()}
 OWNERS = {
     "click": {"cli", "commands"},
-    "rich": {"printers.table", "printers.findings_table"},
+    "rich": {"printers.table", "printers.findings_table", "printers.answer_terminal"},
     "pyspark": {"spark"},
     "zstandard": {"primitives.compression", "log_dirs.archives"},
     "lz4": {"primitives.compression"},

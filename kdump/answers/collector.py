@@ -1,0 +1,108 @@
+"""What a question gathers from the files, and the lines of its answer.
+
+One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors. Collectors are picklable and
+merge, so that processes and Spark tasks give the same answer as one process. "Now" is an argument of the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.log_dirs.log_dir_state import LogDirState
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Damage, Trailing
+
+
+class Needs(IntEnum):
+    """How much of a partition a collector must read: no batch, headers alone, or records too."""
+
+    FILES = 0
+    HEADERS = 1
+    RECORDS = 2
+
+
+class Place(NamedTuple):
+    """A partition's folder, and the state of the log dir that holds it."""
+
+    partition: Partition
+    log_dir: LogDirState
+
+    @property
+    def key(self) -> tuple[str, int] | None:
+        """Topic and partition, None where the folder's name gives none."""
+        topic, number = self.partition.topic, self.partition.partition
+        return None if topic is None or number is None else (topic, number)
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The checkpointed high watermark: it lags on a running broker."""
+        return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
+
+    @property
+    def log_start(self) -> int | None:
+        """The checkpointed log start offset, None where it is the first base offset."""
+        return None if self.key is None else self.log_dir.log_starts.get(self.key)
+
+
+class Collector(Protocol):
+    """Gathers the facts of one question.
+
+    The pass calls for each partition: ``begin``; if that asks for more than FILES, ``add`` for each sound batch
+    and ``lose`` for each damaged range or cut end, in the order of the file; ``end``.
+    """
+
+    def begin(self, place: Place) -> Needs:
+        """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here."""
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:
+        """Take the next sound batch."""
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        """Take a damaged range, or the beginning of a batch that the end of the file cuts off."""
+
+    def end(self) -> None:
+        """Close the partition."""
+
+    def merge(self, other: Self) -> None:
+        """Take over what a collector of the same kind gathered from partitions after this one's."""
+
+    def answer(self, at: int) -> Iterable[AnswerLine]:
+        """Return the lines of the answer; ``at`` is now, in ms since 1970."""
+
+
+class AnswerLine(Protocol):
+    """One line of an answer: a frozen dataclass of plain values. ``kind`` is its first JSON field."""
+
+    kind: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+def as_json(line: AnswerLine) -> dict[str, object]:
+    """Return a line as a JSON object: ``kind``, then its fields in camelCase."""
+    return {"kind": line.kind, **_object(line)}
+
+
+def _object(value: Any) -> dict[str, object]:
+    return {camel_case(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _object(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def camel_case(name: str) -> str:
+    """Return ``last_stable`` as ``lastStable``; an underscore at the end (``from_``) is left out."""
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(word.capitalize() for word in rest)

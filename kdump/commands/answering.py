@@ -1,0 +1,127 @@
+"""What the answering commands share: their options, the pass over the log dirs, and the form of the answer."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
+from kdump.commands import session, words
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.output.stdout import open_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from kdump.answers.collector import AnswerLine, Collector
+    from kdump.log_dirs.partition import Partition
+    from kdump.printers.answer_lines import AnswerTable
+
+    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Moment(click.ParamType[int]):
+    """A time in ms since 1970: ISO 8601 (UTC), ms, or how long ago (``-2h``)."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
+        return value if isinstance(value, int) else words.moment(value)
+
+
+PATHS: Final[list[Decorator]] = [
+    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path()),
+]
+FORM: Final[list[Decorator]] = [
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(("table", "jsonl", "csv")),
+        default="table",
+        show_default=True,
+        help="The form: a table for people, JSON lines, CSV.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, damage and errors."),
+]
+INPUTS: Final[list[Decorator]] = [
+    *PATHS,
+    click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'."),
+    click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
+    click.option(
+        "--at",
+        type=Moment(),
+        metavar="TIME",
+        help="What 'now' means: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
+    ),
+    click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
+    *FORM,
+    MAX_BATCH_BYTES,
+    CACHE,
+]
+
+
+class Answering:
+    """One run of an answering command over the options of INPUTS, which it takes out of ``options``."""
+
+    def __init__(
+        self, options: dict[str, Any], *, leftovers: bool = False, topics: tuple[str, ...] | None = None
+    ) -> None:
+        """``topics`` are read whatever --topic says; ``leftovers`` asks for -future, -delete and -stray folders too."""
+        self.session = session.Session(quiet=options.pop("quiet"))
+        self.at: int = options.pop("at") or int(time.time() * 1000)
+        self.output: str = options.pop("output")
+        self._jobs: int = options.pop("jobs")
+        self.paths: tuple[str, ...] = options.pop("paths")
+        asked: tuple[str, ...] = options.pop("topics")
+        self.wanted = Wanted(
+            topics=asked if topics is None else topics,
+            partitions=words.numbers(options.pop("partitions"), "partition"),
+            leftovers=leftovers,
+            siblings=True,
+            log_dirs=True,
+            max_batch_bytes=options.pop("max_batch_bytes"),
+        )
+
+    def partitions(self) -> list[Partition]:
+        """Return the partitions that the paths name, those without a topic left out."""
+        finder = Finder(self.wanted, fail=self.session.fail)
+        return [partition for partition in finder.find(self.paths) if partition.topic is not None]
+
+    def run(self, collectors: Sequence[Collector], partitions: Sequence[Partition] | None = None) -> None:
+        """Feed the collectors with all partitions, by default those of the paths."""
+        found = self.partitions() if partitions is None else partitions
+        run = self.session
+        run.watched(found)
+        if self._jobs > 1 and len(found) > 1:
+            for gathered in run_over_processes(self._jobs, collectors, found):
+                run.progress(gathered.size)
+                for text in gathered.damaged + gathered.wrong:
+                    run.damage(text)
+                for error in gathered.failed:
+                    run.fail(error)
+        else:
+            states = LogDirStates(run.damage, run.fail)
+            LogDirPass(collectors, states, damage=run.damage, fail=run.fail, progress=run.progress).run(found)
+        run.progress.clear()
+
+    def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
+        """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""
+        from kdump.printers import answer_lines
+
+        with open_output() as out:
+            if self.output == "jsonl":
+                answer_lines.write_jsonl(lines, out)
+            elif self.output == "csv":
+                answer_lines.write_csv(lines, out)
+            elif sys.stdout.isatty():
+                from kdump.printers import answer_terminal
+
+                answer_terminal.draw(tables(list(lines)), sys.stdout)
+            else:
+                answer_lines.write_plain(tables(list(lines)), out)
+        return self.session.status

@@ -1,0 +1,85 @@
+"""The lines of an answer: JSON lines and CSV for machines, tables for people."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from kdump.answers.collector import as_json
+from kdump.primitives.terminal import harmless_line
+from kdump.printers.json_text import harmless_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kdump.answers.collector import AnswerLine
+
+
+class AnswerTable(NamedTuple):
+    """A table for people: a sentence above it, names of columns, and cells as text; None is shown as a dash."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    right: frozenset[str] = frozenset()
+    """Columns of numbers, which end at the right."""
+
+
+def json_line(value: Mapping[str, object]) -> bytes:
+    """Return a JSON object on a line of its own, with nothing in it that a terminal obeys."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return harmless_json(text).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
+    """Write each line as a JSON object."""
+    for line in lines:
+        out.write(json_line(as_json(line)))
+
+
+def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
+    """Write the lines as CSV (RFC 4180), with a line of names in front of each kind that differs from the last.
+
+    What is neither text nor number stands as JSON; null is empty.
+    """
+    names: list[str] = []
+    for line in lines:
+        row = as_json(line)
+        if list(row) != names:
+            names = list(row)
+            out.write(_csv_line(names))
+        out.write(_csv_line([_csv_cell(value) for value in row.values()]))
+
+
+def _csv_line(cells: Sequence[str]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerow(cells)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _csv_cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def write_plain(tables: Iterable[AnswerTable], out: BinaryIO) -> None:
+    """Write tables as aligned text, for pipes and files; lines are as long as they need to be."""
+    for number, table in enumerate(tables):
+        cells = [[_text(cell) for cell in row] for row in table.rows]
+        widths = [max(map(len, column)) for column in zip(table.columns, *cells, strict=True)]
+        lines = [] if not number else [""]
+        lines += [harmless_line(table.title)] if table.title else []
+        for row in [list(table.columns), *cells] if cells else []:
+            padded = [
+                cell.rjust(width) if name in table.right else cell.ljust(width)
+                for cell, width, name in zip(row, widths, table.columns, strict=True)
+            ]
+            lines.append("  ".join(padded).rstrip())
+        out.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+
+
+def _text(cell: object) -> str:
+    return "-" if cell is None else harmless_line(str(cell))
