@@ -1,7 +1,7 @@
 """``python -m bench``: kdump beside the newest DumpLogSegments, in turn, to bench/RESULTS.md.
 
 Each case runs --rounds times with each tool, the tools taking turns; the tables hold medians. Before that the outputs
-are compared. The original comes from Maven Central (tools.fetch_jars); kdump is installed as a user installs it,
+are compared. The original comes from Maven Central (tools.record.fetch_jars); kdump is installed as a user installs it,
 into an environment of its own under --data, where the segments are made once and kept too. The whole of the file is
 written anew. Run it on a machine that does nothing else.
 """

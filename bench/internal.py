@@ -8,7 +8,7 @@ from bench.segments import repeated
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
 from kdump.segments.walk import walk
-from tools.goldens import FOLDER
+from testing import GOLDEN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def make(folder: Path, topic: str, records: int) -> Path:
 def _batches(topic: str) -> tuple[list[bytes], int]:
     """Return the batches with records of data, from offset 0 on without gaps, and how many offsets they have."""
     held, made = 0, []
-    for path in sorted((FOLDER / SOURCES[topic]).glob("*.log")):
+    for path in sorted((GOLDEN / SOURCES[topic]).glob("*.log")):
         with LocalFile(path) as source:
             for region in walk(source):
                 if isinstance(region, Batch) and not region.is_control and region.count:

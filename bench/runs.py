@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from tools.fetch_jars import fetch, main_class
+from tools.record.fetch_jars import fetch, main_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

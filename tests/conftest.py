@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers.support import GOLDEN, ROOT
+from testing import GOLDEN, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""What the project's own people run: the original tool from Kafka's jars, and the recording of golden outputs."""
+"""What the project's own people run, sorted by purpose; ``python -m tools.prove.check --help`` says what one does."""

@@ -10,9 +10,8 @@ from kdump.findings import Level
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.transactions.replay import Replay
-from tests.helpers import forge
+from testing import GOLDEN, forge
 from tests.helpers.segments import ABORT, COMMIT, batches, data, marker, starts
-from tests.helpers.support import GOLDEN
 
 BASE = 100
 STAMPS = [500, 700, 600, 700, 900, 100, 950]

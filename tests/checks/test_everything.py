@@ -12,10 +12,10 @@ from kdump.formats import checkpoints, leader_epoch, producer_snapshot
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import Partition
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN, ROOT, kdump
-from tools import prove_check
-from tools.prove_check import Verdict
+from testing import GOLDEN, ROOT, forge
+from testing.processes import kdump
+from tools.prove import check as prove_check
+from tools.prove.check import Verdict
 
 
 def one(offset, *, count=1, **rest):

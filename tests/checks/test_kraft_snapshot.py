@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN, kdump
+from testing import GOLDEN, forge
+from testing.processes import kdump
 
 SOURCE = GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"
 NAME = f"{77:020}-{1:010}.checkpoint"

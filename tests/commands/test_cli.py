@@ -8,8 +8,8 @@ from kdump.cli import COMMANDS, DECODER_SWITCHES, root
 from kdump.dump_log_segments.decoders.programs import PROGRAMS
 from kdump.dump_log_segments.decoders.switches import PARSERS
 from kdump.internal_topics.decode import DECODERS
-from tests.helpers import forge
-from tests.helpers.support import FIRST_LINE, GOLDEN, ROOT, dump, kdump, python
+from testing import GOLDEN, ROOT, forge
+from testing.processes import FIRST_LINE, dump, kdump, python
 
 BATCH = forge.batch([forge.record(b"k", b"v", headers=[(b"h", None)])], base_timestamp=5)
 

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from kdump.cli import root
 from kdump.dump_log_segments.dialects import releases
 from kdump.errors import UsageError
-from tests.helpers.support import ROOT
+from testing import ROOT
 
 
 def table() -> str:

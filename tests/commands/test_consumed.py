@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from testing import GOLDEN
+from testing.processes import dump
 from tests.helpers import rebuild
-from tests.helpers.support import GOLDEN, dump
 
 
 def unpacked(text):

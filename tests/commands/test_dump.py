@@ -17,8 +17,9 @@ from kdump.cli import root
 from kdump.commands import words
 from kdump.errors import UsageError
 from kdump.rows import columns
-from tests.helpers import forge, rebuild
-from tests.helpers.support import FIRST_LINE, GOLDEN, ROOT, kdump, on_a_terminal, patched, python
+from testing import GOLDEN, ROOT, forge
+from testing.processes import FIRST_LINE, kdump, on_a_terminal, patched, python
+from tests.helpers import rebuild
 from tests.log_reader.test_reader import write
 from tests.printers.test_jsonl import KINDS
 

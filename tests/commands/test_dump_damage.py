@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN, kdump
+from testing import GOLDEN, forge
+from testing.processes import kdump
 
 SOURCE = GOLDEN / "brokers" / "4.2.2" / "c-none-0" / "00000000000000000000.log"
 

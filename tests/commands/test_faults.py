@@ -10,8 +10,7 @@ import sys
 import pytest
 
 from kdump import cli
-from tests.helpers import forge
-from tests.helpers.support import ROOT
+from testing import ROOT, forge
 
 FIRST, SECOND = f"{0:020}.log", f"{10:020}.log"
 READERS = {

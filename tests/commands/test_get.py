@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.helpers import forge, rebuild
-from tests.helpers.support import GOLDEN, kdump
+from testing import GOLDEN, forge
+from testing.processes import kdump
+from tests.helpers import rebuild
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 

@@ -23,8 +23,8 @@ from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.read import read
 from kdump.segments.regions import Damage
-from tests.helpers import forge
-from tests.helpers.support import kdump, python
+from testing import forge
+from testing.processes import kdump, python
 
 MIB = 1 << 20
 LOG = "00000000000000000000.log"

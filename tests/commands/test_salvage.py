@@ -14,8 +14,8 @@ from kdump.records.record_batch import RecordBatch
 from kdump.salvage import writer
 from kdump.salvage.merge import merge
 from kdump.segments import read
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN, kdump
+from testing import GOLDEN, forge
+from testing.processes import kdump
 
 
 def one(offset, *, value=b"v", **rest):

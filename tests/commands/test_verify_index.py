@@ -7,8 +7,9 @@ import shutil
 import jsonschema
 import pytest
 
+from testing import GOLDEN, ROOT
+from testing.processes import kdump, on_a_terminal
 from tests.helpers.segments import ABORT, data, marker
-from tests.helpers.support import GOLDEN, ROOT, kdump, on_a_terminal
 
 TXN = GOLDEN / "brokers" / "4.2.2" / "txn-0"
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "kdump" / "findings.schema.json").read_text()))

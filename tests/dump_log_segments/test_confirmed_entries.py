@@ -17,7 +17,7 @@ from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
-from tests.helpers import forge
+from testing import forge
 
 compiled = pytest.mark.skipif(not kernel.COMPILED, reason="there is no compiler, and all entries are judged one by one")
 

@@ -12,7 +12,7 @@ from kdump.errors import DamageError
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.internal_topics.interpreter import write
 from kdump.internal_topics.schema import defaults, parse
-from tests.helpers.support import python
+from testing.processes import python
 
 
 def parser(release, switch):

@@ -8,7 +8,7 @@ from kdump.dump_log_segments import dialects
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.errors import UsageError
-from tests.helpers.support import ROOT
+from testing import ROOT
 
 PACKAGE = ROOT / "kdump"
 HOMES = {PACKAGE / "dump_log_segments" / "dialects", PACKAGE / "internal_topics" / "schema.py"}

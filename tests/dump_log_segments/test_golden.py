@@ -15,9 +15,8 @@ import pytest
 from kdump.dump_log_segments import dialects
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import state as dialects_state
-from tests.helpers.support import ROOT
-from tools import goldens
-from tools.goldens import FOLDER, Outcome
+from testing import GOLDEN, ROOT, goldens
+from testing.goldens import Outcome
 
 REPLAY = ROOT / "tests" / "helpers" / "replay.py"
 
@@ -40,12 +39,12 @@ def group(name: str) -> str:
 @pytest.fixture(scope="session")
 def golden_folder():
     """golden/, or a copy where its path holds a dot: releases before 0.8.2 cut an index's path at the first one."""
-    if "." not in str(FOLDER):
-        yield FOLDER
+    if "." not in str(GOLDEN):
+        yield GOLDEN
         return
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         copy = Path(folder).resolve() / "golden"
-        shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("runs"))
+        shutil.copytree(GOLDEN, copy, ignore=shutil.ignore_patterns("runs"))
         yield copy
 
 

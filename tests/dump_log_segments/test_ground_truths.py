@@ -4,8 +4,8 @@ import pytest
 
 from kdump.formats import record_layout
 from kdump.records import magic_0_1, magic_2
-from tests.helpers import forge
-from tests.helpers.support import dump
+from testing import forge
+from testing.processes import dump
 
 
 def test_magic_0(tmp_path):

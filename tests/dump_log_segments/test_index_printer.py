@@ -14,9 +14,8 @@ from kdump.dump_log_segments.java_paths import java_split, snapshot_id
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError, UnreadableError
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN, ROOT, kdump
-from tools import goldens
+from testing import GOLDEN, ROOT, forge, goldens
+from testing.processes import kdump
 
 FLAGS = {
     "--verify-index-only": {"verify_index_only": True},

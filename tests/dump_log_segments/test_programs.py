@@ -19,8 +19,7 @@ from kdump.kernel.lines import Shape, slots
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
 from kdump.segments.walk import walk
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN
+from testing import GOLDEN, forge
 from tests.internal_topics.test_interpreter import LAYOUTS, values_of
 
 pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="programs are for the compiled kernel alone")

@@ -12,7 +12,7 @@ from kdump.dump_log_segments.record_lines import LegacyLines
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.primitives import compression
-from tests.helpers import forge
+from testing import forge
 
 NAME = "00000000000000000000.log"
 MESSAGES = [(b"key", b"100% value"), (None, b"v"), (b"k", None), (None, None), (b"", b""), ("ü".encode(), b"\xff\xfe")]

@@ -7,7 +7,7 @@ import pytest
 
 import kdump.formats
 from kdump.formats import FORMATS
-from tests.helpers.support import GOLDEN
+from testing import GOLDEN
 
 NOT_RECORDED = {".kafka_cleanshutdown"}  # the log dirs in golden/ were copied without it
 FOLDER = Path(kdump.formats.__file__).parent

@@ -8,7 +8,7 @@ from kdump.spark.source import options as words
 from kdump.spark.source import reading, streaming
 from kdump.spark.source.marks import DataLossError
 from kdump.spark.source.streaming import Limits
-from tests.helpers import forge
+from testing import forge
 from tests.helpers.segments import marker
 
 NONE = Limits()

@@ -9,7 +9,7 @@ from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.read import read
 from kdump.segments.walk import walk
-from tests.helpers import forge
+from testing import forge
 
 CONTROL, TRANSACTIONAL = 0x20, 0x10
 ABORT, COMMIT = 0, 1

@@ -11,7 +11,7 @@ from kdump.log_dirs import local
 from kdump.records.magic_0_1 import Message
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
-from tests.helpers.support import GOLDEN
+from testing import GOLDEN
 
 OFFSETS = "__consumer_offsets"
 

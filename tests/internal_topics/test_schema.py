@@ -12,7 +12,7 @@ from kdump.internal_topics import (
     transaction_state,
 )
 from kdump.internal_topics.schema import NEWEST, parse, parse_release
-from tests.helpers.support import GOLDEN
+from testing import GOLDEN
 
 TEXTS = [
     consumer_offsets.MESSAGES,

@@ -26,9 +26,9 @@ from kdump.kernel import lines as kernel_lines
 from kdump.primitives import compression
 from kdump.records import magic_2
 from kdump.segments import batch_runs
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN, ROOT, kdump, python
-from tools import build_kernel
+from testing import GOLDEN, ROOT, forge
+from testing.processes import kdump, python
+from tools.dev import build_kernel
 
 NAME = "00000000000000000000.log"
 PLAIN = build_kernel.in_python()
@@ -450,7 +450,7 @@ def test_golden_segments_read_the_same(path):
 
 
 def test_the_stamps_are_those_of_the_sources():
-    """After an edit: python -m tools.build_kernel --stamp, and then without --stamp where a compiler is there."""
+    """After an edit: python -m tools.dev.build_kernel --stamp, and then without --stamp where a compiler is there."""
     stamps = kernel.stamps()
     assert list(stamps) == list(kernel.MODULES)
     for name, stamp in stamps.items():

@@ -11,9 +11,9 @@ import pytest
 
 from kdump.log_dirs import archives
 from kdump.primitives import compression
+from testing import forge
+from testing.processes import kdump
 from tests.commands.test_limits import IDLE, MIB, peak_in_child
-from tests.helpers import forge
-from tests.helpers.support import kdump
 
 LOG = "00000000000000000000.log"
 RECORD = forge.batch([forge.record(b"k", b"in the archive")])

@@ -4,8 +4,8 @@ import random
 import tarfile
 
 from kdump.log_dirs.files import is_archive, is_tar
-from tests.helpers import forge
-from tests.helpers.support import python
+from testing import forge
+from testing.processes import python
 
 
 def says_tarfile(head):

@@ -12,7 +12,7 @@ import zstandard
 from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import Name, folder_name
 from kdump.log_dirs.finder import Finder, Wanted
-from tests.helpers.support import python
+from testing.processes import python
 
 BATCH = bytes.fromhex("00000000000000070000000e") + bytes(14)
 UUID = "knnxbs3FSRyKdPcSAOQC-w"

@@ -10,7 +10,8 @@ from kdump import cli
 from kdump.log_dirs import page_cache
 from kdump.log_dirs.local import LocalFile
 from kdump.segments.walk import walk
-from tests.helpers.support import GOLDEN, kdump
+from testing import GOLDEN
+from testing.processes import kdump
 
 SEGMENT = GOLDEN / "brokers/4.2.2/c-zstd-0/00000000000000000000.log"
 SIZE = 6 << 20

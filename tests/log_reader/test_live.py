@@ -18,8 +18,8 @@ from kdump.output.stdout import OutputError, open_output
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.regions import Trailing
 from kdump.segments.walk import BLOCK, walk
-from tests.helpers import forge
-from tests.helpers.support import ROOT, kdump, on_a_terminal
+from testing import ROOT, forge
+from testing.processes import kdump, on_a_terminal
 
 LOG = "00000000000000000000.log"
 ANYWHERE = {**os.environ, "PYTHONPATH": str(ROOT)}

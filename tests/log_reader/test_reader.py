@@ -12,7 +12,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from tests.helpers import forge
+from testing import forge
 
 PER_BATCH = 16
 TIME = 1_700_000_000_000

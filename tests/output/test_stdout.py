@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kdump.output.stdout import PIPE
-from tests.helpers.support import ROOT
+from testing import ROOT
 
 pytestmark = pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="only Linux makes pipes wider")
 

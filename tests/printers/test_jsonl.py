@@ -2,7 +2,6 @@
 
 import io
 import json
-import runpy
 import shutil
 import subprocess
 
@@ -19,8 +18,9 @@ from kdump.records.record_batch import RecordBatch
 from kdump.rows import columns
 from kdump.segments import read as segments_read
 from kdump.segments import walk
-from tests.helpers import forge, rebuild
-from tests.helpers.support import GOLDEN, ROOT
+from testing import GOLDEN, ROOT, forge
+from tests.helpers import rebuild
+from tools.dev import row_schema
 
 SEGMENTS = sorted(path for path in GOLDEN.rglob("*.log") if path.stat().st_size < 200_000)
 SCHEMA = json.loads((ROOT / "kdump" / "rows" / "schema.json").read_text())
@@ -52,7 +52,7 @@ def name(path):
 
 
 def test_the_schema_is_that_of_the_columns():
-    assert runpy.run_path(ROOT / "tools" / "row_schema.py")["build"]() == SCHEMA
+    assert row_schema.build() == SCHEMA
     VALIDATOR.check_schema(SCHEMA)
 
 

@@ -24,8 +24,7 @@ from kdump.rows.selection import SegmentFacts
 from kdump.segments import read_ahead
 from kdump.segments.batch_runs import Run
 from kdump.segments.lazy_records import Unread, UnreadRun
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN
+from testing import GOLDEN, forge
 
 pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="plain Python has the general path alone")
 NAME = "00000000000000000000.log"

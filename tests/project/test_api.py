@@ -2,7 +2,6 @@
 
 import doctest
 import re
-import runpy
 from datetime import UTC, datetime
 
 import pytest
@@ -11,9 +10,10 @@ import kdump
 from kdump import cli
 from kdump.errors import UnreadableError, UsageError
 from kdump.rows import columns
-from tests.helpers import forge
-from tests.helpers.support import ROOT, python
+from testing import ROOT, forge
+from testing.processes import python
 from tests.log_reader.test_reader import TIME, write
+from tools.dev import row_table
 
 README = (ROOT / "README.md").read_text()
 
@@ -101,7 +101,7 @@ def test_the_readmes_python_does_what_it_says(monkeypatch):
 
 
 def test_the_readmes_table_is_that_of_the_columns():
-    table = runpy.run_path(ROOT / "tools" / "row_table.py")["table"]()
+    table = row_table.table()
     assert f"<!-- rows -->\n{table}\n" in README
 
 

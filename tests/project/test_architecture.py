@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.support import ROOT, kdump, python
+from testing import ROOT
+from testing.processes import kdump, python
 
 PACKAGE = ROOT / "kdump"
 LAYERS = """
@@ -181,3 +182,13 @@ def test_contributing_names_every_room():
     table = text.partition("| Room | Holds |")[2].partition("\n\n")[0]
     rooms = {name.split(".")[0] for name in GRAPH} - {"__main__"}
     assert [room for room in sorted(rooms) if f"`{room}.py`" not in table and f"`{room}/`" not in table] == []
+
+
+@pytest.mark.parametrize("folder", ["kdump", "testing", "tools", "bench", "examples"])
+def test_only_tests_import_tests(folder):
+    found = [
+        path
+        for path in (ROOT / folder).rglob("*.py")
+        if any(name.split(".")[0] == "tests" for name in imports(path.read_text()))
+    ]
+    assert found == []

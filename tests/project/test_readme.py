@@ -2,7 +2,7 @@ import re
 from importlib import import_module
 
 from kdump.formats import FORMATS
-from tests.helpers.support import ROOT
+from testing import ROOT
 
 README = (ROOT / "README.md").read_text()
 

@@ -8,9 +8,8 @@ from kdump.records import field_map
 from kdump.records.magic_0_1 import Message
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
-from tests.helpers import forge
+from testing import GOLDEN, forge
 from tests.helpers.segments import Memory
-from tests.helpers.support import GOLDEN
 
 SEGMENTS = sorted(
     path

@@ -6,7 +6,7 @@ from kdump.errors import DamageError
 from kdump.formats.record_layout import CREATE_TIME, LOG_APPEND_TIME
 from kdump.primitives import compression
 from kdump.records.magic_0_1 import Message, write_entry, write_message
-from tests.helpers import forge
+from testing import forge
 
 
 def opened(data: bytes) -> Message:

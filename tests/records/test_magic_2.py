@@ -5,7 +5,7 @@ from kdump.formats.record import Header
 from kdump.formats.record_layout import CREATE_TIME, LOG_APPEND_TIME
 from kdump.primitives import compression
 from kdump.records import magic_2
-from tests.helpers import forge
+from testing import forge
 
 BIG = 0x7FFFFFFF
 

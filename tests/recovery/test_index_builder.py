@@ -10,8 +10,8 @@ from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.transactions.replay import Replay
+from testing import GOLDEN
 from tests.helpers.segments import batches, data, starts
-from tests.helpers.support import GOLDEN
 
 LOG = b"".join(data(10 + 2 * n, 2, timestamp=stamp) for n, stamp in enumerate([500, 700, 600, 700, 900, 100]))
 SIZE = len(LOG) // 6

@@ -1,11 +1,11 @@
-"""The dry run of a broker's start. tools/prove_recovery.py holds it against a real broker."""
+"""The dry run of a broker's start. tools/prove/recovery.py holds it against a real broker."""
 
 import pytest
 
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery import log_loader
-from tests.helpers import forge
-from tests.helpers.support import kdump
+from testing import forge
+from testing.processes import kdump
 
 
 def one(offset, **rest):

@@ -11,8 +11,8 @@ import pytest
 
 from kdump import cli
 from kdump.primitives import compression
-from tests.helpers import forge
-from tests.helpers.support import kdump
+from testing import forge
+from testing.processes import kdump
 
 SECRET = b"SeCrEt-7f3a9"
 LOG = "00000000000000000000.log"

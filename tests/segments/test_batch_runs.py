@@ -11,9 +11,9 @@ from kdump.records.magic_2 import Batch
 from kdump.segments.batch_runs import LARGE, run
 from kdump.segments.batch_runs import walk as walk_in_runs
 from kdump.segments.walk import Window, walk
-from tests.helpers import forge
+from testing import forge
 from tests.helpers.segments import Memory
-from tools.build_kernel import in_python
+from tools.dev.build_kernel import in_python
 
 
 def batch(number, **rest):

@@ -9,8 +9,8 @@ from kdump.primitives import compression
 from kdump.records import magic_0_1, magic_2
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
+from testing import GOLDEN
 from tests.helpers.segments import Memory, regions
-from tests.helpers.support import GOLDEN
 
 SEGMENTS = sorted(path for path in GOLDEN.rglob("*") if path.suffix in {".log", ".checkpoint"} and path.is_file())
 SMALL = 8 << 10

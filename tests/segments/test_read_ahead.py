@@ -13,7 +13,7 @@ from kdump.segments import batch_runs, read_ahead, resync
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Trailing
 from kdump.segments.walk import Window, walk
-from tests.helpers import forge
+from testing import forge
 
 COUNT = 400
 

@@ -15,9 +15,9 @@ from kdump.segments import read as segments_read
 from kdump.segments import walk
 from kdump.segments.regions import Damage, Padding
 from kdump.segments.resync import AT_ONCE, STRETCH, RangeChecksum
-from tests.helpers import forge
+from testing import forge
+from testing.damages import damage
 from tests.helpers.segments import Memory, regions
-from tools.damages import damage
 
 
 def read(data: bytes, on_error="resync", **rest) -> list:

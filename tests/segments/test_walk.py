@@ -6,7 +6,8 @@ from kdump.records.record_batch import RecordBatch
 from kdump.segments import read as segments_read
 from kdump.segments import walk
 from kdump.segments.regions import Damage, Padding, Trailing
-from tests.helpers import forge, segments
+from testing import forge
+from tests.helpers import segments
 from tests.helpers.segments import regions
 
 GOOD = forge.batch([forge.record(b"k", b"v")])

@@ -14,9 +14,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 import pyarrow.compute as pc
 import pyarrow.dataset as dataset
 
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN, ROOT, dump
-from tools import prove_spark, spark_cluster
+from testing import GOLDEN, ROOT, forge
+from testing.processes import dump
+from tools.prove import spark as prove_spark
+from tools.prove import spark_cluster
 
 pytestmark = pytest.mark.xdist_group("spark")
 RECORDS = 2_000_000

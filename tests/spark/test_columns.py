@@ -15,8 +15,7 @@ from kdump.rows.selection import SegmentFacts  # noqa: E402
 from kdump.segments import read  # noqa: E402  after the skip
 from kdump.spark.source import columns, planning, reading, recorded, schema  # noqa: E402
 from kdump.spark.source import options as words  # noqa: E402
-from tests.helpers import forge  # noqa: E402
-from tests.helpers.support import GOLDEN  # noqa: E402
+from testing import GOLDEN, forge  # noqa: E402
 
 compiled = pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is plain Python: it makes no columns")
 FOLDERS = sorted({path.parent for path in GOLDEN.rglob("*.log")})

@@ -18,9 +18,10 @@ import pyarrow.parquet as parquet
 from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark.export import account, failures, job, session
-from tests.helpers import forge
-from tests.helpers.support import GOLDEN, ROOT, kdump
-from tools import prove_spark, spark_cluster
+from testing import GOLDEN, ROOT, forge
+from testing.processes import kdump
+from tools.prove import spark as prove_spark
+from tools.prove import spark_cluster
 
 BROKERS = GOLDEN / "brokers"
 

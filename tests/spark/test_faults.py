@@ -21,11 +21,10 @@ import pyarrow.dataset as dataset
 
 from kdump.spark.export import output
 from kdump.spark.source import planning
+from testing import ROOT, forge
 from tests.commands import test_faults as faults
 from tests.commands.test_faults import FIRST, SECOND, folder, left, run
 from tests.conftest import java_is_missing
-from tests.helpers import forge
-from tests.helpers.support import ROOT
 
 __all__ = ["folder"]
 WAYS = {"at once": [], "incremental": ["--incremental"]}

@@ -20,9 +20,9 @@ from kdump.spark.export import following, job
 from kdump.spark.export.checkpoint import State
 from kdump.spark.export.output import Output
 from kdump.spark.source import streaming
+from testing import ROOT
 from tests.conftest import java_is_missing
 from tests.helpers.growing import Log
-from tests.helpers.support import ROOT
 
 
 def export(source, out, **given):

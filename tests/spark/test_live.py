@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 
 from tests.conftest import java_is_missing
 from tests.helpers.growing import Log
-from tools.prove_stream import Driver, streamed
+from tools.prove.stream import Driver, streamed
 
 KILLS = 2
 BATCHES = 400

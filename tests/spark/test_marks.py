@@ -11,7 +11,7 @@ from kdump.spark.source import options as words
 from kdump.spark.source import streaming
 from kdump.spark.source.marks import DataLossError
 from kdump.spark.source.streaming import Limits
-from tests.helpers import forge
+from testing import forge
 from tests.helpers.growing import ID, NONE, Log, Stream
 
 

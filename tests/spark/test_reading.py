@@ -23,8 +23,8 @@ from kdump.segments import read as segments_read  # noqa: E402
 from kdump.segments import walk as log  # noqa: E402  after the skip
 from kdump.spark.source import options as words  # noqa: E402
 from kdump.spark.source import planning, reading, schema  # noqa: E402
-from tests.helpers import forge  # noqa: E402
-from tests.helpers.support import GOLDEN, kdump  # noqa: E402
+from testing import GOLDEN, forge  # noqa: E402
+from testing.processes import kdump  # noqa: E402
 
 FOLDERS = sorted({path.parent for path in (GOLDEN / "brokers").rglob("*.log")})
 DAMAGED = sorted({path.parent for path in (GOLDEN / "damaged").rglob("*.log")})

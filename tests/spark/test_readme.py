@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.helpers.support import GOLDEN, ROOT
+from testing import GOLDEN, ROOT
 
 README = (ROOT / "README.md").read_text()
 

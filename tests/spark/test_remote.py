@@ -14,7 +14,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, streaming
-from tests.helpers.support import GOLDEN
+from testing import GOLDEN
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 FOLDERS = ("txn-0", "c-zstd-0", "multi-0", "multi-1")

@@ -4,7 +4,7 @@ import pytest
 
 from kdump.rows import columns
 from kdump.spark.source import schema
-from tests.helpers.support import GOLDEN
+from testing import GOLDEN
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 

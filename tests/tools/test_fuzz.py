@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kdump.primitives import compression
 from kdump.records import magic_2
-from tests.helpers import forge
-from tools import fuzz
-from tools.mutations import make
+from testing import forge
+from tools.fuzz import targets as fuzz
+from tools.fuzz.mutations import make
 
 FOUND = sorted(fuzz.FOUND.glob("*-*")) if fuzz.FOUND.is_dir() else []
 OFTEN = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -7,13 +7,14 @@ from collections import Counter
 
 import pytest
 
-from tests.helpers.support import ROOT
-from tools import fuzz_report, guided
+from testing import ROOT
+from tools.fuzz import guided
+from tools.fuzz import report as fuzz_report
 
 ATHERIS = """
 import os
 import sys
-from tools import fuzz
+from tools.fuzz import targets as fuzz
 
 def instrument_all():
     fuzz.FOUND = fuzz.Path({found!r})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.helpers import forge
-from tests.helpers.support import kdump
+from testing import forge
+from testing.processes import kdump
 
 LOG = "00000000000000000000.log"
 

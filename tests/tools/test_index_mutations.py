@@ -1,11 +1,11 @@
-"""A few of the seeded mutations of tools/index_mutations.py, on each run of the tests."""
+"""A few of the seeded mutations of tools/fuzz/index_mutations.py, on each run of the tests."""
 
 from random import Random
 
 import pytest
 
-from tests.helpers.support import GOLDEN
-from tools import index_mutations
+from testing import GOLDEN
+from tools.fuzz import index_mutations
 
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex", "txnindex"])

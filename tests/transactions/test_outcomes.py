@@ -10,7 +10,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.segments.read import read
 from kdump.transactions import outcomes as outcomes_module
 from kdump.transactions.outcomes import Follower, follow, together
-from tests.helpers import forge
+from testing import forge
 from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, marker
 
 

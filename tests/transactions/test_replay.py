@@ -6,7 +6,7 @@ from kdump.errors import DamageError
 from kdump.formats.txn_index import AbortedTxn
 from kdump.transactions import replay as transactions
 from kdump.transactions.replay import AbortedRanges, OpenTransaction, Replay
-from tests.helpers import forge
+from testing import forge
 from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, batches, data, marker
 
 LOG = b"".join(

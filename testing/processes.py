@@ -1,0 +1,68 @@
+"""Running kdump as a user does."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from testing import ROOT
+
+FIRST_LINE = '"$@" | head -n 1; echo ${PIPESTATUS[0]}'
+"""A script that reads one line of what a command prints, and tells how the command ended."""
+
+
+def python(*args, shell="", **options) -> subprocess.CompletedProcess:
+    """Run this Python in a process of its own, as ``"$@"`` of the script ``shell`` if there is one.
+
+    ``options`` are those of :func:`subprocess.run`; without them it runs in ROOT and its output is caught.
+    """
+    command = [sys.executable, *map(str, args)]
+    if shell:
+        command = ["bash", "-c", shell, "bash", *command]
+    defaults = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.run(command, check=options.pop("check", False), **defaults | options)
+
+
+def kdump(*args, **options) -> subprocess.CompletedProcess:
+    """Run ``kdump ARGS`` in a process of its own; ``options`` are those of :func:`python`."""
+    return python("-m", "kdump", *args, **options)
+
+
+def patched(patch, *args, **options) -> subprocess.CompletedProcess:
+    """Run ``kdump ARGS`` likewise, behind the Python code ``patch``."""
+    return python("-c", f"{patch}\nimport sys; from kdump.cli import main; sys.exit(main())", *args, **options)
+
+
+def on_a_terminal(run, *args, streams=("stdout", "stderr"), **options) -> tuple[subprocess.CompletedProcess, bytes]:
+    """Have one of the above run with a terminal for ``streams``; return what it returns, and what was shown."""
+    ours, theirs = pty.openpty()
+    with ThreadPoolExecutor(1) as reader:
+        shown = reader.submit(_all_of, ours)
+        try:
+            done = run(*args, **dict.fromkeys(streams, theirs), **options)
+        finally:
+            os.close(theirs)
+    return done, shown.result()
+
+
+def _all_of(terminal) -> bytes:
+    seen = b""
+    try:
+        while region := os.read(terminal, 1 << 16):
+            seen += region
+    except OSError:  # that is how a terminal ends
+        pass
+    os.close(terminal)
+    return seen.replace(b"\r\n", b"\n")
+
+
+def dump(*args, status=0) -> bytes:
+    """Run kdump, hold its exit status against ``status``, and return its standard output."""
+    done = kdump(*args)
+    assert done.returncode == status, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    assert bool(done.stderr) == bool(status), done.stderr.decode()
+    return done.stdout

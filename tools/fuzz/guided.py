@@ -1,0 +1,87 @@
+"""Let atheris look for inputs that reach new code, each target in a process of its own: libFuzzer ends its process.
+
+Called by ``python -m tools.fuzz TARGET... --coverage SECONDS``. What a process has tried it counts in a file that it
+shares, so that the figures stand however it ends.
+"""
+
+import mmap
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from tools.fuzz import report as fuzz_report
+from tools.fuzz import targets as fuzz
+
+SEEDS = 300
+TIMEOUT = 30
+"""Seconds after which libFuzzer ends a process that is stuck in one input."""
+TIMED_OUT = 70
+"""Exit status of libFuzzer in that case."""
+SHARED = "figures"
+"""Name of the shared file: a number of 8 bytes for each of the figures."""
+LAST = "last-"
+"""What the names of files begin with in which libFuzzer leaves the input that a process died of, or was stuck in."""
+
+
+def run(targets: list[str], seconds: int, title: str | None) -> bool:
+    """Try the targets one after the other; tell whether all is well. Figures go to a section of the report, too."""
+    failed = False
+    for target in targets:
+        tally = tried(target, seconds)
+        print(fuzz_report.row(target, tally, fuzz_report.GUIDED), flush=True)
+        if title is not None:
+            fuzz_report.write_guided(title, target, tally)
+        failed |= fuzz_report.is_failed(tally)
+    return not failed
+
+
+def tried(target: str, seconds: int) -> Counter[str]:
+    """Try one target in another process; return what came of it."""
+    with tempfile.TemporaryDirectory(dir=fuzz.PLACE) as folder:
+        shared = Path(folder, SHARED)
+        shared.write_bytes(bytes(8 * len(fuzz_report.FIGURES)))
+        command = [sys.executable, "-m", "tools.fuzz.guided", target, str(seconds), folder]
+        status = subprocess.run(command, check=False).returncode
+        figures = memoryview(shared.read_bytes()).cast("q")
+        tally = Counter(dict(zip(fuzz_report.FIGURES, figures, strict=True)))
+        for path in Path(folder).glob(f"{LAST}*"):
+            print(f"--- {target}: {fuzz.keep(target, path.read_bytes())}", flush=True)
+    if status and not fuzz_report.is_failed(tally):  # it came to no figure of its own
+        tally["hangs" if status == TIMED_OUT else "crashes"] += 1
+    tally["seconds"] = seconds
+    return tally
+
+
+def main() -> None:
+    """Fuzz one target; this does not return."""
+    import atheris  # type: ignore[import-not-found]  # declared nowhere: it has no wheel for every Python
+
+    target, seconds, fuzz.PLACE = sys.argv[1:]
+    seeds = list(fuzz.inputs(target, 0, SEEDS))
+    for data in seeds[:50]:
+        fuzz.attempt(target, data)  # modules that are imported late are there to be instrumented
+    atheris.instrument_all()
+    with Path(fuzz.PLACE, SHARED).open("r+b") as file:
+        figures = memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
+
+    def test_one(data: bytes) -> None:
+        figures[0] += 1
+        figures[1] += len(data)
+        if wrong := fuzz.attempt(target, data):
+            figures[3 if wrong.startswith("hang") else 2] += 1
+            fuzz.keep(target, data)
+            raise fuzz.Broken(wrong)
+
+    corpus = Path(fuzz.PLACE, "corpus")
+    corpus.mkdir()
+    for number, data in enumerate(seeds):
+        (corpus / str(number)).write_bytes(data)
+    options = [f"-max_total_time={seconds}", "-max_len=4096", f"-timeout={TIMEOUT}", f"-report_slow_units={TIMEOUT}"]
+    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={fuzz.PLACE}/{LAST}", str(corpus)], test_one)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

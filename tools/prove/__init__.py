@@ -1,0 +1,1 @@
+"""Proofs against real brokers, real consumers and the real tool."""

@@ -1,0 +1,183 @@
+"""A real broker of any KRaft release on the loopback, for proofs: format, start, stop, ask.
+
+    with Broker("4.2.2", folder) as broker:
+        broker.create(["topic-0"])
+        broker.stop()
+        ...  # change what stands in broker.logs
+        broker.start()
+        print(broker.offsets(["topic-0"]))
+
+`fetch_jars` brings the release; `BrokerClient.java` asks the broker.
+"""
+
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.record.fetch_jars import CACHE, fetch
+
+CLIENT = Path(__file__).with_name("BrokerClient.java")
+CLUSTER = "kdumpProofsAAAAAAAAAAA"
+
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={logs}
+metadata.log.dir={metadata}
+num.partitions=1
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+log.retention.ms=-1
+log.retention.check.interval.ms=3600000
+log.cleaner.enable=false
+share.coordinator.state.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.num.partitions=1
+"""
+
+
+class Offsets(NamedTuple):
+    """The first offset and the log end offset of a partition, or the broker's refusal as text."""
+
+    start: str
+    end: str
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback that nothing listens on."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def logger() -> Path:
+    """Return the jar that prints what the broker logs; fetched when it is not there yet."""
+    folder = CACHE.parent / "logger"
+    jar = folder / "slf4j-simple-1.7.36.jar"
+    if not jar.exists():
+        command = ["mvn", "--quiet", "--batch-mode", "dependency:copy", f"-DoutputDirectory={folder}"]
+        subprocess.run([*command, "-Dartifact=org.slf4j:slf4j-simple:1.7.36"], check=True, stdout=sys.stderr)
+    return jar
+
+
+class Broker:
+    """One broker with its log dir and metadata dir below `folder`; `settings` stand beside PROPERTIES, or instead.
+
+    Raises RuntimeError when it does not start.
+    """
+
+    def __init__(self, release: str, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.release = release
+        self.folder = folder
+        self.logs = folder / "logs"
+        self._classpath = f"{fetch(release)}/*:{logger()}"
+        self._process: subprocess.Popen[bytes] | None = None
+        port, controller = free_ports(2)
+        self.address = f"127.0.0.1:{port}"
+        self._settings = folder / "server.properties"
+        self.output = folder / "broker.txt"
+        folder.mkdir(parents=True, exist_ok=True)
+        text = PROPERTIES.format(port=port, controller=controller, logs=self.logs, metadata=folder / "metadata")
+        more = settings or {}
+        kept = [line for line in text.splitlines() if line.partition("=")[0] not in more]
+        self._settings.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in more.items()), ""]))
+        self.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._settings))
+
+    def __enter__(self) -> "Broker":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with self.output.open("ab") as out:
+            self._process = subprocess.Popen(self._command("kafka.Kafka", str(self._settings)), stdout=out, stderr=out)
+        host, port = self.address.split(":")
+        for _ in range(600):
+            if self._process.poll() is not None:
+                told = self.output.read_text(errors="replace")
+                raise RuntimeError(f"the broker ended with {self._process.returncode}:\n{told[-20000:]}")
+            try:
+                socket.create_connection((host, int(port)), 1).close()
+            except OSError:
+                time.sleep(0.2)
+            else:
+                return
+        raise RuntimeError("the broker does not answer")
+
+    def stop(self) -> None:
+        """Stop it in good order: it then leaves .kafka_cleanshutdown."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(120)
+            self._process = None
+
+    def crash(self) -> None:
+        """Have it forget, while it is stopped, that it stopped in good order: it then recovers its logs."""
+        for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
+            (self.logs / name).unlink()
+
+    def create(self, partitions: Sequence[str]) -> None:
+        """Create the topics of these partitions ("topic-0")."""
+        self._ask("create", partitions)
+
+    def offsets(self, partitions: Sequence[str]) -> dict[str, Offsets]:
+        """Return the offsets of each partition."""
+        lines = (line.split("\t") for line in self._ask("offsets", partitions).splitlines())
+        return {name: Offsets(start, end) for name, start, end in lines}
+
+    def append(self, partitions: Sequence[str]) -> dict[str, str]:
+        """Append a record to each partition; return the offset that it got, which was the log end offset.
+
+        (What a consumer is told to be the end is the high watermark: it differs where offsets are out of order.)
+        """
+        return dict(line.split("\t") for line in self._ask("append", partitions).splitlines())
+
+    def consume(self, partitions: Sequence[str]) -> list[list[str]]:
+        """Return what a consumer gets: partition, offset, timestamp, key, value (base64 and a dot, or null), headers.
+
+        Each partition ends with a line "end", the consumer's position, the log end offset.
+        """
+        return [line.split("\t") for line in self._ask("consume", partitions).splitlines()]
+
+    def client(self, program: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Start another client, a Java source with a main; the caller waits for it or ends it."""
+        command = self._command(str(program), *arguments, level="error")  # that transactions wait is no matter
+        return subprocess.Popen(command, stdout=sys.stderr)
+
+    def _ask(self, what: str, partitions: Sequence[str]) -> str:
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
+            wanted.write("".join(f"{name}\n" for name in partitions))
+            wanted.flush()
+            return self.run(CLIENT, self.address, what, wanted.name)
+
+    def run(self, program: Path | str, *arguments: str) -> str:
+        """Run a class of the broker's, or a Java source with a main; return what it prints. Raises RuntimeError."""
+        done = subprocess.run(self._command(str(program), *arguments), capture_output=True, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr.decode(errors="replace")[-3000:] + done.stdout.decode(errors="replace"))
+        return done.stdout.decode()
+
+    def _command(self, *arguments: str, level: str = "warn") -> list[str]:
+        logging = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}"
+        return ["java", "-Xmx768m", logging, "-cp", self._classpath, *arguments]
+
+    def told(self, pattern: str) -> list[str]:
+        """Return what the broker's log says that matches."""
+        return re.findall(pattern, self.output.read_text(errors="replace"))

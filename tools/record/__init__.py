@@ -1,0 +1,1 @@
+"""Recording of golden outputs: the original tool of any release, from Kafka's jars."""

@@ -1,0 +1,111 @@
+"""Fetch the jars of Kafka releases from Maven Central, so that the real DumpLogSegments can be run.
+
+    python -m tools.record.fetch_jars 4.3.1 4.2.2 0.8.2.1
+
+puts each release with all it needs into its own folder, ~/.cache/kdump/jars/RELEASE by default, and prints the
+folders. A folder that is complete is left as it is. Needs `mvn` (Maven 3) and a JDK.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools import arguments
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kdump" / "jars"
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>kdump</groupId>
+  <artifactId>original</artifactId>
+  <version>1</version>
+  <dependencies>{dependencies}
+  </dependencies>
+</project>
+"""
+
+DEPENDENCY = """
+    <dependency>
+      <groupId>{group}</groupId>
+      <artifactId>{artifact}</artifactId>
+      <version>{version}</version>
+      <exclusions>{exclusions}
+      </exclusions>
+    </dependency>"""
+
+# Parents of log4j 1.2.15 that Central never held, and build-time leftovers in the poms of 0.8: the tool needs none.
+NOT_NEEDED = ["com.sun.jmx:jmxri", "com.sun.jdmk:jmxtools", "javax.jms:jms", "javax.mail:mail"]
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """A release as numbers: "0.8.2.1" -> (0, 8, 2, 1)."""
+    return tuple(int(part) for part in release.split("."))
+
+
+def coordinates(release: str) -> list[str]:
+    """What to ask Central for: group:artifact:version of the tool and of what its pom forgets.
+
+    The tool lived in the server's jar, which carries the Scala version in its name, and moved to kafka-tools in 4.3.
+    """
+    if numbers(release) >= (4, 3):
+        return [f"org.apache.kafka:kafka-tools:{release}"]
+    firsts = {(2, 6): "2.13", (2, 1): "2.12", (0, 9): "2.11", (0, 8, 2): "2.10", (0,): "2.9.2"}
+    scala = next(suffix for first, suffix in firsts.items() if numbers(release) >= first)
+    return [f"org.apache.kafka:kafka_{scala}:{release}"]
+
+
+def main_class(release: str) -> str:
+    """The class that holds the tool's main."""
+    return ("org.apache.kafka.tools" if numbers(release) >= (4, 3) else "kafka.tools") + ".DumpLogSegments"
+
+
+def pom(release: str) -> str:
+    """A project that depends on the tool alone."""
+    exclusions = "".join(
+        f"\n        <exclusion><groupId>{g}</groupId><artifactId>{a}</artifactId></exclusion>"
+        for g, a in (name.split(":") for name in NOT_NEEDED)
+    )
+    parts = (coordinate.split(":") for coordinate in coordinates(release))
+    dependencies = [DEPENDENCY.format(group=g, artifact=a, version=v, exclusions=exclusions) for g, a, v in parts]
+    return POM.format(dependencies="".join(dependencies))
+
+
+def fetch(release: str, cache: Path = CACHE) -> Path:
+    """The folder with the jars of a release, fetched when it is not there yet.
+
+    Raises subprocess.CalledProcessError when Maven fails: it has said why on stderr.
+    """
+    folder = cache / release
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as temporary:
+        project, jars = Path(temporary, "pom.xml"), Path(temporary, "jars")
+        project.write_text(pom(release), encoding="utf-8")
+        command = ["mvn", "--quiet", "--batch-mode", "--file", str(project), "dependency:copy-dependencies"]
+        command += [f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
+        subprocess.run(command, check=True, stdout=sys.stderr)
+        jars.rename(folder)
+    return folder
+
+
+def main() -> int:
+    """Fetch the releases named on the command line."""
+    parser = arguments.parser(__doc__)
+    parser.add_argument("releases", nargs="+", metavar="RELEASE", help="such as 4.3.1")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder that keeps the jars (%(default)s)")
+    options = parser.parse_args()
+    failed = 0
+    for release in options.releases:
+        try:
+            print(fetch(release, options.cache), flush=True)
+        except subprocess.CalledProcessError as reason:
+            print(f"{release}: Maven ended with exit status {reason.returncode}", file=sys.stderr)
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
