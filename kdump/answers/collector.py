@@ -27,6 +27,16 @@ class Needs(IntEnum):
     RECORDS = 2
 
 
+class Reading(NamedTuple):
+    """What to read of a partition, where its first batches are not needed.
+
+    Batches come from the segment on that holds the offset ``since``; some before that offset may come too.
+    """
+
+    needs: Needs
+    since: int = 0
+
+
 class Place(NamedTuple):
     """A partition's folder, and the state of the log dir that holds it."""
 
@@ -54,10 +64,11 @@ class Collector(Protocol):
     """Gathers the facts of one question.
 
     The pass calls for each partition: ``begin``; if that asks for more than FILES, ``add`` for each sound batch
-    and ``lose`` for each damaged range or cut end, in the order of the file; ``end``.
+    and ``lose`` for each damaged range or cut end, in the order of the file; ``end``. Of several collectors each may
+    get more than it asked for.
     """
 
-    def begin(self, place: Place) -> Needs:
+    def begin(self, place: Place) -> Needs | Reading:
         """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here."""
 
     def add(self, segment: Segment, batch: RecordBatch) -> None:

@@ -6,7 +6,7 @@ import copy
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.collector import Needs, Place
+from kdump.answers.collector import Needs, Place, Reading
 from kdump.errors import UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.records.record_batch import RecordBatch
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Collector
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.regions import Region
 
 
 class LogDirPass:
     """Feeds ``collectors``.
 
-    ``damage`` is called with each range that cannot be read, as a sentence; ``fail`` with each file that cannot be
-    read; ``progress`` with the bytes that are done.
+    ``damage`` is called with each range that cannot be read, as a sentence; ``note`` with each log end that a copy of a
+    running broker's files may have; ``fail`` with each file that cannot be read; ``progress`` with the bytes done.
     """
 
     def __init__(
@@ -34,12 +35,14 @@ class LogDirPass:
         *,
         damage: Callable[[str], None],
         fail: Callable[[UnreadableError], None],
+        note: Callable[[str], None] = lambda _: None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.collectors = collectors
         self._states = states
         self._damage = damage
         self._fail = fail
+        self._note = note
         self._progress = progress
 
     def run(self, partitions: Iterable[Partition]) -> None:
@@ -49,28 +52,55 @@ class LogDirPass:
 
     def partition(self, place: Place) -> None:
         """Go through one partition: the batches of its segments, if any collector wants them."""
-        reading = [collector for collector in self.collectors if collector.begin(place) > Needs.FILES]
-        for segment in place.partition.segments:
-            if reading:
-                self._segment(segment, reading)
+        asked = [(collector, _reading(collector.begin(place))) for collector in self.collectors]
+        reading = [(collector, reading.since) for collector, reading in asked if reading.needs > Needs.FILES]
+        segments = place.partition.segments
+        since = min((since for _, since in reading), default=0)
+        first = first_segment(segments, since)
+        for number, segment in enumerate(segments):
+            if reading and number >= first:
+                self._segment(segment, [collector for collector, _ in reading], is_last=number == len(segments) - 1)
             self._progress(segment.size)
         for collector in self.collectors:
             collector.end()
 
-    def _segment(self, segment: Segment, reading: Sequence[Collector]) -> None:
+    def _segment(self, segment: Segment, reading: Sequence[Collector], *, is_last: bool) -> None:
+        for region in self.regions(segment, is_last=is_last):
+            if isinstance(region, RecordBatch):
+                for collector in reading:
+                    collector.add(segment, region)
+            elif isinstance(region, Damage | Trailing):
+                for collector in reading:
+                    collector.lose(segment, region)
+
+    def regions(self, segment: Segment, *, is_last: bool) -> Iterator[Region]:
+        """Yield the regions of a segment; say what cannot be read.
+
+        A batch that is cut off at the end of the last segment is no damage: brokers write while their files are copied.
+        """
         try:
             with segment.open() as source:
                 for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
-                    if isinstance(region, RecordBatch):
-                        for collector in reading:
-                            collector.add(segment, region)
-                    elif isinstance(region, Damage | Trailing):
-                        if isinstance(region, Damage):
-                            self._damage(f"{segment.name}: byte {region.position}: {region.reason}")
-                        for collector in reading:
-                            collector.lose(segment, region)
+                    if isinstance(region, Damage):
+                        self._damage(f"{segment.name}: byte {region.position}: {region.reason}")
+                    elif isinstance(region, Trailing):
+                        say = self._note if is_last else self._damage
+                        say(
+                            f"{segment.name}: byte {region.position}: the last batch is cut off after {region.size} bytes"
+                        )
+                    yield region
         except UnreadableError as error:
             self._fail(error)
+
+
+def _reading(asked: Needs | Reading) -> Reading:
+    return asked if isinstance(asked, Reading) else Reading(asked)
+
+
+def first_segment(segments: Sequence[Segment], offset: int) -> int:
+    """Return the number of the segment that may hold an offset: the last one that begins at or before it."""
+    later = (number for number, segment in enumerate(segments) if (segment.base_offset or 0) > offset)
+    return max(0, next(later, len(segments)) - 1)
 
 
 class Gathered(NamedTuple):
@@ -80,15 +110,15 @@ class Gathered(NamedTuple):
     size: int
     """Bytes of the segments."""
     damaged: list[str]
-    wrong: list[str]
     failed: list[UnreadableError]
+    notes: list[str]
 
 
 def gather(collectors: Sequence[Collector], partitions: Sequence[Partition]) -> Gathered:
     """Go through partitions with collectors of one's own: the work of a process, or of a task of Spark."""
     done = Gathered(list(collectors), sum(map(_size, partitions)), [], [], [])
-    states = LogDirStates(done.wrong.append, done.failed.append)
-    LogDirPass(collectors, states, damage=done.damaged.append, fail=done.failed.append).run(partitions)
+    damage, fail = done.damaged.append, done.failed.append
+    LogDirPass(collectors, LogDirStates(damage, fail), damage=damage, fail=fail, note=done.notes.append).run(partitions)
     return done
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,12 +12,13 @@ import click
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.commands import session, words
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.output.stdout import open_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from kdump.answers.collector import AnswerLine, Collector
     from kdump.log_dirs.partition import Partition
@@ -69,17 +71,29 @@ class Answering:
     """One run of an answering command over the options of INPUTS, which it takes out of ``options``."""
 
     def __init__(
-        self, options: dict[str, Any], *, leftovers: bool = False, topics: tuple[str, ...] | None = None
+        self,
+        options: dict[str, Any],
+        *,
+        leftovers: bool = False,
+        topics: tuple[str, ...] | None = None,
+        also: Collection[str] = (),
     ) -> None:
-        """``topics`` are read whatever --topic says; ``leftovers`` asks for -future, -delete and -stray folders too."""
+        """Take the options.
+
+        ``topics`` are read instead of those of --topic. Of ``also`` all partitions are read, whatever --topic and
+        --partition say; ``asked`` tells which partitions these mean. ``leftovers`` asks for -future, -delete and
+        -stray folders too.
+        """
         self.session = session.Session(quiet=options.pop("quiet"))
-        self.at: int = options.pop("at") or int(time.time() * 1000)
+        at: int | None = options.pop("at")
+        self.at = int(time.time() * 1000) if at is None else at
         self.output: str = options.pop("output")
         self._jobs: int = options.pop("jobs")
+        self._also = also
         self.paths: tuple[str, ...] = options.pop("paths")
-        asked: tuple[str, ...] = options.pop("topics")
-        self.wanted = Wanted(
-            topics=asked if topics is None else topics,
+        named: tuple[str, ...] = options.pop("topics")
+        self.asked = Wanted(
+            topics=named if topics is None else topics,
             partitions=words.numbers(options.pop("partitions"), "partition"),
             leftovers=leftovers,
             siblings=True,
@@ -88,9 +102,14 @@ class Answering:
         )
 
     def partitions(self) -> list[Partition]:
-        """Return the partitions that the paths name, those without a topic left out."""
-        finder = Finder(self.wanted, fail=self.session.fail)
-        return [partition for partition in finder.find(self.paths) if partition.topic is not None]
+        """Return the partitions that the paths name and those of the topics needed for them; none without a topic."""
+        wanted = replace(self.asked, topics=(), partitions=frozenset()) if self._also else self.asked
+        found = Finder(wanted, fail=self.session.fail).find(self.paths)
+        return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
+
+    def takes(self, partition: Partition) -> bool:
+        """Tell whether --topic and --partition mean a partition."""
+        return self.asked.takes(Name(partition.topic, partition.partition))
 
     def run(self, collectors: Sequence[Collector], partitions: Sequence[Partition] | None = None) -> None:
         """Feed the collectors with all partitions, by default those of the paths."""
@@ -100,13 +119,17 @@ class Answering:
         if self._jobs > 1 and len(found) > 1:
             for gathered in run_over_processes(self._jobs, collectors, found):
                 run.progress(gathered.size)
-                for text in gathered.damaged + gathered.wrong:
+                for text in gathered.damaged:
                     run.damage(text)
+                for text in gathered.notes:
+                    run.note(text)
                 for error in gathered.failed:
                     run.fail(error)
         else:
             states = LogDirStates(run.damage, run.fail)
-            LogDirPass(collectors, states, damage=run.damage, fail=run.fail, progress=run.progress).run(found)
+            LogDirPass(collectors, states, damage=run.damage, fail=run.fail, note=run.note, progress=run.progress).run(
+                found
+            )
         run.progress.clear()
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:

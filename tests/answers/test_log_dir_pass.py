@@ -1,0 +1,86 @@
+"""The pass over log dirs: what it reads, what it says, and that processes gather the same."""
+
+from kdump.answers.collector import Needs, Reading
+from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.log_dir_state import LogDirStates
+from tests.helpers.segments import data
+
+
+class Offsets:
+    """Gathers base offsets and lost positions, from an offset on."""
+
+    def __init__(self, since=0):
+        self.since, self.met, self.lost, self.ended = since, [], [], 0
+
+    def begin(self, place):
+        return Reading(Needs.HEADERS, self.since)
+
+    def add(self, segment, batch):
+        self.met.append(batch.base_offset)
+
+    def lose(self, segment, region):
+        self.lost.append(region.position)
+
+    def end(self):
+        self.ended += 1
+
+    def merge(self, other):
+        self.met += other.met
+        self.lost += other.lost
+        self.ended += other.ended
+
+    def answer(self, at):
+        return ()
+
+
+def log_dir(tmp_path, *contents):
+    """A partition with one segment for each content, ten offsets apart."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir(parents=True)
+    for number, content in enumerate(contents):
+        (folder / f"{number * 10:020}.log").write_bytes(content)
+    return list(Finder(Wanted(siblings=True)).find([str(tmp_path)]))
+
+
+def run(collectors, partitions):
+    said = {"damage": [], "note": []}
+    states = LogDirStates(said["damage"].append, raise_)
+    LogDirPass(collectors, states, damage=said["damage"].append, note=said["note"].append, fail=raise_).run(partitions)
+    return said
+
+
+def raise_(error):
+    raise error
+
+
+def test_reads_from_the_segment_that_holds_the_offset(tmp_path):
+    partitions = log_dir(tmp_path, data(0), data(10), data(20))
+    late, later = Offsets(since=10), Offsets(since=25)
+    run([late], partitions)
+    run([later], partitions)
+    assert (late.met, later.met) == ([10, 20], [20])
+    both = [Offsets(since=10), Offsets(since=25)]
+    run(both, partitions)
+    assert [one.met for one in both] == [[10, 20], [10, 20]]
+
+
+def test_a_batch_that_is_cut_off_is_damage_but_for_the_end_of_the_log(tmp_path):
+    cut = data(0)[:-30]
+    collector = Offsets()
+    said = run([collector], log_dir(tmp_path, cut, data(10) + cut))
+    assert collector.lost == [0, len(data(10))]
+    assert [len(said["damage"]), len(said["note"])] == [1, 1]
+    assert f"00000000000000000000.log: byte 0: a batch is cut off after {len(cut)} bytes" in said["damage"][0]
+    assert "00000000000000000010.log" in said["note"][0]
+
+
+def test_processes_gather_what_one_gathers(tmp_path):
+    for number in range(5):
+        log_dir(tmp_path / str(number), data(number), data(10) + data(11)[:-9])
+    partitions = list(Finder(Wanted(siblings=True)).find([str(tmp_path)]))
+    alone, several = Offsets(), Offsets()
+    said = run([alone], partitions)
+    gathered = list(run_over_processes(2, [several], partitions))
+    assert vars(several) == vars(alone)
+    assert [text for one in gathered for text in one.notes] == said["note"]
