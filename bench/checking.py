@@ -28,7 +28,7 @@ def seconds(folder: Path, *, records: bool) -> float:
     for _ in range(3):
         (found,) = Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)])
         began = time.process_time()
-        checked = everything.check(found, everything.Options(records=records), LogDirs())
+        checked = everything.check(found, everything.CheckOptions(records=records), LogDirs())
         took = time.process_time() - began
         if any(not finding.is_remark for finding in checked.findings):
             sys.exit(f"the file is not healthy: {checked.findings}")

@@ -97,7 +97,7 @@ def arrow_of(path: Path) -> None:
     """Do what a task of Spark does: read the file, check it, make all columns."""
     from kdump.spark.source import options, planning, reading
 
-    wanted = options.Options(paths=(str(path),))
+    wanted = options.SourceOptions(paths=(str(path),))
     for planned in planning.plan(wanted):
         for split in planned.splits:
             for _ in reading.read(split, wanted):

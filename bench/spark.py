@@ -76,9 +76,9 @@ class ReadyReader(DataSourceReader):
                 yield batches.get_batch(number)
 
 
-def splits_of(path: Path, split_bytes: int) -> tuple[list[planning.Split], words.Options]:
+def splits_of(path: Path, split_bytes: int) -> tuple[list[planning.Split], words.SourceOptions]:
     """Return what the source reads of a segment."""
-    options = words.Options(paths=(str(path),), split_bytes=split_bytes)
+    options = words.SourceOptions(paths=(str(path),), split_bytes=split_bytes)
     return [split for planned in planning.plan(options) for split in planned.splits], options
 
 

@@ -32,14 +32,14 @@ IRRELEVANT: Final = frozenset({meta_properties.NAME, partition_metadata.NAME})
 """Files that do not decide what becomes of a log when a broker starts."""
 
 
-class Options(NamedTuple):
+class CheckOptions(NamedTuple):
     """What to check: ``records`` looks into batches, ``interval`` is index.interval.bytes, for the dry run."""
 
     records: bool = True
     interval: int = DEFAULT_INTERVAL
 
 
-class Checked(NamedTuple):
+class CheckedPartition(NamedTuple):
     """What was gone through in a partition, and what was found; ``size`` is that of its logs in bytes.
 
     ``folder`` is that of the partition, as it is shown; ``failed`` tells which files could not be read.
@@ -53,7 +53,9 @@ class Checked(NamedTuple):
     failed: tuple[UnreadableError, ...] = ()
 
 
-def check(part: Partition, options: Options, dirs: LogDirs, read: Callable[[int], None] = lambda _: None) -> Checked:
+def check(
+    part: Partition, options: CheckOptions, dirs: LogDirs, read: Callable[[int], None] = lambda _: None
+) -> CheckedPartition:
     """Check a partition. ``dirs`` has told of the log dirs of those before it. Files that cannot be read are named."""
     failed: list[UnreadableError] = []
     place = dirs.of(part, failed.append)
@@ -74,7 +76,7 @@ def check(part: Partition, options: Options, dirs: LogDirs, read: Callable[[int]
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
     closed = {error.path for error in failed}
     read_of = [segment for segment in log.live if segment.path not in closed]
-    return Checked(
+    return CheckedPartition(
         segments=len(read_of) + len(snapshots),
         batches=log.check.batches + sum(snapshot.batches for snapshot in snapshots),
         size=sum(segment.size for segment in read_of) + sum(snapshot.size for snapshot in snapshots),
@@ -109,7 +111,7 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
         )
 
 
-def _snapshots(part: Partition, options: Options, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:
+def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:
     """Yield the snapshots of the metadata log, checked."""
     paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
     for path in paths:
@@ -130,7 +132,7 @@ class _Log(NamedTuple):
 
 
 def _log(
-    part: Partition, options: Options, place: LogDir, read: Callable[[int], None], failed: list[UnreadableError]
+    part: Partition, options: CheckOptions, place: LogDir, read: Callable[[int], None], failed: list[UnreadableError]
 ) -> _Log:
     """Check the log and its indexes in one pass."""
     logs = [segment for segment in part.segments if not segment.path.endswith(kraft_snapshot.SUFFIX)]
@@ -183,7 +185,7 @@ class _Tap:
             yield region
 
 
-def _start(part: Partition, place: LogDir, options: Options, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
+def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
     """Say what a broker would do at its next start."""
     where = part.files.shown(part.folder)
     end = log.next_offset

@@ -297,7 +297,7 @@ def and_all_behind(slot: int, lost: int, count: int) -> str:
     return f", as do all {count - slot - 1} behind it: the log lost its end, or they are of another log"
 
 
-class Hole(NamedTuple):
+class EntryGap(NamedTuple):
     """A stretch of log in bytes without an entry, and the smallest stretch that has one."""
 
     gap: int
@@ -332,9 +332,9 @@ class Gaps:
         elif gap > self._open[0]:
             self._open = (gap, position)
 
-    def hole(self, *, closed: bool) -> Hole | None:
+    def hole(self, *, closed: bool) -> EntryGap | None:
         """Return the widest stretch without an entry where a smaller one has one."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None
-        return Hole(gap, position, self._smallest_indexed)
+        return EntryGap(gap, position, self._smallest_indexed)

@@ -37,7 +37,7 @@ PAUSE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedSegment:
     """What was found in one segment; ``size`` is what was read of its log, in bytes."""
 
     name: str
@@ -51,7 +51,7 @@ def check(
     read: Callable[[int], None] = lambda _: None,
     tap: Tap | None = None,
     fail: Callable[[UnreadableError], None] = raise_it,
-) -> Iterator[Checked]:
+) -> Iterator[CheckedSegment]:
     """Check the indexes of a partition's segments in order, then those without a log.
 
     ``read`` is told how many more bytes of log were read. ``tap`` gives the regions of a segment instead of the walk,
@@ -80,7 +80,7 @@ def check(
             txnindex=contents.get("txnindex"),
             active=False,
         )
-        yield Checked(files.name, 0, 0, tuple(IndexCheck(files).finish()))
+        yield CheckedSegment(files.name, 0, 0, tuple(IndexCheck(files).finish()))
 
 
 def _with_logs(
@@ -129,7 +129,7 @@ def _segment(
     fail: Callable[[UnreadableError], None],
     *,
     active: bool,
-) -> tuple[Checked, PartitionState]:
+) -> tuple[CheckedSegment, PartitionState]:
     """Check one segment. While a broker appends, a marker may be in the log before its entry is in ``.txnindex``."""
     for left in reversed(range(TRIES if active else 1)):
         after = state.copy()
@@ -162,7 +162,7 @@ def _segment(
     readable = not any(finding.level is Level.LOG for finding in ends)
     derived = (finding for finding in checker.finish(readable=readable) if finding.file not in closed)
     findings = (*ends, *derived)
-    return Checked(segment.name, source.size, checker.batches, findings), after
+    return CheckedSegment(segment.name, source.size, checker.batches, findings), after
 
 
 def _beside(segment: Segment, suffix: str) -> bytes | None:

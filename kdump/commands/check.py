@@ -16,7 +16,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.checks.everything import Checked
+    from kdump.checks.everything import CheckedPartition
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
 
@@ -62,7 +62,7 @@ def command(
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, max_batch_bytes=max_batch_bytes)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths)))
-    options = everything.Options(records=not headers_only, interval=interval)
+    options = everything.CheckOptions(records=not headers_only, interval=interval)
     with telling(run, as_json=as_json, remarks=remarks) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, options, dirs, jobs, run):
@@ -80,8 +80,8 @@ def command(
 
 
 def _checked(
-    partitions: list[Partition], options: everything.Options, dirs: LogDirs, jobs: int, run: session.Session
-) -> Iterator[Checked]:
+    partitions: list[Partition], options: everything.CheckOptions, dirs: LogDirs, jobs: int, run: session.Session
+) -> Iterator[CheckedPartition]:
     """Yield what is found in each partition, in order."""
     if jobs == 1 or len(partitions) < 2:
         for part in partitions:
@@ -99,14 +99,14 @@ def _checked(
             yield result._replace(findings=new)
 
 
-_work: Callable[[int], Checked]
+_work: Callable[[int], CheckedPartition]
 
 
-def _begin(partitions: list[Partition], options: everything.Options) -> None:
+def _begin(partitions: list[Partition], options: everything.CheckOptions) -> None:
     global _work  # noqa: PLW0603  a process of the pool is told once what it works on
     dirs = LogDirs()
     _work = lambda number: everything.check(partitions[number], options, dirs)  # noqa: E731
 
 
-def _one(number: int) -> Checked:
+def _one(number: int) -> CheckedPartition:
     return _work(number)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.log_dirs.partition import Partition
-    from kdump.records.field_map import Part
+    from kdump.records.field_map import FieldBytes
     from kdump.records.record_batch import RecordBatch
     from kdump.rows.redaction import Redactor
     from kdump.segments.regions import Damage
@@ -106,7 +106,7 @@ class Hide:
         """Return records as they may be shown in those columns."""
         return item if self.redactor is None else self.redactor(item)
 
-    def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[Part]:
+    def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[FieldBytes]:
         """Return the fields of a batch as they may be shown."""
         from kdump.records import field_map
 

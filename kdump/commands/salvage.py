@@ -74,7 +74,7 @@ def command(
             run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))
         return run.status
     files.outside(paths, out)
-    limits = writer.Limits(segment_bytes, interval)
+    limits = writer.SegmentLimits(segment_bytes, interval)
     batches = missing = 0
     with files.whole(out) as folder:
         folder.mkdir()

@@ -23,7 +23,7 @@ _EVERY: Final = 0.2
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
-class Line:
+class StatusLine:
     """A line of the terminal ``out`` that is written over and over; without one nothing is."""
 
     def __init__(self, out: IO[str] | None = None) -> None:
@@ -51,7 +51,7 @@ class Line:
             self._length = 0
 
 
-class Progress(Line):
+class Progress(StatusLine):
     """Bytes done and time left."""
 
     def __init__(self, total: int = 0, out: IO[str] | None = None) -> None:

@@ -225,7 +225,7 @@ def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-class _Progress(session.Line):
+class _Progress(session.StatusLine):
     """What is being done, and how far it is."""
 
     def __call__(self, what: str, done: int, total: int) -> None:

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, cast
 from kdump.commands import session
 from kdump.findings import Level
 from kdump.output.stdout import open_output
-from kdump.printers.findings_report import JsonReport, PlainReport, Summary
+from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ class Telling:
     def __init__(self, run: Session, report: Report) -> None:
         self._run = run
         self._report = report
-        self.summary = Summary()
+        self.summary = CheckSummary()
 
     def tell(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""

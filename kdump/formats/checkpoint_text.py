@@ -22,14 +22,14 @@ LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|$)")
 INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python converts no more than 4300 digits
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line without its end, and the byte offset at which it begins."""
 
     text: str
     position: int
 
 
-def lines(data: Bytes) -> Iterator[Line]:
+def lines(data: Bytes) -> Iterator[TextLine]:
     """Yield the lines of a UTF-8 text. Raises DamageError where the bytes are not UTF-8."""
     whole = bytes(data)
     position = 0
@@ -38,18 +38,18 @@ def lines(data: Bytes) -> Iterator[Line]:
         if found is None:  # the expression matches the empty string too
             return
         try:
-            yield Line(found[1].decode(), position)
+            yield TextLine(found[1].decode(), position)
         except UnicodeDecodeError as fault:
             raise DamageError("text", "a line is not UTF-8", position=position + fault.start) from None
         position = found.end()
 
 
-def malformed(line: Line, expected: str) -> NoReturn:
+def malformed(line: TextLine, expected: str) -> NoReturn:
     """Raise the DamageError of a line that is not what it should be."""
     raise DamageError("line", "a line is malformed", position=line.position, expected=expected, found=repr(line.text))
 
 
-def parts(line: Line, count: int, expected: str) -> list[str]:
+def parts(line: TextLine, count: int, expected: str) -> list[str]:
     """Return the ``count`` parts of a line that white space separates; refuse a line of more or fewer."""
     found = re.split(r"\s+", line.text.rstrip())
     if len(found) != count:
@@ -57,7 +57,7 @@ def parts(line: Line, count: int, expected: str) -> list[str]:
     return found
 
 
-def integer(text: str, line: Line, expected: str, bits: int = 32) -> int:
+def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
     """Return the number that ``text``, a part of ``line``, spells as Java reads it; refuse it beyond ``bits``."""
     if not INTEGER.fullmatch(text):
         malformed(line, expected)
@@ -67,7 +67,7 @@ def integer(text: str, line: Line, expected: str, bits: int = 32) -> int:
     return value
 
 
-def read(data: Bytes, parse: Callable[[Line], E]) -> tuple[E, ...]:
+def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
     """Return the entries. As for a broker, a file that ends before its number of entries has none.
 
     Raises DamageError with the line's position: unknown version, malformed line, another number of entries.

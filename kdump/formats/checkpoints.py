@@ -44,7 +44,7 @@ def encode(entries: Iterable[PartitionOffset]) -> bytes:
     return checkpoint_text.encode(f"{entry.topic} {entry.partition} {entry.offset}" for entry in entries)
 
 
-def _parse(line: checkpoint_text.Line) -> PartitionOffset:
+def _parse(line: checkpoint_text.TextLine) -> PartitionOffset:
     topic, partition, offset = checkpoint_text.parts(line, 3, SHAPE)
     return PartitionOffset(
         topic, checkpoint_text.integer(partition, line, SHAPE), checkpoint_text.integer(offset, line, SHAPE, 64)

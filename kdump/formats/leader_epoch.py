@@ -35,6 +35,6 @@ def encode(entries: Iterable[EpochEntry]) -> bytes:
     return checkpoint_text.encode(f"{entry.epoch} {entry.start_offset}" for entry in entries)
 
 
-def _parse(line: checkpoint_text.Line) -> EpochEntry:
+def _parse(line: checkpoint_text.TextLine) -> EpochEntry:
     epoch, offset = checkpoint_text.parts(line, 2, SHAPE)
     return EpochEntry(checkpoint_text.integer(epoch, line, SHAPE), checkpoint_text.integer(offset, line, SHAPE, 64))

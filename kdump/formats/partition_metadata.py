@@ -37,11 +37,11 @@ class PartitionMetadata(NamedTuple):
 def read(data: Bytes) -> PartitionMetadata:
     """Return the content. Lines behind the second are left alone, as a broker does. Raises DamageError."""
     rest = checkpoint_text.lines(data)
-    line = next(rest, checkpoint_text.Line("", 0))
+    line = next(rest, checkpoint_text.TextLine("", 0))
     version = checkpoint_text.integer(_value(line, "version: 0"), line, "version: 0")
     if version < VERSION:
         raise DamageError("version", "partition.metadata has an unknown version", expected=VERSION, found=version)
-    line = next(rest, checkpoint_text.Line("", len(data)))
+    line = next(rest, checkpoint_text.TextLine("", len(data)))
     expected = "topic_id: and 22 characters of base64"
     text = _value(line, expected)
     try:
@@ -58,7 +58,7 @@ def encode(metadata: PartitionMetadata) -> bytes:
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id_text}".encode()
 
 
-def _value(line: checkpoint_text.Line, expected: str) -> str:
+def _value(line: checkpoint_text.TextLine, expected: str) -> str:
     parts = re.split(r"\s+", line.text.rstrip())
     if len(parts) != 2:
         checkpoint_text.malformed(line, expected)

@@ -22,7 +22,7 @@ from kdump.internal_topics.schema import NEWEST
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.internal_topics.schema import Message, Release, Struct, Values
+    from kdump.internal_topics.schema import MessageSchema, Release, Struct, Values
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord 
     return None if decoder is None else decoder(key, value)
 
 
-def by_type(messages: dict[str, Message], suffix: str, release: Release = NEWEST) -> dict[int, Message]:
+def by_type(messages: dict[str, MessageSchema], suffix: str, release: Release = NEWEST) -> dict[int, MessageSchema]:
     """Return type -> message, of those whose name ends in ``suffix``, as ``release`` knows them."""
     return {
         number: message
@@ -68,7 +68,7 @@ def by_type(messages: dict[str, Message], suffix: str, release: Release = NEWEST
     }
 
 
-def _coordinator(messages: dict[str, Message]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
+def _coordinator(messages: dict[str, MessageSchema]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
     keys, values = _candidates(messages, "Key"), _candidates(messages, "Value")
 
     def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
@@ -93,7 +93,7 @@ def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | Non
     return None if raw is None else Decoded(raw, reason=reason, known=known)
 
 
-def _candidates(messages: dict[str, Message], suffix: str, *, since: Release = ()) -> dict[int, list[Candidate]]:
+def _candidates(messages: dict[str, MessageSchema], suffix: str, *, since: Release = ()) -> dict[int, list[Candidate]]:
     """Return type -> the messages of that number with the releases in which they differ, newest first."""
     releases = {release for message in messages.values() for release in message.releases()}
     found: dict[int, dict[Candidate, None]] = {}
@@ -106,7 +106,7 @@ def _candidates(messages: dict[str, Message], suffix: str, *, since: Release = (
 class Candidate(NamedTuple):
     """What bytes may hold: a message as a release has it."""
 
-    message: Message
+    message: MessageSchema
     release: Release
 
 
@@ -149,7 +149,7 @@ def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int
     return Decoded(raw, name, version, values, left)
 
 
-def _framed(messages: dict[str, Message]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
+def _framed(messages: dict[str, MessageSchema]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
     current = _candidates(messages, "Record", since=FRAMED_RELEASE)
     preview = {
         number: [Candidate(found, PREVIEW_RELEASE)]

@@ -91,7 +91,7 @@ NONE: Final = Versions(0, -1)
 ALWAYS: Final = Era()
 
 
-class Dated(Generic[T]):
+class PerRelease(Generic[T]):
     """What holds in which releases."""
 
     def __init__(self, items: tuple[tuple[T, Era], ...]) -> None:
@@ -103,7 +103,7 @@ class Dated(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Field:
+class FieldSchema:
     """A field as declared."""
 
     name: str
@@ -115,7 +115,7 @@ class Field:
     tag: int | None
     default: str
     era: Era
-    fields: tuple[Field, ...]
+    fields: tuple[FieldSchema, ...]
     """The fields of a struct."""
 
 
@@ -148,11 +148,16 @@ class Struct:
     tagged: dict[int, Slot]
 
 
-class Message:
+class MessageSchema:
     """A message as declared."""
 
     def __init__(
-        self, name: str, types: Dated[int], versions: Dated[Versions], flexible: Dated[Versions], fields: list[Field]
+        self,
+        name: str,
+        types: PerRelease[int],
+        versions: PerRelease[Versions],
+        flexible: PerRelease[Versions],
+        fields: list[FieldSchema],
     ) -> None:
         self.name = name
         self.types = types
@@ -194,12 +199,12 @@ class Message:
         return next(some for some in self.releases() if some <= release)
 
 
-def _eras(fields: tuple[Field, ...]) -> list[Era]:
+def _eras(fields: tuple[FieldSchema, ...]) -> list[Era]:
     return [era for field in fields for era in (field.era, *_eras(field.fields))]
 
 
 def _struct(
-    name: str, fields: tuple[Field, ...], version: int, release: Release, *, flexible: bool, refused: int | None
+    name: str, fields: tuple[FieldSchema, ...], version: int, release: Release, *, flexible: bool, refused: int | None
 ) -> Struct:
     slots = []
     for field in fields:
@@ -223,7 +228,7 @@ def _struct(
     )
 
 
-def _default(field: Field, struct: Struct | None) -> Callable[[], Value]:
+def _default(field: FieldSchema, struct: Struct | None) -> Callable[[], Value]:
     """Return what makes the default of a field, each time anew: a caller may change a list that it was given."""
     if field.default == "null":
         return lambda: None
@@ -274,13 +279,13 @@ def _era(words: dict[str, str]) -> Era:
     return Era(parse_release(since) if since else ALWAYS.since, parse_release(before) if before else ALWAYS.before)
 
 
-def _dated(text: str, convert: Callable[[str], T]) -> Dated[T]:
+def _dated(text: str, convert: Callable[[str], T]) -> PerRelease[T]:
     """Parse "0-1 before 2.1, 0-3"."""
     items = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         value, *rest = item.split()
         items.append((convert(value), _era(_pairs(rest, {"from", "before"}, item))))
-    return Dated(tuple(items))
+    return PerRelease(tuple(items))
 
 
 def _header(line: str) -> tuple[str, dict[str, str]]:
@@ -291,13 +296,13 @@ def _header(line: str) -> tuple[str, dict[str, str]]:
     return name, said
 
 
-def _field(line: str, below: list[Field], known: dict[str, tuple[Field, ...]]) -> Field:
+def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSchema, ...]]) -> FieldSchema:
     """Parse a field line, ``below`` being the fields that stand below it, deeper."""
     name, kind, *words = line.split()
     array = kind.startswith("[]")
     kind = kind.removeprefix("[]")
     if kind in SCALARS:
-        fields: tuple[Field, ...] = ()
+        fields: tuple[FieldSchema, ...] = ()
     else:
         fields = known[kind] = tuple(below) or known[kind]
     versions, nullable = ALL, NONE
@@ -310,21 +315,21 @@ def _field(line: str, below: list[Field], known: dict[str, tuple[Field, ...]]) -
             nullable = _versions(words.pop(0))
     said = _pairs(words, {"tag", "=", "from", "before"}, line)
     tag = int(said["tag"]) if "tag" in said else None
-    return Field(name, kind, array, versions, nullable, tag, said.get("=", ""), _era(said), fields)
+    return FieldSchema(name, kind, array, versions, nullable, tag, said.get("=", ""), _era(said), fields)
 
 
-def parse(text: str) -> dict[str, Message]:
+def parse(text: str) -> dict[str, MessageSchema]:
     """Return the messages of a text, by name. Raises ValueError or KeyError for what the notation does not have."""
     lines = [line for line in dedent(text).splitlines() if line.strip()]
-    known: dict[str, tuple[Field, ...]] = {}
-    messages: dict[str, Message] = {}
+    known: dict[str, tuple[FieldSchema, ...]] = {}
+    messages: dict[str, MessageSchema] = {}
     at = 0
     while at < len(lines):
         while lines[at].endswith(";"):
             lines[at : at + 2] = [f"{lines[at]} {lines[at + 1].strip()}"]
         name, said = _header(lines[at])
         fields, at = _block(lines, at + 1, 1, known)
-        messages[name] = Message(
+        messages[name] = MessageSchema(
             name,
             _dated(said.get("type", ""), int),
             _dated(said["versions"], _versions),
@@ -334,7 +339,9 @@ def parse(text: str) -> dict[str, Message]:
     return messages
 
 
-def _block(lines: list[str], at: int, depth: int, known: dict[str, tuple[Field, ...]]) -> tuple[list[Field], int]:
+def _block(
+    lines: list[str], at: int, depth: int, known: dict[str, tuple[FieldSchema, ...]]
+) -> tuple[list[FieldSchema], int]:
     """Parse the field lines that stand ``depth`` steps of four blanks deep, and what stands below each."""
     fields = []
     while at < len(lines) and _depth(lines[at]) == depth:

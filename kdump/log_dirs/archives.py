@@ -53,7 +53,7 @@ class Extent(NamedTuple):
     stored: int
 
 
-class Held:
+class OwnedDescriptor:
     """A file descriptor that is open for as long as anything refers to it."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -68,7 +68,7 @@ class Held:
 class Extents:
     """A source over stretches of an open file; what lies between them reads as zeros."""
 
-    def __init__(self, held: Held, name: str, size: int, extents: tuple[Extent, ...]) -> None:
+    def __init__(self, held: OwnedDescriptor, name: str, size: int, extents: tuple[Extent, ...]) -> None:
         self._held, self.name, self.size, self._extents = held, name, size, extents
         self.limit = DEFAULT_LIMIT
         self._starts = [extent.position for extent in extents]
@@ -118,7 +118,7 @@ class Archive:
     too early, if it does.
     """
 
-    def __init__(self, held: Held, name: str) -> None:
+    def __init__(self, held: OwnedDescriptor, name: str) -> None:
         self.name = name
         self._held = held
         self._folders: dict[str, dict[str, Entry]] = {"": {}}
@@ -212,15 +212,15 @@ class Archive:
 def _headers_within(size: int) -> type[tarfile.TarInfo]:
     """Return the reader of headers for an archive of ``size`` bytes: it takes none that claims more, or less than 0."""
 
-    class Header(tarfile.TarInfo):
+    class BoundedTarInfo(tarfile.TarInfo):
         @classmethod
-        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Header:
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> BoundedTarInfo:
             made = super().frombuf(buf, encoding, errors)
             if not 0 <= made.size <= (size if made.type not in _ABOUT_THE_NEXT else _BLOCK):
                 raise tarfile.HeaderError(f"a member of {made.size} bytes")
             return made
 
-    return Header
+    return BoundedTarInfo
 
 
 def _inside(path: str) -> str:
@@ -242,7 +242,7 @@ def _member(info: tarfile.TarInfo) -> Member:
 class OneFile:
     """A place that holds one file without a path: standard input, or what a compressed file unpacks to."""
 
-    def __init__(self, held: Held, name: str) -> None:
+    def __init__(self, held: OwnedDescriptor, name: str) -> None:
         self._held, self.name = held, name
         self._size = os.fstat(held.fd).st_size
 
@@ -272,13 +272,13 @@ def open_archive(source: Source, name: str) -> Archive | OneFile:
     unpack = _UNPACK.get(head[:3]) or _UNPACK.get(head[:4])
     if unpack is None:
         if isinstance(source, LocalFile):
-            return Archive(Held(open(source.name, "rb", buffering=0)), name)  # noqa: PTH123  Held closes it
+            return Archive(OwnedDescriptor(open(source.name, "rb", buffering=0)), name)  # noqa: PTH123  OwnedDescriptor closes it
         return Archive(_spool(_blocks(source), name), name)
     held = _spool(unpack(source, name), name)
     return _place(held, name)
 
 
-def _place(held: Held, name: str) -> Archive | OneFile:
+def _place(held: OwnedDescriptor, name: str) -> Archive | OneFile:
     return Archive(held, name) if is_tar(os.pread(held.fd, HEAD, 0)) else OneFile(held, name)
 
 
@@ -289,7 +289,7 @@ def standard_input() -> OneFile | Archive:
         raise UnreadableError("-", "standard input is a terminal", "kdump dump - < FILE, or a pipe")
     with os.fdopen(0, "rb", buffering=0, closefd=False) as stdin:
         if stat.S_ISREG(os.fstat(0).st_mode):
-            held = Held(os.fdopen(os.dup(0), "rb", buffering=0))
+            held = OwnedDescriptor(os.fdopen(os.dup(0), "rb", buffering=0))
         else:
             held = _spool(iter(lambda: stdin.read(_BLOCK), b""), name)
     place = _place(held, name)
@@ -299,7 +299,7 @@ def standard_input() -> OneFile | Archive:
     return place
 
 
-def _spool(blocks: Iterator[bytes], name: str) -> Held:
+def _spool(blocks: Iterator[bytes], name: str) -> OwnedDescriptor:
     """Write ``blocks`` to a temporary file without a name."""
     try:
         with tempfile.TemporaryFile(buffering=0) as file:
@@ -316,7 +316,7 @@ def _spool(blocks: Iterator[bytes], name: str) -> Held:
                 rest = memoryview(block)
                 while rest:  # a disk that is nearly full takes a part
                     rest = rest[file.write(rest) :]
-            return Held(file)
+            return OwnedDescriptor(file)
     except OSError as reason:
         raise UnreadableError(
             name,

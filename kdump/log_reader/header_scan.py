@@ -13,14 +13,14 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats import record_layout
 from kdump.formats.record_layout import CONTROL_FLAG, LOG_OVERHEAD, MAGIC_2, TRANSACTIONAL_FLAG
 from kdump.log_dirs import files, local
-from kdump.log_reader.replicas import Run, extend
+from kdump.log_reader.replicas import EpochRange, extend
 from kdump.primitives.wire import INT64_END
 from kdump.records import soundness
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, resync
 from kdump.segments import walk as log
 from kdump.segments.regions import Damage, Padding
-from kdump.transactions.outcomes import MARKER_BYTES, Follower
+from kdump.transactions.outcomes import MARKER_BYTES, TransactionFollower
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +117,7 @@ class Survey(NamedTuple):
 
     stretches: list[Stretch]
     told: Told
-    runs: list[Run]
+    runs: list[EpochRange]
 
 
 class _AstrayError(Exception):
@@ -133,13 +133,13 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
     with segment.open() as source:
         if not checked:
             try:
-                follower, stretches = Follower(segment), [Stretch(0, 0)]
+                follower, stretches = TransactionFollower(segment), [Stretch(0, 0)]
                 start = 0 if follower.has_index else _plain(source, stretches, follower, split_bytes)
                 return _survey(_headers(source, start), source, follower, split_bytes, stretches)
             except _AstrayError:
                 pass
         regions = read.read(source, on_error="resync")
-        return _survey(regions, source, Follower(segment), split_bytes, [Stretch(0, 0)], with_runs=checked)
+        return _survey(regions, source, TransactionFollower(segment), split_bytes, [Stretch(0, 0)], with_runs=checked)
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
@@ -150,10 +150,10 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
     try:
         return survey(segment, split_bytes, checked=checked)
     except UnreadableError:
-        return Survey([Stretch(0, segment.size, told=False)], Follower(segment).unread(), [])
+        return Survey([Stretch(0, segment.size, told=False)], TransactionFollower(segment).unread(), [])
 
 
-def _plain(source: files.Source, stretches: list[Stretch], follower: Follower, split_bytes: int) -> int:
+def _plain(source: files.Source, stretches: list[Stretch], follower: TransactionFollower, split_bytes: int) -> int:
     """Count batches of magic 2 in no transaction, which are nearly all there are, in as few steps as can be.
 
     Return the position of the first region that is anything else. Where batches of a local file are large, only their
@@ -214,13 +214,13 @@ def _headers(source: files.Source, start: int) -> Iterator[Region]:
 def _survey(
     regions: Iterator[Region],
     source: files.Source,
-    follower: Follower,
+    follower: TransactionFollower,
     split_bytes: int,
     stretches: list[Stretch],
     *,
     with_runs: bool = False,
 ) -> Survey:
-    runs: list[Run] = []
+    runs: list[EpochRange] = []
     for region in regions:
         if isinstance(region, RecordBatch):
             if region.position - stretches[-1].start >= split_bytes and is_sound(region):

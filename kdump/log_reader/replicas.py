@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Ranges = tuple[tuple[int, int], ...]
 
 
-class Run(NamedTuple):
+class EpochRange(NamedTuple):
     """Offsets from ``start`` up to ``end`` that batches of one leader epoch hold, one behind the other."""
 
     start: int
@@ -33,17 +33,17 @@ class Replica(NamedTuple):
     topic: str | None
     partition: int | None
     name: str
-    runs: list[Run]
+    runs: list[EpochRange]
 
 
-def extend(runs: list[Run], batch: RecordBatch) -> None:
+def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
     """Add a batch to the runs of a segment. Magic 0 and 1 know no leader epoch, which counts as -1."""
     epoch = -1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch
     start, end = batch.base_offset, batch.last_offset + 1
     if runs and runs[-1].epoch == epoch and runs[-1].end == start:
         runs[-1] = runs[-1]._replace(end=end)
     else:
-        runs.append(Run(start, end, epoch))
+        runs.append(EpochRange(start, end, epoch))
 
 
 def choose(replicas: list[Replica]) -> list[Ranges | None]:
@@ -68,7 +68,7 @@ def choose(replicas: list[Replica]) -> list[Ranges | None]:
     return chosen
 
 
-def _winners(runs: Iterable[tuple[int, Run]]) -> Iterator[tuple[int, int, int]]:
+def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
     """Yield (replica, start, end) in rising order: whose run wins between two places where any run begins or ends."""
     ordered = sorted(runs, key=lambda pair: pair[1].start)
     edges = sorted({edge for _, run in ordered for edge in (run.start, run.end)})

@@ -28,7 +28,7 @@ WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGE
 
 
 @dataclass
-class Summary:
+class CheckSummary:
     """What a check went through and found; ``size`` is that of the log in bytes."""
 
     segments: int = 0
@@ -58,7 +58,7 @@ class Report(Protocol):
     """An ending of a check. Only files with something to say are told to it."""
 
     def file(self, name: str, findings: Sequence[Finding]) -> None: ...
-    def end(self, summary: Summary, status: int) -> None: ...
+    def end(self, summary: CheckSummary, status: int) -> None: ...
 
 
 class JsonReport:
@@ -74,7 +74,7 @@ class JsonReport:
             kind = "remark" if finding.is_remark else "finding"
             self._line({"kind": kind, "version": VERSION, "check": check, **fields})
 
-    def end(self, summary: Summary, status: int) -> None:
+    def end(self, summary: CheckSummary, status: int) -> None:
         self._line(
             {
                 "kind": "summary",
@@ -116,7 +116,7 @@ class PlainReport:
         for advice in dict.fromkeys(finding.advice for finding in shown if finding.advice):
             self._say(f"  what to do: {advice}")
 
-    def end(self, summary: Summary, status: int) -> None:
+    def end(self, summary: CheckSummary, status: int) -> None:
         if not self._quiet:
             for text in conclusion(summary, status):
                 self._say(text)
@@ -147,7 +147,7 @@ def values(finding: Finding) -> str:
     return ", ".join(f"{what} {value}" for what, value in told if value is not None)
 
 
-def conclusion(summary: Summary, status: int) -> list[str]:
+def conclusion(summary: CheckSummary, status: int) -> list[str]:
     """Return what was gone through, how it went, and what to do next. ``status`` is the exit status."""
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
     verdict = many(findings, "finding") if findings else "nothing is wrong"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kdump.findings import Level
 from kdump.primitives.terminal import harmless_line
-from kdump.printers.findings_report import MOST, WORDS, Summary, choose, conclusion
+from kdump.printers.findings_report import MOST, WORDS, CheckSummary, choose, conclusion
 from kdump.printers.table import Quiet
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class TableReport:
             self._console.print(Text(harmless_line(f"What to do: {advice}"), style="italic"))
         self._console.print()
 
-    def end(self, summary: Summary, status: int) -> None:
+    def end(self, summary: CheckSummary, status: int) -> None:
         if self._quiet:
             return
         for number, text in enumerate(conclusion(summary, status)):

@@ -9,12 +9,12 @@ from kdump.records.field_map import PAYLOADS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.records.field_map import Part
+    from kdump.records.field_map import FieldBytes
 
 WIDTH: Final = 16
 
 
-def write(parts: Iterable[Part], out: BinaryIO) -> None:
+def write(parts: Iterable[FieldBytes], out: BinaryIO) -> None:
     """Write the parts. Payloads show their printable ASCII; positions of unpacked bytes are marked with a +."""
     for part in parts:
         rows = [part.data[at : at + WIDTH] for at in range(0, len(part.data), WIDTH)] or [b""]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
 
-class Part(NamedTuple):
+class FieldBytes(NamedTuple):
     """One field: where it stands, its bytes, its name and what it says.
 
     ``position`` counts bytes of the file, or of the unpacked records where ``unpacked``.
@@ -61,7 +61,7 @@ _FLAGS: Final = {
 _TIMES: Final = {"base_timestamp", "max_timestamp"}
 
 
-def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[Part]:
+def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
     """Yield the fields of a batch: its header, then the record of ``offset``, or all of them.
 
     What stands in front of a broken field is yielded; then DamageError is raised.
@@ -75,7 +75,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[Part]:
             yield from _inner(batch, offset)
 
 
-def hidden(parts: Iterable[Part], hashed: Callable[[bytes], str] | None = None) -> Iterator[Part]:
+def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = None) -> Iterator[FieldBytes]:
     """Yield parts without the bytes of payloads, but with ``hashed`` of them, which spares the keys of headers."""
     for part in parts:
         if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
@@ -86,7 +86,7 @@ def hidden(parts: Iterable[Part], hashed: Callable[[bytes], str] | None = None) 
             yield part._replace(data=b"", value=f"{part.value}, {hashed(part.data)}")
 
 
-def _header(batch: Batch) -> Iterator[Part]:
+def _header(batch: Batch) -> Iterator[FieldBytes]:
     raw = bytes(batch.raw[: record_layout.BATCH_HEADER.size])
     offsets = [*record_layout.BATCH_HEADER.offsets.values(), record_layout.BATCH_HEADER.size]
     for (name, start), end in zip(record_layout.BATCH_HEADER.offsets.items(), offsets[1:], strict=True):
@@ -98,17 +98,17 @@ def _header(batch: Batch) -> Iterator[Part]:
             told = _checksum(value, crc32c(batch.raw[record_layout.CRC_COVERS_FROM :]))
         elif name == "attributes":
             told = _attributes(value)
-        yield Part(batch.position + start, raw[start:end], _NAMES.get(name, name), told)
+        yield FieldBytes(batch.position + start, raw[start:end], _NAMES.get(name, name), told)
 
 
-def _records(batch: Batch, offset: int | None) -> Iterator[Part]:
+def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
     data, at = batch.payload()
     unpacked = batch.codec != compression.NONE
     place = 0 if unpacked else batch.position
     if unpacked:
         packed = bytes(batch.raw[record_layout.BATCH_HEADER.size :])
         told = f"{len(packed)} bytes of {compression.NAMES[batch.codec]}, {len(data)} unpacked"
-        yield Part(batch.position + record_layout.BATCH_HEADER.size, b"", "records", told)
+        yield FieldBytes(batch.position + record_layout.BATCH_HEADER.size, b"", "records", told)
     for _ in range(batch.count):
         record, end = v2.read_record(data, at, len(data), batch.header, None)
         if offset is None or record.offset == offset:
@@ -117,26 +117,26 @@ def _records(batch: Batch, offset: int | None) -> Iterator[Part]:
         at = end
 
 
-def _record(data: Bytes, at: int, batch: Batch) -> Iterator[Part]:
+def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
     """Yield the fields of one sound record."""
 
-    def number(name: str, told: str = "{}", bits: int = 32) -> tuple[Part, int, int]:
+    def number(name: str, told: str = "{}", bits: int = 32) -> tuple[FieldBytes, int, int]:
         value, end = read_varint(data, at, bits)
-        return Part(at, bytes(data[at:end]), name, told.format(value)), value, end
+        return FieldBytes(at, bytes(data[at:end]), name, told.format(value)), value, end
 
-    def sized(*names: str, is_control: bool) -> Iterator[Part]:
+    def sized(*names: str, is_control: bool) -> Iterator[FieldBytes]:
         nonlocal at
         for name in names:
             part, size, at = number(f"{name}Length")
             yield part if size >= 0 else part._replace(value=f"{size}: null")
             if size >= 0:
                 content = bytes(data[at : at + size])
-                yield Part(at, content, name, _control(name, content) if is_control else _shown(content))
+                yield FieldBytes(at, content, name, _control(name, content) if is_control else _shown(content))
                 at += size
 
     part, _, at = number("length", "{} bytes follow")
     yield part
-    yield Part(at, bytes(data[at : at + 1]), "attributes", str(data[at]))
+    yield FieldBytes(at, bytes(data[at : at + 1]), "attributes", str(data[at]))
     at += 1
     part, delta, at = number("timestampDelta", bits=64)
     yield part._replace(value=f"{delta}: {_time(batch.base_timestamp + delta)}")
@@ -149,15 +149,15 @@ def _record(data: Bytes, at: int, batch: Batch) -> Iterator[Part]:
         yield from sized("headerKey", "headerValue", is_control=False)
 
 
-def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[Part]:
+def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]:
     """Yield the fields of an entry of magic 0 or 1."""
 
-    def fixed(name: str, at: int, size: int, told: str | None = None) -> Part:
+    def fixed(name: str, at: int, size: int, told: str | None = None) -> FieldBytes:
         data = raw[at : at + size]
         if len(data) < size:
             raise DamageError("message size", f"the message ends before its {name}", position=at, expected=size)
         value = told if told is not None else str(int.from_bytes(data, "big", signed=True))
-        return Part(position + at, data, name, value, unpacked)
+        return FieldBytes(position + at, data, name, value, unpacked)
 
     yield fixed("offset", 0, 8)
     yield fixed("messageSize", 8, 4)
@@ -180,13 +180,13 @@ def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[Part]:
             content = raw[at : at + size]
             if name == "value" and packed:
                 told = f"{size} bytes of {compression.NAMES[packed] if packed < len(compression.NAMES) else packed}"
-                yield Part(position + at, b"", name, told, unpacked)
+                yield FieldBytes(position + at, b"", name, told, unpacked)
             else:
-                yield Part(position + at, content, name, _shown(content), unpacked)
+                yield FieldBytes(position + at, content, name, _shown(content), unpacked)
             at += size
 
 
-def _inner(wrapper: Message, offset: int | None) -> Iterator[Part]:
+def _inner(wrapper: Message, offset: int | None) -> Iterator[FieldBytes]:
     data = bytes(wrapper.unpacked(wrapper.codec))
     at = 0
     for inner in wrapper.messages():

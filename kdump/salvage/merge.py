@@ -27,7 +27,7 @@ UNREADABLE: Final = "unreadable"
 """The kind of what is lost since the file could not be read, or not to its end."""
 
 
-class Place(NamedTuple):
+class BatchPlace(NamedTuple):
     """A sound batch: its offsets, and where it stands. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
 
     base_offset: int
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     segment: Segment
 
 
-class Lost(NamedTuple):
+class LeftOutRange(NamedTuple):
     """Bytes of a copy that are not in the merged log; ``first_missing`` to ``until`` are the offsets, if known."""
 
     segment: Segment
@@ -54,8 +54,8 @@ class Lost(NamedTuple):
 class Merged(NamedTuple):
     """What was had back: ``placed`` in offset order, ``lost`` in the order of copies, and the gaps that are left."""
 
-    placed: list[Place]
-    lost: list[Lost]
+    placed: list[BatchPlace]
+    lost: list[LeftOutRange]
     gaps: list[range]
     duplicates: int
     padding: int
@@ -63,30 +63,30 @@ class Merged(NamedTuple):
 
 def merge(copies: Iterable[Partition]) -> Merged:
     """Put the sound batches of all copies in order. What cannot be read is among the lost."""
-    places: list[Place] = []
-    lost: list[Lost] = []
+    places: list[BatchPlace] = []
+    lost: list[LeftOutRange] = []
     padding = 0
     for copy in copies:
         for each in copy.segments:
-            found: list[Place] = []
+            found: list[BatchPlace] = []
             end = 0
             try:
                 for region in _regions(each):
                     end = region.position + region.size
                     if isinstance(region, Padding):
                         padding += region.size
-                    elif isinstance(region, Place):
+                    elif isinstance(region, BatchPlace):
                         found.append(region)
                     else:
                         lost.append(region)
             except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
-                lost.append(Lost(each, end, each.size - end, UNREADABLE, error.reason))
+                lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
             for number, place in enumerate(found):
                 if _contradicted(found, number):
                     lost.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
                 else:
                     places.append(place)
-    placed: list[Place] = []
+    placed: list[BatchPlace] = []
     duplicates = 0
     for place in sorted(places, key=lambda place: (place.base_offset, -place.epoch)):
         last = placed[-1] if placed else None
@@ -107,11 +107,13 @@ def merge(copies: Iterable[Partition]) -> Merged:
     return Merged(placed, lost, gaps, duplicates, padding)
 
 
-def _lost(place: Place, kind: str, reason: str) -> Lost:
-    return Lost(place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1)
+def _lost(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
+    return LeftOutRange(
+        place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1
+    )
 
 
-def _contradicted(found: list[Place], number: int) -> bool:
+def _contradicted(found: list[BatchPlace], number: int) -> bool:
     """Tell whether the batches before and behind agree with each other, and not with this one."""
     if not 0 < number < len(found) - 1:
         return False
@@ -122,13 +124,13 @@ def _contradicted(found: list[Place], number: int) -> bool:
     return not fits and place[:2] != before[:2]
 
 
-def _regions(each: Segment) -> Iterator[Place | Lost | Padding]:
+def _regions(each: Segment) -> Iterator[BatchPlace | LeftOutRange | Padding]:
     with each.open() as source:
         for region in read.read(source, on_error="resync", first_offset=each.base_offset):
             if isinstance(region, RecordBatch):
                 yield _place(each, region)
             elif isinstance(region, Damage):
-                yield Lost(
+                yield LeftOutRange(
                     each,
                     region.position,
                     region.size,
@@ -138,12 +140,14 @@ def _regions(each: Segment) -> Iterator[Place | Lost | Padding]:
                     region.missing_until,
                 )
             elif isinstance(region, Trailing):
-                yield Lost(each, region.position, region.size, "end of log", "the end of the file cuts a batch off")
+                yield LeftOutRange(
+                    each, region.position, region.size, "end of log", "the end of the file cuts a batch off"
+                )
             else:
                 yield region
 
 
-def _place(each: Segment, region: RecordBatch) -> Place | Lost:
+def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
     """Return where a batch stands, or why a broker could not live with it."""
     try:
         base, last = region.base_offset, region.last_offset
@@ -155,7 +159,7 @@ def _place(each: Segment, region: RecordBatch) -> Place | Lost:
                 if control.read_key(record.key).type in control.MARKERS:
                     control.read_marker(record.value)
     except DamageError as damage:
-        return Lost(
+        return LeftOutRange(
             each,
             region.position,
             region.size,
@@ -166,5 +170,7 @@ def _place(each: Segment, region: RecordBatch) -> Place | Lost:
         )
     epoch = -1 if region.partition_leader_epoch is None else region.partition_leader_epoch
     if base < 0 or last != region.last_offset or not 0 <= last - base <= MAX_RELATIVE_OFFSET:
-        return Lost(each, region.position, region.size, "offset", f"it has offsets {base} to {region.last_offset}")
-    return Place(base, region.last_offset, epoch, region.crc, region.position, region.size, each)
+        return LeftOutRange(
+            each, region.position, region.size, "offset", f"it has offsets {base} to {region.last_offset}"
+        )
+    return BatchPlace(base, region.last_offset, epoch, region.crc, region.position, region.size, each)

@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Partition
     from kdump.records.record_batch import RecordBatch
-    from kdump.salvage.merge import Lost, Merged, Place
+    from kdump.salvage.merge import BatchPlace, LeftOutRange, Merged
 
 VERSION: Final = 1
 """The version of account.json."""
 COPIED: Final = 1 << 20
 
 
-class Limits(NamedTuple):
+class SegmentLimits(NamedTuple):
     """``segment`` is the greatest size of a segment in bytes, ``interval`` that between two index entries."""
 
     segment: int = 1 << 30
     interval: int = DEFAULT_INTERVAL
 
 
-class Written(NamedTuple):
+class WrittenLog(NamedTuple):
     """What came out: segments, batches, bytes of log."""
 
     segments: int
@@ -57,10 +57,10 @@ def write(
     name: str,
     copies: list[Partition],
     out: Path,
-    limits: Limits,
+    limits: SegmentLimits,
     *,
     fail: Callable[[UnreadableError], None] = raise_it,
-) -> Written:
+) -> WrittenLog:
     """Write one partition below ``out``. ``fail`` is told of a partition.metadata that cannot be read.
 
     Raises UnreadableError, and OSError where the disk refuses.
@@ -93,13 +93,13 @@ def write(
             (folder / f"{stem}.txnindex").write_bytes(indexes.txn_index)
     (folder / leader_epoch.NAME).write_bytes(leader_epoch.encode(epochs))
     _copy_metadata(copies, folder, fail)
-    _account(merged, name, copies, out / "lost+found" / name, Written(segments, len(merged.placed), size))
-    return Written(segments, len(merged.placed), size)
+    _account(merged, name, copies, out / "lost+found" / name, WrittenLog(segments, len(merged.placed), size))
+    return WrittenLog(segments, len(merged.placed), size)
 
 
-def _runs(placed: list[Place], limit: int) -> Iterator[list[Place]]:
+def _runs(placed: list[BatchPlace], limit: int) -> Iterator[list[BatchPlace]]:
     """Yield what goes into each segment."""
-    run: list[Place] = []
+    run: list[BatchPlace] = []
     size = 0
     for place in placed:
         if run and (size + place.size > limit or place.last_offset - run[0].base_offset > MAX_RELATIVE_OFFSET):
@@ -111,7 +111,7 @@ def _runs(placed: list[Place], limit: int) -> Iterator[list[Place]]:
         yield run
 
 
-def _bytes(run: list[Place]) -> Iterator[tuple[Place, bytes]]:
+def _bytes(run: list[BatchPlace]) -> Iterator[tuple[BatchPlace, bytes]]:
     """Yield each batch with its bytes; a source stays open as long as the batches come from it."""
     place = run[0]
     at = 0
@@ -143,7 +143,7 @@ def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[Unread
                 return
 
 
-def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, written: Written) -> None:
+def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, written: WrittenLog) -> None:
     """Write account.json, and the bytes of what was not placed."""
     folder.mkdir(parents=True)
     ranges = []
@@ -180,7 +180,7 @@ def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, w
     (folder / "account.json").write_text(json.dumps(account, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def _save(lost: Lost, path: Path) -> bool:
+def _save(lost: LeftOutRange, path: Path) -> bool:
     """Copy lost bytes; zeros alone are not worth a file."""
     if lost.kind == UNREADABLE:
         return False

@@ -36,7 +36,7 @@ MARKER_BYTES: Final = 128
 Outcome: TypeAlias = Literal["none", "committed", "aborted", "open"]
 
 
-class Hole(NamedTuple):
+class DamagedGap(NamedTuple):
     """Bytes that cannot be read and may hold the end of any transaction, behind the offsets below ``offset``."""
 
     offset: int
@@ -156,21 +156,21 @@ class Told(NamedTuple):
     segment: there a batch may still be written. ``base`` is the base offset of its name.
     """
 
-    ended: tuple[AbortedTxn | EndedTransaction | Hole | Doubt, ...] = ()
+    ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()
     open: tuple[OpenTransaction, ...] = ()
     wrong: tuple[str, ...] = ()
-    end: Hole | None = None
+    end: DamagedGap | None = None
     base: int | None = None
 
 
-class Follower:
+class TransactionFollower:
     """Follows the transactions of one segment; :meth:`add` and :meth:`lose` take its regions in order."""
 
     def __init__(self, where: Segment) -> None:
         self._path = where.siblings.get("txnindex", "")
         self._base = where.base_offset
         self._replay = Replay()
-        self._ended: list[AbortedTxn | EndedTransaction | Hole | Doubt] = []
+        self._ended: list[AbortedTxn | EndedTransaction | DamagedGap | Doubt] = []
         self._met: set[int] = set()
         self._wrong: list[str] = []
         self._entries = self._read(where)
@@ -236,9 +236,9 @@ class Follower:
         self._met.clear()
         self._behind_hole, self._has_hole = False, True
 
-    def _hole(self) -> Hole:
+    def _hole(self) -> DamagedGap:
         known = (self._replay.end_offset, self._base, INT64_END)
-        return Hole(next(offset for offset in known if offset is not None))
+        return DamagedGap(next(offset for offset in known if offset is not None))
 
     def _believe(self, entry: AbortedTxn) -> None:
         """Take an entry as the end of a transaction, where there is no batch in the place of its marker."""
@@ -271,18 +271,18 @@ def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:
     aborted: list[AbortedTxn | EndedTransaction] = []
     doubts: list[Doubt] = []
 
-    def doubt(hole: Hole) -> None:
+    def doubt(hole: DamagedGap) -> None:
         doubts.extend(Doubt(one.producer_id, one.first_offset, hole.offset - 1) for one in still_open.values())
         still_open.clear()
 
-    end: Hole | None = None
+    end: DamagedGap | None = None
     for segment_told in told:
         if end is not None:
             doubt(end)
         if doubts and doubts[-1].producer_id is None and segment_told.base is not None:  # what cannot be read ends here
             doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment_told.base - 1))
         for ended in segment_told.ended:
-            if isinstance(ended, Hole):
+            if isinstance(ended, DamagedGap):
                 doubt(ended)
                 continue
             if isinstance(ended, Doubt):
@@ -317,7 +317,7 @@ def follow(
                 told = _scan(where)
             except UnreadableError as error:
                 fail(error)
-                told = Follower(where).unread()
+                told = TransactionFollower(where).unread()
             for text in told.wrong:
                 wrong_index(text)
             yield told
@@ -326,7 +326,7 @@ def follow(
 
 
 def _scan(where: Segment) -> Told:
-    follower = Follower(where)
+    follower = TransactionFollower(where)
     with where.open() as source:
         for region in read.read(source, on_error="resync"):
             if isinstance(region, RecordBatch):

@@ -129,7 +129,7 @@ def test_golden_logs_come_back_to_the_byte(tmp_path, source):
     out = tmp_path / "out"
     (found,) = Finder().find([str(source)])
     merged = merge([found])
-    writer.write(merged, source.name, [found], out, writer.Limits())
+    writer.write(merged, source.name, [found], out, writer.SegmentLimits())
     assert rescued(out, source.name) == b"".join(path.read_bytes() for path in logs)
     assert merged.lost == []
 
@@ -149,7 +149,7 @@ def test_what_is_damaged_at_random_comes_back_whole_from_two_copies(tmp_path):
             log.write_bytes(data)
             copies += Finder().find([str(place)])
         merged = merge(copies)
-        writer.write(merged, "c-zstd-0", copies, tmp_path / f"{seed}-out", writer.Limits())
+        writer.write(merged, "c-zstd-0", copies, tmp_path / f"{seed}-out", writer.SegmentLimits())
         assert rescued(tmp_path / f"{seed}-out", "c-zstd-0") == whole
         assert merged.gaps == []
 

@@ -7,11 +7,11 @@ import json
 from kdump.spark.source import options as words
 from kdump.spark.source import reading, streaming
 from kdump.spark.source.marks import DataLossError
-from kdump.spark.source.streaming import Limits
+from kdump.spark.source.streaming import TriggerLimits
 from testing import forge
 from tests.helpers.segments import marker
 
-NONE = Limits()
+NONE = TriggerLimits()
 ID = "AbCdEfGhIjKlMnOpQrStUw"
 """A topic id."""
 
@@ -54,7 +54,7 @@ class Stream:
     """What Spark does with a stream reader, without Spark: offsets go through JSON, as through its checkpoint."""
 
     def __init__(self, path, **given):
-        self.options = words.Options(paths=(str(path),), **given)
+        self.options = words.SourceOptions(paths=(str(path),), **given)
         self.at = {}
         self.told = []
 
@@ -67,7 +67,7 @@ class Stream:
     def replay(self, start, end, output="records"):
         splits = streaming.between(self.options, start, end, self.lost)
         kind = output if output == "damaged" else "records"
-        options = words.Options(paths=self.options.paths, output=kind, isolation=self.options.isolation)
+        options = words.SourceOptions(paths=self.options.paths, output=kind, isolation=self.options.isolation)
         rows = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
         if output == "where":
             return [(row["partition"], row["offset"]) for row in rows if row["offset"] % 3 == 0]

@@ -43,7 +43,7 @@ class Memory(Output):
 
 def step(number):
     """The account of a step that goes on in one file, and takes another one."""
-    part = account._counts(account.Part(1, 3, 100), 0)
+    part = account._counts(account.SplitAccount(1, 3, 100), 0)
     files = [
         {"file": "a.log", "size": 100, **part, "damaged": [], "start": number * 100, "end": number * 100 + 100},
         {"file": f"{number}.log", "size": 100, **part, "damaged": [], "start": 0, "end": 100},

@@ -30,7 +30,7 @@ def test_rows_are_what_a_consumer_got(consumed, isolation):
             payload = (decoded(record["key"]), decoded(record["value"]), headers)
             facts = (record["offset"], record["timestamp"], kind, record["leaderEpoch"], *payload)
             expected[record["topic"], record["partition"]].append(facts)
-    options = words.Options(paths=(str(lines.parent / "logs"),), isolation=isolation, split_bytes=2000)
+    options = words.SourceOptions(paths=(str(lines.parent / "logs"),), isolation=isolation, split_bytes=2000)
     splits = [split for planned in planning.plan(options) for split in planned.splits]
     rows = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
     for row in rows:

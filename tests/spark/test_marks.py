@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kd
 from kdump.spark.source import options as words
 from kdump.spark.source import streaming
 from kdump.spark.source.marks import DataLossError
-from kdump.spark.source.streaming import Limits
+from kdump.spark.source.streaming import TriggerLimits
 from testing import forge
 from tests.helpers.growing import ID, NONE, Log, Stream
 
@@ -74,8 +74,8 @@ def test_limits_do_not_go_back_where_compaction_wrote_a_segment_anew(tmp_path):
     left = [forge.batch([forge.record(b"k", b"", offset=2)], base_offset=n, last_offset_delta=2) for n in (0, 3, 6, 9)]
     log.file.write_bytes(b"".join(left))
     log.append(2)
-    assert stream.trigger(Limits(records=1)) == [12, 13, 14]
-    assert stream.trigger(Limits(records=1)) == [15, 16, 17]
+    assert stream.trigger(TriggerLimits(records=1)) == [12, 13, 14]
+    assert stream.trigger(TriggerLimits(records=1)) == [15, 16, 17]
 
 
 def test_a_log_that_another_leader_cut_back_is_told_and_read_from_there(tmp_path):
@@ -181,7 +181,7 @@ def test_topics_of_a_narrower_choice_are_not_gone(tmp_path):
     for log in logs:
         log.append()
     stream.trigger()
-    stream.options = words.Options(paths=(str(tmp_path),), topic=("b",))
+    stream.options = words.SourceOptions(paths=(str(tmp_path),), topic=("b",))
     logs[0].append()
     logs[1].append()
     assert stream.trigger() == [3, 4, 5]
@@ -208,7 +208,7 @@ def test_another_log_in_place_of_a_planned_one_is_told_when_a_trigger_is_run_aga
     if named:
         (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
     log.append(3)
-    first = streaming.latest(strict.options, {}, Limits(records=4))
+    first = streaming.latest(strict.options, {}, TriggerLimits(records=4))
     log.append()
     end = streaming.latest(strict.options, first, NONE)
     shutil.rmtree(log.folder)
@@ -228,7 +228,7 @@ def test_a_log_that_is_cut_back_before_a_planned_trigger_is_run_again(tmp_path):
     log = Log(tmp_path / "t-0")
     strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
     log.append(4)
-    start = streaming.latest(strict.options, {}, Limits(records=3))
+    start = streaming.latest(strict.options, {}, TriggerLimits(records=3))
     end = streaming.latest(strict.options, start, NONE)
     assert strict.replay(start, end) == list(range(3, 12))
     os.truncate(log.file, log.file.stat().st_size // 2)

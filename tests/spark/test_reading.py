@@ -255,8 +255,8 @@ def test_a_disk_that_fails_in_the_middle_gives_what_came_before(tmp_path, monkey
 def test_a_path_that_was_named_must_be_there(tmp_path):
     closed(tmp_path)
     with pytest.raises(UnreadableError, match="nowhere: No such file or directory"):
-        planning.plan(words.Options(paths=(str(tmp_path), str(tmp_path / "nowhere"))))
-    options = words.Options(paths=(str(tmp_path), str(tmp_path / "nowhere")), output="damaged")
+        planning.plan(words.SourceOptions(paths=(str(tmp_path), str(tmp_path / "nowhere"))))
+    options = words.SourceOptions(paths=(str(tmp_path), str(tmp_path / "nowhere")), output="damaged")
     planned = planning.plan(options, inputs=planning.look(options, print, strict=False))
     rows = [row for p in planned for s in p.splits for batch in reading.read(s, options) for row in batch.to_pylist()]
     assert [(row["file"][-7:], row["reason"]) for row in rows] == [

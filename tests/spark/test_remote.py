@@ -21,7 +21,7 @@ FOLDERS = ("txn-0", "c-zstd-0", "multi-0", "multi-1")
 
 
 def read(*paths, **given):
-    options = words.Options(paths=tuple(map(str, paths)), **given)
+    options = words.SourceOptions(paths=tuple(map(str, paths)), **given)
     splits = [split for planned in planning.plan(options) for split in planned.splits]
     return [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
 
@@ -72,7 +72,7 @@ def test_segments_of_a_bucket_are_surveyed_at_the_same_time(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_vanishes_from_a_bucket_is_looked_for_there(bucket, monkeypatch):
-    options = words.Options(paths=(bucket.format("broker/txn-0"),))
+    options = words.SourceOptions(paths=(bucket.format("broker/txn-0"),))
     shown = "s3://logs/broker/txn-0/00000000000000000000.log"
     assert remote.is_there(shown, options.paths)
     assert not remote.is_there(shown + ".gone", options.paths)

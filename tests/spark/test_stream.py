@@ -14,7 +14,7 @@ from kdump.spark.source import options as words
 from kdump.spark.source import reading, register, streaming
 from kdump.spark.source.data_source import KdumpStreamReader
 from kdump.spark.source.marks import DataLossError
-from kdump.spark.source.streaming import Limits
+from kdump.spark.source.streaming import TriggerLimits
 from tests.helpers.growing import ID, NONE, Log, Stream
 
 
@@ -37,9 +37,9 @@ def test_each_record_is_in_one_trigger_while_segments_grow_and_roll(tmp_path):
 def test_a_trigger_is_the_same_when_it_is_run_again(tmp_path):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
     log.append(4)
-    stream.trigger(Limits(records=4))
+    stream.trigger(TriggerLimits(records=4))
     start = stream.at
-    taken = stream.trigger(Limits(records=4))
+    taken = stream.trigger(TriggerLimits(records=4))
     end = stream.at
     log.append(2)
     log.roll()
@@ -60,10 +60,10 @@ def test_what_cannot_be_read_takes_no_room_from_what_can(tmp_path, monkeypatch):
         return plain(source, position, size)
 
     monkeypatch.setattr(LocalFile, "read", read)
-    options = words.Options(paths=(str(tmp_path),))
+    options = words.SourceOptions(paths=(str(tmp_path),))
     for records in range(100, 10_000, 100):
         fails = []
-        made = streaming.advance(options, {}, Limits(records=records), fail=fails.append)
+        made = streaming.advance(options, {}, TriggerLimits(records=records), fail=fails.append)
         assert {taken.partition.name for taken in made.taken} >= ({"t-1"} if fails else {"t-0"})
     assert fails
 
@@ -84,10 +84,10 @@ def test_a_batch_that_is_half_written_waits(tmp_path):
 @pytest.mark.parametrize(
     ("limits", "sizes"),
     [
-        (Limits(records=4), [3, 3, 3]),
-        (Limits(records=6), [6, 3]),
-        (Limits(bytes=1), [3, 3, 3]),
-        (Limits(files=1), [6, 3]),
+        (TriggerLimits(records=4), [3, 3, 3]),
+        (TriggerLimits(records=6), [6, 3]),
+        (TriggerLimits(bytes=1), [3, 3, 3]),
+        (TriggerLimits(files=1), [6, 3]),
     ],
 )
 def test_limits_of_a_trigger(tmp_path, limits, sizes):
@@ -124,7 +124,7 @@ def test_damage_is_passed_and_goes_to_its_own_output_once(tmp_path):
     assert lost.trigger(output="damaged") == []
 
 
-@pytest.mark.parametrize("limits", [Limits(files=1), Limits(bytes=1), Limits(records=1), NONE])
+@pytest.mark.parametrize("limits", [TriggerLimits(files=1), TriggerLimits(bytes=1), TriggerLimits(records=1), NONE])
 @pytest.mark.parametrize("tail", [b"", b"\xff" * 50])
 def test_a_rolled_segment_without_a_sound_batch_is_passed_and_told_once(tmp_path, limits, tail):
     log = Log(tmp_path / "t-0")
@@ -201,7 +201,7 @@ def test_the_folder_that_waited_longest_comes_first(tmp_path):
         log.append(2)
     taken = []
     for _ in range(6):
-        taken += stream.trigger(Limits(records=1), output="where")
+        taken += stream.trigger(TriggerLimits(records=1), output="where")
         logs[0].append()
     assert taken == [(0, 0), (1, 0), (2, 0), (0, 3), (1, 3), (2, 3)]
 
@@ -211,7 +211,7 @@ def test_a_folder_that_waits_for_the_rest_of_a_batch_holds_up_no_other(tmp_path)
     stuck.file.write_bytes(stuck.batch()[:-1])
     for number in range(3):
         log.append()
-        assert stream.trigger(Limits(files=1)) == [number * 3, number * 3 + 1, number * 3 + 2]
+        assert stream.trigger(TriggerLimits(files=1)) == [number * 3, number * 3 + 1, number * 3 + 2]
 
 
 def test_an_empty_log_dir_waits_for_its_first_topic(tmp_path):
@@ -234,7 +234,7 @@ def test_a_segment_that_is_deleted_before_a_task_opens_it(tmp_path, capsys):
     splits = streaming.between(stream.options, {}, end, stream.lost)
 
     def offsets(**given):
-        options = words.Options(paths=stream.options.paths, **given)
+        options = words.SourceOptions(paths=stream.options.paths, **given)
         return [row["offset"] for one in splits for batch in reading.read(one, options) for row in batch.to_pylist()]
 
     old = old.rename(f"{old}.deleted")
@@ -317,7 +317,7 @@ def test_a_file_that_is_cut_back_while_it_is_read(tmp_path, monkeypatch):
 def test_a_large_segment_is_read_by_several_tasks(tmp_path):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, split_bytes=250)
     log.append(12)
-    stream.trigger(Limits(records=6))
+    stream.trigger(TriggerLimits(records=6))
     start, end = stream.at, streaming.latest(stream.options, stream.at, NONE)
     splits = streaming.between(stream.options, start, end, stream.lost)
     assert len(splits) > 2
@@ -327,7 +327,7 @@ def test_a_large_segment_is_read_by_several_tasks(tmp_path):
 def test_available_now_ends_where_it_began_to_look(tmp_path):
     log = Log(tmp_path / "t-0")
     log.append(3)
-    reader = KdumpStreamReader(words.Options(paths=(str(tmp_path),), max_records_per_trigger=3))
+    reader = KdumpStreamReader(words.SourceOptions(paths=(str(tmp_path),), max_records_per_trigger=3))
     reader.prepareForTriggerAvailableNow()
     at, seen = {}, []
     for _ in range(9):
@@ -349,7 +349,7 @@ def test_a_file_that_vanishes_while_it_is_read_is_told_where_the_query_runs(tmp_
     log.append(attributes=0x10, producer_id=1, producer_epoch=0)
     log.end(1, 0)
     log.append()
-    options = words.Options(paths=(str(tmp_path),), fail_on_data_loss=False, isolation="read_committed")
+    options = words.SourceOptions(paths=(str(tmp_path),), fail_on_data_loss=False, isolation="read_committed")
     reader = KdumpStreamReader(options)
     end = reader.latestOffset({}, None)
     splits = [split for partition in reader.partitions({}, end) for split in partition.value]

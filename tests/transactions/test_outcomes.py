@@ -9,7 +9,7 @@ from kdump.log_reader.header_scan import attempt
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.read import read
 from kdump.transactions import outcomes as outcomes_module
-from kdump.transactions.outcomes import Follower, follow, together
+from kdump.transactions.outcomes import TransactionFollower, follow, together
 from testing import forge
 from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, marker
 
@@ -105,7 +105,7 @@ def test_many_transactions_of_a_producer_keep_little(folder):
     batches = [made for n in range(0, 200, 2) for made in (data(n, 7), marker(n + 1, 7, COMMIT))]
     outcomes(folder, {0: batches})
     (partition,) = Finder().find([str(folder)])
-    follower = Follower(partition.segments[0])
+    follower = TransactionFollower(partition.segments[0])
     with partition.segments[0].open() as source:
         for region in read(source):
             follower.add(region)

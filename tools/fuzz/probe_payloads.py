@@ -24,7 +24,7 @@ from kdump.internal_topics import (
     transaction_state,
 )
 from kdump.internal_topics.interpreter import write
-from kdump.internal_topics.schema import Message, Slot, Struct, Value, Values
+from kdump.internal_topics.schema import MessageSchema, Slot, Struct, Value, Values
 from kdump.primitives.wire import write_unsigned_varint
 from testing import forge
 from tools import arguments
@@ -96,7 +96,7 @@ def values_of(schema: Struct, rng: random.Random) -> Values:
     return {slot.name: value_of(slot, rng) for slot in schema.slots if slot.tag is None or rng.random() < 0.6}
 
 
-def records(messages: dict[str, Message], rng: random.Random) -> Iterator[Record]:
+def records(messages: dict[str, MessageSchema], rng: random.Random) -> Iterator[Record]:
     """Sound records without end: every message in every version and layout in turn."""
     while True:
         for message in messages.values():

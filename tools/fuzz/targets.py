@@ -194,7 +194,7 @@ def partition(data: bytes) -> None:
     (folder / "00000000000000000000.log").write_bytes(data[at:])
     wanted = Wanted(leftovers=True, siblings=True, max_batch_bytes=LIMIT)
     for found in Finder(wanted).find([str(folder)]):
-        check.check(found, check.Options(), LogDirs())
+        check.check(found, check.CheckOptions(), LogDirs())
         merge([found])
         bare = replace(found, segments=tuple(replace(each, siblings={}) for each in found.segments))
         for taken in (Filter(first_offset=20, last_offset=40), Filter(since=1_700_000_000_000)):

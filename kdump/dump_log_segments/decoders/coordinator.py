@@ -13,7 +13,7 @@ from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.payload import CoordinatorWords
-    from kdump.internal_topics.schema import Message, Release, Struct, Value, Values
+    from kdump.internal_topics.schema import MessageSchema, Release, Struct, Value, Values
 
 CONSUMER: Final = "consumer"
 """The protocol type whose members' bytes are shown decoded."""
@@ -23,7 +23,7 @@ KEYS: Final = 1 << 12
 MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 
 
-def parser(messages: dict[str, Message], words: CoordinatorWords, release: Release) -> Parser:
+def parser(messages: dict[str, MessageSchema], words: CoordinatorWords, release: Release) -> Parser:
     """Return what prints records of ``messages`` as ``release`` knows them."""
     keys, values = by_type(messages, "Key", release), by_type(messages, "Value", release)
 

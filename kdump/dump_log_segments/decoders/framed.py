@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.dump_log_segments.dialects.payload import FrameWords
-    from kdump.internal_topics.schema import Message, Release, Struct, Values
+    from kdump.internal_topics.schema import MessageSchema, Release, Struct, Values
 
 WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -59,7 +59,7 @@ def _said(error: PayloadError) -> str:
 
 
 def _read(
-    types: dict[int, Message], words: FrameWords, release: Release, value: bytes | None
+    types: dict[int, MessageSchema], words: FrameWords, release: Release, value: bytes | None
 ) -> tuple[Struct, int, Values]:
     """Read a framed message: its fields, the version it says it has, its values."""
     if value is None:

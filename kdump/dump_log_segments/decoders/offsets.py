@@ -13,7 +13,7 @@ from kdump.primitives.java_hash_order import java_hash
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.payload import OffsetsWords
-    from kdump.internal_topics.schema import Message, Release, Values
+    from kdump.internal_topics.schema import MessageSchema, Release, Values
 
 
 CONSUMER: Final = "consumer"
@@ -53,7 +53,7 @@ def parser(words: OffsetsWords, release: Release) -> Parser:
     return parse
 
 
-def _value(message: Message, release: Release, offset: int, value: bytes) -> Values:
+def _value(message: MessageSchema, release: Release, offset: int, value: bytes) -> Values:
     reader = Reader(value)
     version = reader.int16()
     versions = message.versions(release)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kdump.dump_log_segments.dialects.payload import FrameWords, PayloadDialect
-    from kdump.internal_topics.schema import Message, Release, Slot, Struct
+    from kdump.internal_topics.schema import MessageSchema, Release, Slot, Struct
 
     Make = Callable[["Builder"], Callable[[Struct, int], int]]
 
@@ -378,7 +378,7 @@ class RemoteLog(Shapes):
 
 
 def _versioned(
-    builder: Builder, messages: Mapping[int, Message], release: Release, make: Callable[[Struct, int], int]
+    builder: Builder, messages: Mapping[int, MessageSchema], release: Release, make: Callable[[Struct, int], int]
 ) -> tuple[int, int, int]:
     """Return the table of the structs of messages by type and version, how many types and how many versions it has."""
     known = {kind: message.versions(release) for kind, message in messages.items()}
@@ -391,7 +391,9 @@ def _versioned(
     return builder.add(table), types, count
 
 
-def coordinator(messages: dict[str, Message], words: CoordinatorWords, release: Release, before: Before) -> Program:
+def coordinator(
+    messages: dict[str, MessageSchema], words: CoordinatorWords, release: Release, before: Before
+) -> Program:
     """Return the program of :func:`kdump.dump_log_segments.decoders.coordinator.parser`."""
     builder = Builder()
     shapes = Groups(builder, release)
@@ -409,7 +411,7 @@ def coordinator(messages: dict[str, Message], words: CoordinatorWords, release: 
     return builder.program(-1, (types, versions, table, values), before.payload + DELETE)
 
 
-def framed(messages: dict[str, Message], words: FrameWords, release: Release, make: Make) -> Program:
+def framed(messages: dict[str, MessageSchema], words: FrameWords, release: Release, make: Make) -> Program:
     """Return the program of a topic whose messages are framed; ``make`` gives what makes their structs."""
     builder = Builder()
     values, types, versions = _versioned(builder, by_type(messages, "Record", release), release, make(builder))

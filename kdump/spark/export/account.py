@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 
 
-class Part(NamedTuple):
+class SplitAccount(NamedTuple):
     """What the bytes of one split are. ``rows`` is None where the headers alone do not tell how many are wanted."""
 
     batches: int = 0
@@ -25,9 +25,9 @@ class Part(NamedTuple):
     trailing_bytes: int = 0
     unreadable_bytes: int = 0
 
-    def plus(self, other: Part) -> Part:
+    def plus(self, other: SplitAccount) -> SplitAccount:
         """Return the sum."""
-        return Part(*(None if None in pair else sum(pair) for pair in zip(self, other, strict=True)))  # type: ignore[arg-type]  # only rows are None
+        return SplitAccount(*(None if None in pair else sum(pair) for pair in zip(self, other, strict=True)))  # type: ignore[arg-type]  # only rows are None
 
     @property
     def size(self) -> int:
@@ -36,7 +36,7 @@ class Part(NamedTuple):
         return self.batch_bytes + lost + self.padding_bytes
 
 
-def told(split: Split, *, control: bool, filtered: bool) -> Part | None:
+def told(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
     """Return what the headers of a split tell, None when they do not.
 
     ``control`` says whether control records are wanted, ``filtered`` whether a filter decides record by record.
@@ -44,7 +44,7 @@ def told(split: Split, *, control: bool, filtered: bool) -> Part | None:
     stretch = split.stretch
     if stretch is None or not stretch.told:
         return None
-    return Part(
+    return SplitAccount(
         stretch.batches,
         None if filtered else stretch.records - (0 if control else stretch.control_records),
         stretch.batch_bytes,
@@ -55,7 +55,7 @@ def told(split: Split, *, control: bool, filtered: bool) -> Part | None:
     )
 
 
-class Lost(NamedTuple):
+class ListedDamage(NamedTuple):
     """A damaged stretch as the manifest lists it."""
 
     file: str
@@ -66,7 +66,7 @@ class Lost(NamedTuple):
 
 
 def manifest(
-    planned: Iterable[Planned], parts: dict[int, Part], lost: Iterable[Lost], settings: dict[str, Any]
+    planned: Iterable[Planned], parts: dict[int, SplitAccount], lost: Iterable[ListedDamage], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the account of one run: ``settings``, then each file with what its bytes are, then the totals.
 
@@ -77,10 +77,10 @@ def manifest(
         file, *facts = stretch
         ranges[file].append(dict(zip(stretch._fields[1:], facts, strict=True)))
     files = []
-    total = Part()
+    total = SplitAccount()
     size = not_read = 0
     for segment in planned:
-        part = Part()
+        part = SplitAccount()
         for split in segment.splits:
             part = part.plus(parts[split.number])
         rest = segment.size - part.size
@@ -134,7 +134,7 @@ def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _counts(part: Part, not_read: int) -> dict[str, Any]:
+def _counts(part: SplitAccount, not_read: int) -> dict[str, Any]:
     return {
         "batches": part.batches,
         "rows": part.rows,
@@ -150,5 +150,5 @@ def _counts(part: Part, not_read: int) -> dict[str, Any]:
     }
 
 
-NOTHING: Final[dict[str, Any]] = {"files": 0, "size": 0, **_counts(Part(), 0)}
+NOTHING: Final[dict[str, Any]] = {"files": 0, "size": 0, **_counts(SplitAccount(), 0)}
 """The totals of no file."""

@@ -133,7 +133,7 @@ class Follower:
             staging = checkpoint.staging()
             with errors(), staging.whole(self._listener.note):
                 work = job.Work(spark, self._export, self._options, planned, staging, folder, self._listener)
-                written = work.write(always=not self._steps) if planned else job.Written(0, {}, [])
+                written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, [])
         step = work.accounted(started, written)
         for file, segment in zip(step["files"], planned, strict=True):
             file |= {"start": segment.splits[0].start, "end": segment.splits[-1].end}
@@ -151,7 +151,7 @@ class Follower:
         return state
 
 
-def _settings(export: job.Export, options: words.Options) -> dict[str, Any]:
+def _settings(export: job.Export, options: words.SourceOptions) -> dict[str, Any]:
     """Return what must be the same in every run into one folder."""
     return {
         "format": export.format,
@@ -163,8 +163,8 @@ def _settings(export: job.Export, options: words.Options) -> dict[str, Any]:
     }
 
 
-def _limits(options: words.Options) -> streaming.Limits:
-    return streaming.Limits(
+def _limits(options: words.SourceOptions) -> streaming.TriggerLimits:
+    return streaming.TriggerLimits(
         options.max_files_per_trigger,
         min(options.max_bytes_per_trigger or STEP_BYTES, STEP_BYTES),
         options.max_records_per_trigger,

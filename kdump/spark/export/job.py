@@ -107,7 +107,7 @@ def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys([*columns, *made_of]))
 
 
-def _surveyed(options: words.Options) -> words.Options:
+def _surveyed(options: words.SourceOptions) -> words.SourceOptions:
     return replace(options, surveyed=True)
 
 
@@ -130,12 +130,12 @@ def _survey_there(spark: SparkSession, segments: list[Segment], split_bytes: int
     return spread.map(lambda segment: attempt(segment, split_bytes, checked=checked)).collect()
 
 
-class Written(NamedTuple):
+class WrittenRows(NamedTuple):
     """What was written: rows, what the bytes of each split are, and the damaged stretches."""
 
     rows: int
-    parts: dict[int, account.Part]
-    lost: list[account.Lost]
+    parts: dict[int, account.SplitAccount]
+    lost: list[account.ListedDamage]
 
 
 def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
@@ -155,7 +155,7 @@ class Work:
 
     spark: SparkSession
     export: Export
-    options: words.Options
+    options: words.SourceOptions
     planned: list[Planned]
     output: Output
     scratch: Path
@@ -173,7 +173,7 @@ class Work:
             self.output.write_manifest(manifest)
         return summary(manifest)
 
-    def write(self, *, always: bool = True) -> Written:
+    def write(self, *, always: bool = True) -> WrittenRows:
         """Write the records and what is damaged, and check the count of rows.
 
         Damage is written, if there is none as an empty file, unless ``always`` is false.
@@ -181,7 +181,7 @@ class Work:
         with session.interruptible(self.spark):
             return self._written(always=always)
 
-    def _written(self, *, always: bool) -> Written:
+    def _written(self, *, always: bool) -> WrittenRows:
         before = self.output.count() if self.export.mode == "append" else 0
         rows, marked = self._write()
         again = [split for split in self.splits if self._told(split) is None or split.number % BITS in marked]
@@ -189,9 +189,9 @@ class Work:
         parts |= self._look_again(again)
         lost = self._write_damaged(again) if again or always else []
         self._check(rows, before, parts)
-        return Written(rows, parts, lost)
+        return WrittenRows(rows, parts, lost)
 
-    def accounted(self, started: datetime, written: Written) -> dict[str, Any]:
+    def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
         """Return the account of what was written."""
         return account.manifest(self.planned, written.parts, written.lost, self._settings(started, written.rows))
 
@@ -225,7 +225,7 @@ class Work:
         marked = frozenset(at for at in range(len(bits) * 8) if bits[at >> 3] >> (at & 7) & 1)
         return int(seen.get["rows"]), marked
 
-    def _told(self, split: Split) -> account.Part | None:
+    def _told(self, split: Split) -> account.SplitAccount | None:
         options = self.options
         bounds = (options.starting_offset, options.ending_offset, options.starting_timestamp, options.ending_timestamp)
         outcomes = split.outcomes
@@ -234,7 +234,7 @@ class Work:
         filtered = filtered or bool(options.committed and drops)
         return account.told(split, control=options.include_control, filtered=filtered)
 
-    def _look_again(self, splits: list[Split]) -> dict[int, account.Part]:
+    def _look_again(self, splits: list[Split]) -> dict[int, account.SplitAccount]:
         """Return the exact account of splits that have damage, or whose headers did not tell."""
         if not splits:
             return {}
@@ -242,7 +242,7 @@ class Work:
         with _watched(self.spark, "accounting for damage", self.listener):
             rows = self._load(words.ACCOUNT, splits).collect()
         return {
-            numbers[row.file, row.start]: account.Part(
+            numbers[row.file, row.start]: account.SplitAccount(
                 row.batches,
                 row.rows,
                 row.batchBytes,
@@ -255,16 +255,16 @@ class Work:
             for row in rows
         }
 
-    def _write_damaged(self, splits: list[Split]) -> list[account.Lost]:
+    def _write_damaged(self, splits: list[Split]) -> list[account.ListedDamage]:
         """Write the damaged stretches; return them without their bytes."""
         with _watched(self.spark, "writing damage", self.listener):
             frame = self._load(words.DAMAGED, splits)
             self.output.write_damaged(frame)
             if not splits:
                 return []
-            return [account.Lost(*row) for row in frame.select(*account.Lost._fields).collect()]
+            return [account.ListedDamage(*row) for row in frame.select(*account.ListedDamage._fields).collect()]
 
-    def _check(self, rows: int, before: int, parts: dict[int, account.Part]) -> None:
+    def _check(self, rows: int, before: int, parts: dict[int, account.SplitAccount]) -> None:
         """Raise KdumpError unless the rows that the headers promise, left the source and were written are the same."""
         with _watched(self.spark, "counting", self.listener):
             written = self.output.count() - before

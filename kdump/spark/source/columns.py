@@ -59,7 +59,7 @@ class Rows:
         self._takes_all = {wanted.first_offset, wanted.last_offset, wanted.since, wanted.until} == {None}
         self._constants: dict[str, tuple[object, pa.Array]] = {}
         self._done: list[pa.RecordBatch] = []
-        self._recorded: recorded.Objects | recorded.Columns = self._objects
+        self._recorded: recorded.Objects | recorded.KernelColumns = self._objects
         self._ends: list[int] = []
         self._batches: list[SelectedBatch] = []
 
@@ -100,7 +100,7 @@ class Rows:
             self._batches.append(SelectedBatch(self._file, batch, batch.base_offset, records, transaction))
         return True
 
-    def _turn_to(self, kind: recorded.Objects | recorded.Columns) -> None:
+    def _turn_to(self, kind: recorded.Objects | recorded.KernelColumns) -> None:
         """Go on with another kind of rows."""
         if kind is not self._recorded:
             if self._ends:

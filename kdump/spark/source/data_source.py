@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from kdump.spark.source.options import Options
+    from kdump.spark.source.options import SourceOptions
     from kdump.spark.source.planning import Split
 
 
@@ -79,7 +79,7 @@ class SplitPartition(InputPartition):
 class KdumpReader(DataSourceReader):
     """Plans on the driver, reads in the tasks."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
@@ -105,12 +105,12 @@ except ImportError:  # Spark before 4.2 has no limits for Python sources
 class _StreamReader:
     """What of the stream does not depend on Spark's release."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._is_bounded = False
         self._target: streaming.Offsets | None = None
         self._planned: list[Split] = []
-        self._limits = streaming.Limits(
+        self._limits = streaming.TriggerLimits(
             options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_records_per_trigger
         )
 
@@ -123,9 +123,9 @@ class _StreamReader:
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return how far a trigger gets. Releases that pass no limit get none."""
         if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
-            self._target = streaming.latest(self._options, start or {}, streaming.Limits())
+            self._target = streaming.latest(self._options, start or {}, streaming.TriggerLimits())
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
-        limits = streaming.Limits() if everything else self._limits
+        limits = streaming.TriggerLimits() if everything else self._limits
         return streaming.latest(self._options, start or {}, limits, self._target)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -159,7 +159,9 @@ class _StreamReader:
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
         return (
-            ReadAllAvailable() if self._limits == streaming.Limits() else ReadMaxRows(self._limits.records or 1 << 62)
+            ReadAllAvailable()
+            if self._limits == streaming.TriggerLimits()
+            else ReadMaxRows(self._limits.records or 1 << 62)
         )
 
 

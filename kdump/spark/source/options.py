@@ -37,7 +37,7 @@ _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class SourceOptions:
     """What a reader was asked for. Times are ms since 1970, sizes are bytes; None means no limit."""
 
     paths: tuple[str, ...]
@@ -89,7 +89,7 @@ class Option(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The field of :class:`Options` that holds it."""
+        """The field of :class:`SourceOptions` that holds it."""
         return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", self.name)
 
 
@@ -224,7 +224,7 @@ OPTIONS: Final = (
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
 
-def parse(given: Mapping[str, str]) -> Options:
+def parse(given: Mapping[str, str]) -> SourceOptions:
     """Read the options that Spark hands over. Raises UsageError for an unknown name, a bad value and a missing path."""
     given = {name.lower(): text for name, text in given.items()}
     values: dict[str, Any] = {"paths": _paths(given)}
@@ -236,7 +236,7 @@ def parse(given: Mapping[str, str]) -> Options:
             if option is None:
                 raise UsageError(_unknown(name))
             values[option.field] = read(option, text)
-    options = Options(**values)
+    options = SourceOptions(**values)
     _agree(options)
     return options
 
@@ -263,7 +263,7 @@ def _unknown(name: str) -> str:
     return f"there is no option {name!r}; there are " + ", ".join(option.name for option in OPTIONS)
 
 
-def _agree(options: Options) -> None:
+def _agree(options: SourceOptions) -> None:
     """Raise UsageError where two options contradict each other."""
     for unit in ("Offset", "Timestamp"):
         first, last = (getattr(options, f"{end}_{unit.lower()}") for end in ("starting", "ending"))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.header_scan import Stretch, Survey
     from kdump.log_reader.replicas import Ranges
-    from kdump.spark.source.options import Options
+    from kdump.spark.source.options import SourceOptions
 
 READERS: Final = 16
 """Segments of a bucket that are surveyed at a time: most of it is waiting."""
@@ -126,7 +126,7 @@ def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> lis
 
 
 def plan(
-    options: Options,
+    options: SourceOptions,
     note: Callable[[str], None] = lambda _: None,
     surveyor: Surveyor = survey_here,
     inputs: Inputs | None = None,
@@ -153,7 +153,7 @@ def plan(
     ] + closed
 
 
-def group(splits: Iterable[Split], options: Options) -> list[list[Split]]:
+def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
     """Return what each task reads: small splits together, since a task costs about as much as OPEN_COST bytes.
 
     There are about as many groups as ``options`` asks for where there is enough to read, and none above its split size.
@@ -186,7 +186,7 @@ def load(path: str) -> list[Split]:
     return splits
 
 
-def needs_survey(options: Options) -> bool:
+def needs_survey(options: SourceOptions) -> bool:
     """Tell whether the headers of all batches must be looked at: only they tell what became of transactions."""
     return (
         options.dedupe
@@ -202,7 +202,7 @@ def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
 
 
 def find(
-    options: Options, note: Callable[[str], None], fail: Callable[[UnreadableError], None] = raise_it
+    options: SourceOptions, note: Callable[[str], None], fail: Callable[[UnreadableError], None] = raise_it
 ) -> Iterator[Partition]:
     """Yield the partitions that ``options`` names. ``fail`` is told what cannot be read; by default that raises."""
     wanted = Wanted(
@@ -216,7 +216,7 @@ def find(
         yield from finder.find(paths, files)
 
 
-def look(options: Options, note: Callable[[str], None], *, strict: bool) -> Inputs:
+def look(options: SourceOptions, note: Callable[[str], None], *, strict: bool) -> Inputs:
     """Return what ``options`` names.
 
     Raises UnreadableError where nothing can be read, in the mode FAILFAST where anything cannot, and if ``strict``
@@ -240,7 +240,7 @@ def _closed(error: UnreadableError) -> Planned:
     return Planned(path, None, None, 0, (split,))
 
 
-def prune(segments: Iterable[Segment], options: Options) -> list[Segment]:
+def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
     """Return the segments that may hold offsets and times wanted, told by their names and time indexes alone."""
     known = list(segments)
     kept = []
@@ -287,7 +287,7 @@ def _latest(segment: Segment, base: int, following: int) -> int | None:
 class _Planner:
     """Cuts the segments of partitions into splits."""
 
-    def __init__(self, options: Options, note: Callable[[str], None]) -> None:
+    def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         self._options, self._note = options, note
         self._reader = PartitionReader(wrong_index=note, fail=lambda error: note(str(error)))
 
@@ -363,7 +363,7 @@ def planned(partition: Partition, segment: Segment, splits: list[Split], size: i
     return Planned(path_text(segment.name), topic, partition.partition, size, tuple(splits))
 
 
-def _may_hold(stretch: Stretch, options: Options, stable: int | None, offsets: Ranges | None) -> bool:
+def _may_hold(stretch: Stretch, options: SourceOptions, stable: int | None, offsets: Ranges | None) -> bool:
     """Tell whether a stretch may hold what is wanted. What was found damaged is always looked at."""
     if stretch.offsets is None or stretch.damaged_ranges or stretch.trailing_bytes:
         return True

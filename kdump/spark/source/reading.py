@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.log_reader.filter import RecordType
     from kdump.log_reader.replicas import Ranges
     from kdump.segments.regions import Trailing
-    from kdump.spark.source.options import Options
+    from kdump.spark.source.options import SourceOptions
     from kdump.spark.source.planning import Split
     from kdump.transactions.outcomes import Outcomes
 
@@ -45,17 +45,17 @@ DAMAGED_BYTES: Final = 8 << 20
 """Bytes of one row of the output damaged at most: a longer stretch is several rows."""
 
 
-class Batch(NamedTuple):
+class BatchContent(NamedTuple):
     """A batch that can be read, and what is wanted of it: its records, and what is damaged among them."""
 
     batch: RecordBatch
     items: list[SelectedBatch | DamagedRange]
 
 
-Content: TypeAlias = Batch | DamagedRange | Padding
+Content: TypeAlias = BatchContent | DamagedRange | Padding
 
 
-def contents(split: Split, source: files.Source, options: Options, rows: Rows | None = None) -> Iterator[Content]:
+def contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None = None) -> Iterator[Content]:
     """Yield what the bytes of ``split`` are; where they cannot be read, that is the last.
 
     Batches that ``rows`` can read are added to them and come without items.
@@ -71,7 +71,7 @@ def contents(split: Split, source: files.Source, options: Options, rows: Rows | 
             check_live(split, source)
         for content in _contents(split, source, options, rows):
             yield content
-            at = content.batch.end if isinstance(content, Batch) else _end(content)
+            at = content.batch.end if isinstance(content, BatchContent) else _end(content)
         if split.live is not None:
             entry = split.files.look(split.path)
             at = at if entry is None else min(at, entry.size)
@@ -105,16 +105,16 @@ def _end(content: DamagedRange | Padding) -> int:
     return region.position + region.size
 
 
-def _contents(split: Split, source: files.Source, options: Options, rows: Rows | None) -> Iterator[Content]:
+def _contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None) -> Iterator[Content]:
     inside = split.end < source.size
     reader = PartitionReader(wanted(options))
     content: Content
     for region in segments_read.read(source, split.start, split.end, on_error="resync"):
         if rows is not None and isinstance(region, magic_2.Batch) and _read(region, rows, split, options):
-            content, lost = Batch(region, []), []
+            content, lost = BatchContent(region, []), []
         elif isinstance(region, RecordBatch):
             items = list(reader.batch(region, split.file))
-            content = Batch(region, [kept for item in items if (kept := _kept(item, split, options))])
+            content = BatchContent(region, [kept for item in items if (kept := _kept(item, split, options))])
             lost = [item for item in items if isinstance(item, DamagedRange)]
         elif isinstance(region, Padding) and not inside:
             content, lost = region, []
@@ -126,7 +126,7 @@ def _contents(split: Split, source: files.Source, options: Options, rows: Rows |
         yield content
 
 
-def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: Options) -> bool:
+def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions) -> bool:
     """Add to ``rows`` what is wanted of a batch; return False, and add nothing, where only the general path can."""
     if not rows.wanted.may_hold(batch):
         return True
@@ -137,7 +137,7 @@ def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: Options) -> b
     return rows.read(batch, state, drop=not inside or _is_dropped(batch, state, options))
 
 
-def wanted(options: Options) -> Filter:
+def wanted(options: SourceOptions) -> Filter:
     """Return the filter of records that ``options`` means; what became of transactions it leaves to the split."""
     types: frozenset[RecordType] = frozenset() if options.include_control else frozenset({"data", "tombstone"})
     return Filter(
@@ -149,7 +149,9 @@ def wanted(options: Options) -> Filter:
     )
 
 
-def _kept(item: SelectedBatch | DamagedRange, split: Split, options: Options) -> SelectedBatch | DamagedRange | None:
+def _kept(
+    item: SelectedBatch | DamagedRange, split: Split, options: SourceOptions
+) -> SelectedBatch | DamagedRange | None:
     """Return what is left of a batch's records when its transaction and other replicas have had their say."""
     if isinstance(item, DamagedRange):
         return item
@@ -164,7 +166,7 @@ def _kept(item: SelectedBatch | DamagedRange, split: Split, options: Options) ->
     return item._replace(records=records, transaction=state) if records else None
 
 
-def _is_dropped(batch: RecordBatch, state: str | None, options: Options) -> bool:
+def _is_dropped(batch: RecordBatch, state: str | None, options: SourceOptions) -> bool:
     """Tell whether a consumer that is given what was committed is not given this batch."""
     return options.committed and state in {"aborted", "open", None} and not batch.is_control
 
@@ -184,7 +186,7 @@ def told(damage: Damage) -> str:
     return f"{text}; {damage.size} bytes from byte {damage.position} on are lost"
 
 
-def read(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
+def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """Yield the rows of ``split`` that ``options`` asks for."""
     source = _open(split, options)
     if source is not None:
@@ -192,7 +194,7 @@ def read(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
             yield from _OUTPUTS[options.output](split, source, options)
 
 
-def _open(split: Split, options: Options) -> OpenSource | None:
+def _open(split: Split, options: SourceOptions) -> OpenSource | None:
     """Open the file. Where a broker has deleted it since, None, or DataLossError as ``options`` has it.
 
     It renames a segment first, and deletes it a minute later (file.delete.delay.ms).
@@ -248,13 +250,13 @@ class _Closed:
 
 
 def _records(
-    split: Split, source: files.Source, options: Options, damage: list[Damage] | None = None
+    split: Split, source: files.Source, options: SourceOptions, damage: list[Damage] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records; ``damage`` is told the first stretch that cannot be read."""
     below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
     rows = Rows(split.file, options.names, wanted(replace(options, ending_offset=below)))
     for content in contents(split, source, options, rows):
-        for item in content.items if isinstance(content, Batch) else ():
+        for item in content.items if isinstance(content, BatchContent) else ():
             if isinstance(item, SelectedBatch):
                 rows.add(item)
         if damage is not None and not damage:
@@ -284,7 +286,7 @@ def _wholly(ranges: Ranges, batch: RecordBatch) -> bool | None:
     return True if start <= batch.base_offset and batch.last_offset < end else None
 
 
-def _marked(split: Split, source: files.Source, options: Options) -> Iterator[pa.RecordBatch]:
+def _marked(split: Split, source: files.Source, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """Yield the records, and behind them one row with the split's number if damage was met."""
     import pyarrow as pa
 
@@ -300,12 +302,12 @@ def _marked(split: Split, source: files.Source, options: Options) -> Iterator[pa
 
 
 def _lost(content: Content) -> list[Damage]:
-    if isinstance(content, Batch):
+    if isinstance(content, BatchContent):
         return [item.damage for item in content.items if isinstance(item, DamagedRange)]
     return [content.damage] if isinstance(content, DamagedRange) else []
 
 
-def _damaged(split: Split, source: files.Source, options: Options) -> Iterator[pa.RecordBatch]:
+def _damaged(split: Split, source: files.Source, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     for content in contents(split, source, options):
         for damage in _lost(content):
             if options.mode != words.DROPMALFORMED or damage.kind == UNREADABLE:
@@ -327,12 +329,12 @@ def _stretch(split: Split, source: files.Source, lost: Damage) -> Iterator[pa.Re
         yield _row(schema.DAMAGED, *where, start, size if data is None else len(data), *facts, data)
 
 
-def _account(split: Split, source: files.Source, options: Options) -> Iterator[pa.RecordBatch]:
+def _account(split: Split, source: files.Source, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     batches = rows = batch_bytes = ranges = padding = 0
     lost_bytes = {"": 0, TRAILING: 0, UNREADABLE: 0}
     for content in contents(split, source, options):
         lost = _lost(content)
-        if isinstance(content, Batch):
+        if isinstance(content, BatchContent):
             rows += sum(len(item.records) for item in content.items if isinstance(item, SelectedBatch))
             if not lost:
                 batches += 1
@@ -358,7 +360,7 @@ def _account(split: Split, source: files.Source, options: Options) -> Iterator[p
     )
 
 
-def _row(fields: tuple[schema.Field, ...], *values: object) -> pa.RecordBatch:
+def _row(fields: tuple[schema.SparkColumn, ...], *values: object) -> pa.RecordBatch:
     import pyarrow as pa
 
     shape = schema.arrow(fields)

@@ -69,7 +69,7 @@ def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(ends, entries, type=kind)
 
 
-class Columns:
+class KernelColumns:
     """Well-formed records of magic 2, which the kernel makes columns of. ``size`` counts the bytes of their batches."""
 
     def __init__(self, fields: Collection[str], wanted: Filter) -> None:
@@ -156,8 +156,8 @@ def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
     return -INT64_END if first is None else first, INT64_END - 1 if last is None else last
 
 
-def columns(fields: Collection[str], wanted: Filter) -> Columns | None:
+def columns(fields: Collection[str], wanted: Filter) -> KernelColumns | None:
     """Return columns of these fields; None where the kernel is plain Python, or a bound is beyond 64 bits."""
     bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
     fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
-    return Columns(fields, wanted) if kernel.COMPILED and fit else None
+    return KernelColumns(fields, wanted) if kernel.COMPILED and fit else None

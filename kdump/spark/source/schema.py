@@ -29,7 +29,7 @@ _TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
 """Columns that only a text form needs: Spark's binary holds any bytes, and each output has one kind of row."""
 
 
-class Field(NamedTuple):
+class SparkColumn(NamedTuple):
     """A column of a DataFrame; ``type`` is Spark's name of its type."""
 
     name: str
@@ -43,22 +43,22 @@ def _records() -> tuple[rows.Column, ...]:
 
 
 RECORD_COLUMNS: Final = _records()
-RECORDS: Final = tuple(Field(column.name, _SPARK_TYPES[column.type]) for column in RECORD_COLUMNS)
+RECORDS: Final = tuple(SparkColumn(column.name, _SPARK_TYPES[column.type]) for column in RECORD_COLUMNS)
 RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
-DECODED: Final = Field(rows.DECODED.name, _SPARK_TYPES[rows.DECODED.type])
+DECODED: Final = SparkColumn(rows.DECODED.name, _SPARK_TYPES[rows.DECODED.type])
 """The column behind those of a record, where it is asked for: JSON as text."""
 
-_WHERE: Final = (Field("topic", "string"), Field("partition", "int"), Field("file", "string"))
+_WHERE: Final = (SparkColumn("topic", "string"), SparkColumn("partition", "int"), SparkColumn("file", "string"))
 DAMAGED: Final = (
     *_WHERE,
-    Field("position", "bigint"),
-    Field("length", "bigint"),
-    Field("damage", "string"),
-    Field("reason", "string"),
-    Field("at", "bigint"),
-    Field("missingFrom", "bigint"),
-    Field("missingUntil", "bigint"),
-    Field("bytes", "binary"),
+    SparkColumn("position", "bigint"),
+    SparkColumn("length", "bigint"),
+    SparkColumn("damage", "string"),
+    SparkColumn("reason", "string"),
+    SparkColumn("at", "bigint"),
+    SparkColumn("missingFrom", "bigint"),
+    SparkColumn("missingUntil", "bigint"),
+    SparkColumn("bytes", "binary"),
 )
 """A stretch of bytes that holds no readable batch; a very long one is several rows, one behind the other. What of a
 file cannot be read at all is one row without ``bytes``, whose ``damage`` is ``unreadable``. Offsets from
@@ -66,36 +66,36 @@ file cannot be read at all is one row without ``bytes``, whose ``damage`` is ``u
 
 ACCOUNT: Final = (
     *_WHERE,
-    Field("start", "bigint"),
-    Field("end", "bigint"),
-    Field("batches", "bigint"),
-    Field("rows", "bigint"),
-    Field("batchBytes", "bigint"),
-    Field("damagedRanges", "bigint"),
-    Field("damagedBytes", "bigint"),
-    Field("paddingBytes", "bigint"),
-    Field("trailingBytes", "bigint"),
-    Field("unreadableBytes", "bigint"),
+    SparkColumn("start", "bigint"),
+    SparkColumn("end", "bigint"),
+    SparkColumn("batches", "bigint"),
+    SparkColumn("rows", "bigint"),
+    SparkColumn("batchBytes", "bigint"),
+    SparkColumn("damagedRanges", "bigint"),
+    SparkColumn("damagedBytes", "bigint"),
+    SparkColumn("paddingBytes", "bigint"),
+    SparkColumn("trailingBytes", "bigint"),
+    SparkColumn("unreadableBytes", "bigint"),
 )
 """What the bytes from ``start`` to ``end`` of a file are; ``rows`` is what the output records gives of them."""
 
 
-SPLIT: Final = Field("_split", "int")
+SPLIT: Final = SparkColumn("_split", "int")
 """The number of a split in which damage was met, null for records: a column of the output marked alone."""
 
 
-def chosen(names: Iterable[str]) -> list[Field]:
+def chosen(names: Iterable[str]) -> list[SparkColumn]:
     """Return the fields of records with these names, in their order."""
     fields = {field.name: field for field in (*RECORDS, DECODED)}
     return [fields[name] for name in names]
 
 
-def ddl(fields: Iterable[Field]) -> str:
+def ddl(fields: Iterable[SparkColumn]) -> str:
     """Return the fields as Spark's DDL text."""
     return ", ".join(f"`{field.name}` {field.type}" for field in fields)
 
 
-def arrow(fields: Iterable[Field]) -> pa.Schema:
+def arrow(fields: Iterable[SparkColumn]) -> pa.Schema:
     """Return the Arrow schema that Spark expects of batches with these fields."""
     import pyarrow as pa
 

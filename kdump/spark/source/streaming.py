@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Region
-    from kdump.spark.source.options import Options
+    from kdump.spark.source.options import SourceOptions
 
 Looked = TypeVar("Looked")
 Fail: TypeAlias = "Callable[[UnreadableError], None]"
@@ -38,7 +38,7 @@ TRIES: Final = 5
 """How often a log dir is listed when files vanish from it meanwhile."""
 
 
-class Limits(NamedTuple):
+class TriggerLimits(NamedTuple):
     """How much one trigger takes at most; None for no limit. At least one batch is taken, so that it goes on."""
 
     files: int | None = None
@@ -74,13 +74,13 @@ class Advance(NamedTuple):
     is_complete: bool
 
 
-def latest(options: Options, start: Offsets, limits: Limits, target: Offsets | None = None) -> Offsets:
+def latest(options: SourceOptions, start: Offsets, limits: TriggerLimits, target: Offsets | None = None) -> Offsets:
     """Return how far a trigger that begins at ``start`` gets; see :func:`advance`."""
     return advance(options, start, limits, target).offsets
 
 
 def advance(
-    options: Options, start: Offsets, limits: Limits, target: Offsets | None = None, fail: Fail = raise_it
+    options: SourceOptions, start: Offsets, limits: TriggerLimits, target: Offsets | None = None, fail: Fail = raise_it
 ) -> Advance:
     """Return how far a trigger that begins at ``start`` gets, and not beyond ``target``.
 
@@ -91,7 +91,7 @@ def advance(
     return _until_still(lambda fail: _advance(options, start, limits, target, fail), options, fail)
 
 
-def _until_still(look: Callable[[Fail], Looked], options: Options, fail: Fail = raise_it) -> Looked:
+def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: Fail = raise_it) -> Looked:
     """Look at a log dir, and again where a file vanishes meanwhile: retention deletes what has just been listed."""
 
     def told(error: UnreadableError) -> None:
@@ -109,7 +109,9 @@ def _until_still(look: Callable[[Fail], Looked], options: Options, fail: Fail = 
     return look(fail)
 
 
-def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets | None, fail: Fail) -> Advance:
+def _advance(
+    options: SourceOptions, start: Offsets, limits: TriggerLimits, target: Offsets | None, fail: Fail
+) -> Advance:
     meter = _Meter(limits)
     end = dict(start)
     taken: list[Taken] = []
@@ -145,7 +147,7 @@ def _advance(options: Options, start: Offsets, limits: Limits, target: Offsets |
 
 
 def partitions(
-    options: Options, note: Callable[[str], None] = lambda _: None, fail: Fail = raise_it
+    options: SourceOptions, note: Callable[[str], None] = lambda _: None, fail: Fail = raise_it
 ) -> list[Partition]:
     """Return the partitions that ``options`` names. Those of a folder that holds none may still come."""
 
@@ -168,12 +170,12 @@ def _first(partition: Partition) -> int | None:
     return partition.segments[0].base_offset if partition.segments else None
 
 
-def _is_there(key: str, options: Options) -> bool:
+def _is_there(key: str, options: SourceOptions) -> bool:
     """Tell whether a folder exists, of which nothing is asked any more."""
     return is_there(key, (*options.paths, key))
 
 
-def _outcomes(partition: Partition, options: Options) -> tuple[Outcomes, int]:
+def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, int]:
     """Return what became of transactions, and the offset up to which that is decided.
 
     What is appended behind the batches that were looked at may belong to a transaction that nobody has seen begin.
@@ -188,7 +190,7 @@ def _outcomes(partition: Partition, options: Options) -> tuple[Outcomes, int]:
 class _Meter:
     """Counts what a trigger takes. A partition in which something did not fit stops there: its order is kept."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TriggerLimits) -> None:
         self._limits = limits
         self._files = self._bytes = self._records = 0
         self._stable: int | None = None
@@ -298,7 +300,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 
 
 def between(
-    options: Options,
+    options: SourceOptions,
     start: Offsets,
     end: Offsets,
     lost: Callable[[str], None],
@@ -324,7 +326,7 @@ def unknown(key: str, outcomes: Outcomes | None, since: int | None) -> list[str]
     return [] if text is None else [f"{key}: {text}"]
 
 
-def _planned(options: Options, start: Offsets, end: Offsets) -> tuple[list[Split], list[str], list[str]]:
+def _planned(options: SourceOptions, start: Offsets, end: Offsets) -> tuple[list[Split], list[str], list[str]]:
     splits: list[Split] = []
     told: list[str] = []
     notes: list[str] = []
@@ -389,7 +391,7 @@ def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> I
         yield f"{key}: offsets from {until.since} up to {min(first, until.offset)} are gone"
 
 
-def _between(partition: Partition, since: Mark, until: Mark, options: Options) -> Iterator[Split]:
+def _between(partition: Partition, since: Mark, until: Mark, options: SourceOptions) -> Iterator[Split]:
     fates = _outcomes(partition, options)[0] if options.committed else None
     begin = since if until.topicId == since.topicId and until.since == since.offset else START
     if begin is START and since.offset is not None:
