@@ -85,9 +85,7 @@ class LogDirPass:
                         self._damage(f"{segment.name}: byte {region.position}: {region.reason}")
                     elif isinstance(region, Trailing):
                         say = self._note if is_last else self._damage
-                        say(
-                            f"{segment.name}: byte {region.position}: the last batch is cut off after {region.size} bytes"
-                        )
+                        say(f"{segment.name}: byte {region.position}: a batch is cut off after {region.size} bytes")
                     yield region
         except UnreadableError as error:
             self._fail(error)

@@ -13,13 +13,13 @@ class Offsets:
     def __init__(self, since=0):
         self.since, self.met, self.lost, self.ended = since, [], [], 0
 
-    def begin(self, place):
+    def begin(self, place):  # noqa: ARG002  the pass gives it
         return Reading(Needs.HEADERS, self.since)
 
-    def add(self, segment, batch):
+    def add(self, segment, batch):  # noqa: ARG002
         self.met.append(batch.base_offset)
 
-    def lose(self, segment, region):
+    def lose(self, segment, region):  # noqa: ARG002
         self.lost.append(region.position)
 
     def end(self):
@@ -30,7 +30,7 @@ class Offsets:
         self.lost += other.lost
         self.ended += other.ended
 
-    def answer(self, at):
+    def answer(self, at):  # noqa: ARG002
         return ()
 
 
