@@ -1,4 +1,4 @@
-"""A short run of the fuzzer, what it once found, and hypothesis over the same targets. The long run: tools/fuzz.py."""
+"""A short run of the fuzzer, what it once found, and hypothesis over the same targets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from kdump.primitives import compression
 from kdump.records import magic_2
 from testing import forge
-from tools.fuzz import targets as fuzz
+from tools.fuzz import attempts
+from tools.fuzz.attempts import FOUND, attempt
+from tools.fuzz.inputs import inputs
 from tools.fuzz.mutations import make
+from tools.fuzz.targets import TARGETS
 
-FOUND = sorted(fuzz.FOUND.glob("*-*")) if fuzz.FOUND.is_dir() else []
+KEPT = sorted(FOUND.glob("*-*"))
 OFTEN = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 SHORT = {"segment": 60, "codec": 200, "state": 150, "payload": 60, "archive": 60, "partition": 40, "kernel": 40}
 
@@ -50,23 +53,23 @@ def batches(draw):
     )
 
 
-@pytest.mark.parametrize("target", fuzz.TARGETS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_short_run_finds_nothing(target):
-    for data in fuzz.inputs(target, seed=20, count=SHORT.get(target, 40)):
-        assert fuzz.attempt(target, data) == ""
+    for data in inputs(target, seed=20, count=SHORT.get(target, 40)):
+        assert attempt(target, data) == ""
 
 
-@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
 def test_what_was_found_once_is_found_no_more(path):
-    assert fuzz.attempt(path.name.rpartition("-")[0], path.read_bytes()) == ""
+    assert attempt(path.name.rpartition("-")[0], path.read_bytes()) == ""
 
 
-@pytest.mark.parametrize("target", [target for target in fuzz.TARGETS if target != "kernel-alone"])
+@pytest.mark.parametrize("target", [target for target in TARGETS if target != "kernel-alone"])
 def test_any_bytes(target):
     @given(st.binary(max_size=200))
     @OFTEN
     def run(data):
-        assert fuzz.attempt(target, data) == ""
+        assert attempt(target, data) == ""
 
     run()
 
@@ -75,8 +78,8 @@ def test_any_bytes(target):
 @OFTEN
 def test_any_batches_are_read_and_printed_alike_by_all_builds(entries, behind):
     data = b"".join(entries) + behind
-    assert fuzz.attempt("segment", data) == ""
-    assert fuzz.attempt("kernel", data) == ""
+    assert attempt("segment", data) == ""
+    assert attempt("kernel", data) == ""
 
 
 @given(st.lists(records, max_size=5), st.integers(0, 4))
@@ -92,9 +95,9 @@ def test_a_mutation_is_the_same_each_time():
 
 
 def test_the_fuzzer_notices(monkeypatch, tmp_path):
-    monkeypatch.setattr(fuzz, "FOUND", tmp_path)
-    monkeypatch.setitem(fuzz.TARGETS, "state", lambda _: 1 // 0)
-    assert "ZeroDivisionError" in fuzz.attempt("state", b"")
-    tally = fuzz.work(("state", 1, 0, 3))
+    monkeypatch.setattr(attempts, "FOUND", tmp_path)
+    monkeypatch.setitem(TARGETS, "state", lambda _: 1 // 0)
+    assert "ZeroDivisionError" in attempt("state", b"")
+    tally = attempts.work(("state", 1, 0, 3))
     assert (tally["inputs"], tally["crashes"]) == (3, 3)
     assert len(list(tmp_path.iterdir())) == 3

@@ -14,10 +14,10 @@ from tools.fuzz import report as fuzz_report
 ATHERIS = """
 import os
 import sys
-from tools.fuzz import targets as fuzz
+from tools.fuzz import attempts, targets
 
 def instrument_all():
-    fuzz.FOUND = fuzz.Path({found!r})
+    attempts.FOUND = attempts.Path({found!r})
 
 def Setup(arguments, test_one):
     instrument_all.test_one = test_one
@@ -37,8 +37,8 @@ def end(status):
 """
 BROKEN = """
 def instrument_all():
-    fuzz.FOUND = fuzz.Path({found!r})
-    fuzz.TARGETS["codec"] = lambda data: 1 // (len(data) - 2)
+    attempts.FOUND = attempts.Path({found!r})
+    targets.TARGETS["codec"] = lambda data: 1 // (len(data) - 2)
     sys.excepthook = lambda *_: end(77)
 """
 SECTION = """# Head
@@ -64,7 +64,7 @@ def atheris(tmp_path, monkeypatch):
 
     def make(status=0, *, more=""):
         (tmp_path / "atheris.py").write_text((ATHERIS + more).format(found=str(tmp_path / "found"), status=status))
-        monkeypatch.setattr(guided.fuzz, "FOUND", tmp_path / "found")
+        monkeypatch.setattr(guided.attempts, "FOUND", tmp_path / "found")
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
         return tmp_path / "found"
 

@@ -1,7 +1,74 @@
-"""The command line of the fuzzer: see tools/fuzz/targets.py."""
+"""Give every reader bytes that nobody meant for it: each must answer, or raise the errors that kdump raises on purpose.
 
+    python -m tools.fuzz                               2,000 seeded inputs for each target
+    python -m tools.fuzz kernel --count 100000 --seed 7 --jobs 2
+    python -m tools.fuzz --count 10000 --report "every reader"
+                                                       the figures into that section of golden/reports/fuzz.md
+    python -m tools.fuzz kernel-alone --count 100000 --golden
+                                                       for a kernel built with --address or --bounds
+                                                       (tools.dev.build_kernel): every golden file as it is, too
+    python -m tools.fuzz segment codec --coverage 600 --report "Guided by coverage"
+                                                       each guided by coverage for 600 s (needs `pip install atheris`)
+
+Inputs are mutations of golden files (tools/fuzz/mutations) and noise. An input that breaks a target is written to
+tests/hostile/TARGET-DIGEST, where tests/tools/test_fuzz.py tries it again for ever. Exit status 1 when there is one.
+"""
+
+import argparse
+import multiprocessing
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from importlib.util import find_spec
 
-from tools.fuzz.targets import main
+from tools.fuzz import attempts, guided
+from tools.fuzz.inputs import golden_files
+from tools.fuzz.report import Figures
+from tools.fuzz.targets import TARGETS
 
-sys.exit(main())
+STEP = 1000
+"""Inputs that are tried between two looks at the figures."""
+
+
+def main() -> int:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=2000, help="inputs for each target (%(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first input")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--coverage", type=int, metavar="SECONDS", help="guided by coverage, so long for each target")
+    parser.add_argument("--golden", action="store_true", help="try every file of golden/ as it is, too")
+    parser.add_argument("--report", metavar="TITLE", help="write the figures to this section of golden/reports/fuzz.md")
+    options = parser.parse_args()
+    wanted = options.targets or [target for target in TARGETS if target != "kernel-alone"]
+    if unknown := set(wanted) - set(TARGETS):
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
+    if options.coverage:
+        if find_spec("atheris") is None:
+            parser.error("--coverage needs atheris: pip install atheris (it has no wheel for every Python)")
+        return 0 if guided.run(wanted, options.coverage, options.report) else 1
+    figures = Figures(options.seed, options.report)
+    for target in wanted:
+        for part in _parts(target, options):
+            figures.add(target, part)
+        if options.golden:
+            figures.add(f"{target}, golden files", attempts.tried(target, golden_files()))
+    print(figures.text())
+    return 1 if figures.failed else 0
+
+
+def _parts(target: str, options: argparse.Namespace) -> Iterator[Counter[str]]:
+    """Yield what stretches of the inputs of a target came to, tried by so many processes."""
+    end, step = options.first + options.count, max(1, min(STEP, options.count // options.jobs))
+    jobs = [(target, options.seed, first, min(step, end - first)) for first in range(options.first, end, step)]
+    if options.jobs > 1:
+        with multiprocessing.Pool(options.jobs) as pool:
+            yield from pool.imap_unordered(attempts.work, jobs)
+    else:
+        yield from map(attempts.work, jobs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,8 +11,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tools.fuzz import report as fuzz_report
-from tools.fuzz import targets as fuzz
+from tools.fuzz import attempts, report, targets
+from tools.fuzz.inputs import inputs
 
 SEEDS = 300
 TIMEOUT = 30
@@ -30,25 +30,25 @@ def run(targets: list[str], seconds: int, title: str | None) -> bool:
     failed = False
     for target in targets:
         tally = tried(target, seconds)
-        print(fuzz_report.row(target, tally, fuzz_report.GUIDED), flush=True)
+        print(report.row(target, tally, report.GUIDED), flush=True)
         if title is not None:
-            fuzz_report.write_guided(title, target, tally)
-        failed |= fuzz_report.is_failed(tally)
+            report.write_guided(title, target, tally)
+        failed |= report.is_failed(tally)
     return not failed
 
 
 def tried(target: str, seconds: int) -> Counter[str]:
     """Try one target in another process; return what came of it."""
-    with tempfile.TemporaryDirectory(dir=fuzz.PLACE) as folder:
+    with tempfile.TemporaryDirectory(dir=targets.PLACE) as folder:
         shared = Path(folder, SHARED)
-        shared.write_bytes(bytes(8 * len(fuzz_report.FIGURES)))
+        shared.write_bytes(bytes(8 * len(report.FIGURES)))
         command = [sys.executable, "-m", "tools.fuzz.guided", target, str(seconds), folder]
         status = subprocess.run(command, check=False).returncode
         figures = memoryview(shared.read_bytes()).cast("q")
-        tally = Counter(dict(zip(fuzz_report.FIGURES, figures, strict=True)))
+        tally = Counter(dict(zip(report.FIGURES, figures, strict=True)))
         for path in Path(folder).glob(f"{LAST}*"):
-            print(f"--- {target}: {fuzz.keep(target, path.read_bytes())}", flush=True)
-    if status and not fuzz_report.is_failed(tally):  # it came to no figure of its own
+            print(f"--- {target}: {attempts.keep(target, path.read_bytes())}", flush=True)
+    if status and not report.is_failed(tally):  # it came to no figure of its own
         tally["hangs" if status == TIMED_OUT else "crashes"] += 1
     tally["seconds"] = seconds
     return tally
@@ -58,28 +58,28 @@ def main() -> None:
     """Fuzz one target; this does not return."""
     import atheris  # type: ignore[import-not-found]  # declared nowhere: it has no wheel for every Python
 
-    target, seconds, fuzz.PLACE = sys.argv[1:]
-    seeds = list(fuzz.inputs(target, 0, SEEDS))
+    target, seconds, targets.PLACE = sys.argv[1:]
+    seeds = list(inputs(target, 0, SEEDS))
     for data in seeds[:50]:
-        fuzz.attempt(target, data)  # modules that are imported late are there to be instrumented
+        attempts.attempt(target, data)  # modules that are imported late are there to be instrumented
     atheris.instrument_all()
-    with Path(fuzz.PLACE, SHARED).open("r+b") as file:
+    with Path(targets.PLACE, SHARED).open("r+b") as file:
         figures = memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
 
     def test_one(data: bytes) -> None:
         figures[0] += 1
         figures[1] += len(data)
-        if wrong := fuzz.attempt(target, data):
+        if wrong := attempts.attempt(target, data):
             figures[3 if wrong.startswith("hang") else 2] += 1
-            fuzz.keep(target, data)
-            raise fuzz.Broken(wrong)
+            attempts.keep(target, data)
+            raise targets.Broken(wrong)
 
-    corpus = Path(fuzz.PLACE, "corpus")
+    corpus = Path(targets.PLACE, "corpus")
     corpus.mkdir()
     for number, data in enumerate(seeds):
         (corpus / str(number)).write_bytes(data)
     options = [f"-max_total_time={seconds}", "-max_len=4096", f"-timeout={TIMEOUT}", f"-report_slow_units={TIMEOUT}"]
-    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={fuzz.PLACE}/{LAST}", str(corpus)], test_one)
+    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={targets.PLACE}/{LAST}", str(corpus)], test_one)
     atheris.Fuzz()
 
 

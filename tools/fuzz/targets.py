@@ -1,41 +1,18 @@
-"""Give every reader bytes that nobody meant for it: each must answer, or raise the errors that kdump raises on purpose.
+"""Targets of the fuzzer: a function of bytes each, which every reader must answer or refuse with errors of kdump."""
 
-    python -m tools.fuzz                               2,000 seeded inputs for each target
-    python -m tools.fuzz kernel --count 100000 --seed 7 --jobs 2
-    python -m tools.fuzz --count 10000 --report "every reader"
-                                                       the figures into that section of golden/reports/fuzz.md
-    python -m tools.fuzz kernel-alone --count 100000 --golden
-                                                       for a kernel built with --address or --bounds
-                                                       (tools.dev.build_kernel): every golden file as it is, too
-    python -m tools.fuzz segment codec --coverage 600 --report "Guided by coverage"
-                                                       each guided by coverage for 600 s (needs `pip install atheris`)
-
-Inputs are mutations of golden files (tools/fuzz/mutations) and noise. An input that breaks a target is written to
-tests/hostile/TARGET-DIGEST, where tests/tools/test_fuzz.py tries it again for ever. Exit status 1 when there is one.
-"""
-
-import argparse
 import contextlib
 import functools
-import gzip
-import hashlib
 import io
 import multiprocessing
 import multiprocessing.util
 import os
 import shutil
 import struct
-import tarfile
 import tempfile
-import time
-import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from random import Random
 from types import ModuleType, SimpleNamespace
 
 from kdump import kernel
@@ -49,7 +26,7 @@ from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
-from kdump.errors import DamageError, KdumpError, UnreadableError, UsageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.formats import FORMATS, producer_snapshot
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.record_layout import BatchHeader
@@ -76,20 +53,11 @@ from kdump.segments import batch_runs
 from kdump.segments.read import read
 from kdump.segments.regions import OnError
 from kdump.segments.walk import walk
-from testing import GOLDEN, ROOT
 from tools.dev import build_kernel
-from tools.fuzz import mutations
-from tools.fuzz.mutations import segments, whole
-from tools.fuzz.report import Figures
 
-FOUND = ROOT / "tests" / "hostile"
 BESIDE = ("index", "timeindex", "txnindex")
-STEP = 1000
-"""Inputs that are tried between two looks at the figures."""
 PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  folders of random names go there
 LIMIT = 1 << 20
-SECONDS = 10
-"""An input that takes longer counts as a hang."""
 ON_ERROR: tuple[OnError, ...] = ("stop", "skip", "resync")
 TOPICS = (
     "__consumer_offsets",
@@ -418,186 +386,3 @@ TARGETS: dict[str, Target] = {
     "kernel": in_kernel,
     "kernel-alone": in_kernel_alone,
 }
-
-
-def inputs(target: str, seed: int, count: int, first: int = 0) -> Iterator[bytes]:
-    """Yield seeded inputs for a target."""
-    for number in range(first, first + count):
-        random = Random(f"{target}:{seed}:{number}")
-        if random.random() < 0.05:
-            yield random.randbytes(random.randrange(300))
-        elif target == "state" and random.random() < 0.4:
-            yield random.choice(whole.KINDS)(random, random.choice(_texts()))
-        elif target == "state":
-            mutant = mutations.of_state(random, number)
-            yield mutant.files[mutant.target]
-        elif target in {"segment", "kernel", "kernel-alone"}:
-            mutant = mutations.of_segment(random, number)
-            yield mutant.files[mutant.target]
-        elif target == "codec":
-            yield bytes([random.randrange(256)]) + random.choice(whole.KINDS)(random, random.choice(_streams()))
-        elif target == "archive":
-            yield random.choice(whole.KINDS)(random, random.choice(_archives()))
-        elif target == "partition":
-            yield _packed(
-                mutations.of_state(random, number) if random.random() < 0.7 else mutations.of_segment(random, number)
-            )
-        else:
-            key, value = random.choice(_payloads())
-            key, value = key[:255], random.choice(whole.KINDS)(random, value) if value else value
-            if key and random.random() < 0.3:
-                key = random.choice(whole.KINDS)(random, key)[:255]
-            yield bytes([len(key)]) + key + value
-
-
-def _golden_files() -> Iterator[bytes]:
-    """Yield what every golden file holds that is no recording."""
-    for path in sorted(GOLDEN.rglob("*")):
-        if path.is_file() and path.suffix not in {".jsonl", ".tsv", ".md"}:
-            yield path.read_bytes()
-
-
-@functools.cache
-def _texts() -> list[bytes]:
-    """The golden files of lines that brokers keep beside their logs."""
-    found = [path for name in FORMATS if not name.startswith(".") for path in sorted(GOLDEN.rglob(name))]
-    return [data for path in found if (data := path.read_bytes())]
-
-
-@functools.cache
-def _archives() -> list[bytes]:
-    """Archives of a few golden segments: tar in its three forms with links and holes, packed and not; a packed file."""
-    subjects = [data for _, data in zip(range(3), segments.segments().values(), strict=False)]
-    found = [gzip.compress(subjects[0]), compression.compress(compression.ZSTD, subjects[0])]
-    for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
-        out = io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w", format=form) as tar:
-            for number, data in enumerate(subjects):
-                info = tarfile.TarInfo(f"logs/t-{number}/00000000000000000000.log")
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-            for kind, target in ((tarfile.SYMTYPE, "../t-1/00000000000000000000.log"), (tarfile.LNKTYPE, info.name)):
-                link = tarfile.TarInfo(f"logs/t-{kind[0]}/00000000000000000000.log")
-                link.type, link.linkname = kind, target
-                tar.addfile(link)
-        found += [out.getvalue(), gzip.compress(out.getvalue())]
-    return found
-
-
-def _packed(mutant: mutations.Mutant) -> bytes:
-    """Return the input of the target partition that a mutant stands for."""
-    by_suffix = {name.rpartition(".")[2]: data for name, data in mutant.files.items()}
-    beside = [by_suffix.get(suffix, b"")[:0xFFFF] for suffix in BESIDE]
-    log = by_suffix.get("log") or _a_log(mutant.number)
-    return b"".join(len(data).to_bytes(2, "big") for data in beside) + b"".join(beside) + log
-
-
-def _a_log(number: int) -> bytes:
-    """Return a golden segment."""
-    logs = sorted(segments.segments())
-    return segments.segments()[logs[number % len(logs)]]
-
-
-@functools.cache
-def _streams() -> list[bytes]:
-    """The compressed bodies of golden batches, and those bodies in every codec."""
-    found = []
-    for data in segments.segments().values():
-        for entry in segments.split(data):
-            plain = segments.unpacked(entry)
-            if plain is not None and plain[0] != compression.NONE:
-                found.append(entry[segments.body_of(entry) :])
-    bodies = [compression.compress(number, found[number]) for number in range(1, 5)]
-    return found + bodies
-
-
-@functools.cache
-def _payloads() -> list[tuple[bytes, bytes]]:
-    """Keys and values of Kafka's own topics."""
-    found = []
-    for name, data in segments.segments().items():
-        if "/__" in name:
-            for region in read(Memory(data)):
-                if isinstance(region, RecordBatch):
-                    found += [(record.key or b"", record.value or b"") for record in region.records()]
-    return found
-
-
-def attempt(target: str, data: bytes) -> str:
-    """Try one input; return what went wrong, empty when nothing did."""
-    started = time.process_time()
-    try:
-        TARGETS[target](data)
-    except (KdumpError, Broken) as error:
-        return f"{type(error).__name__}: {error}" if isinstance(error, Broken | UsageError) else ""
-    except Exception:
-        return traceback.format_exc()
-    spent = time.process_time() - started
-    return f"hang: {spent:.0f} s" if spent > SECONDS else ""
-
-
-def keep(target: str, data: bytes) -> Path:
-    """Write an input where the tests find it."""
-    FOUND.mkdir(exist_ok=True)
-    path = FOUND / f"{target}-{hashlib.sha256(data).hexdigest()[:12]}"
-    path.write_bytes(data)
-    return path
-
-
-def work(job: tuple[str, int, int, int]) -> Counter[str]:
-    """Try a stretch of the inputs of a target."""
-    target, seed, first, count = job
-    return tried(target, inputs(target, seed, count, first))
-
-
-def tried(target: str, data_of: Iterable[bytes]) -> Counter[str]:
-    """Try inputs on a target; those that break it are kept and told of."""
-    tally: Counter[str] = Counter()
-    for data in data_of:
-        tally["inputs"] += 1
-        tally["bytes"] += len(data)
-        if wrong := attempt(target, data):
-            tally["hangs" if wrong.startswith("hang") else "crashes"] += 1
-            print(f"--- {target}: {keep(target, data)}\n{wrong}", flush=True)
-    return tally
-
-
-def main() -> int:
-    """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=2000, help="inputs for each target (%(default)s)")
-    parser.add_argument("--first", type=int, default=0, help="number of the first input")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--coverage", type=int, metavar="SECONDS", help="guided by coverage, so long for each target")
-    parser.add_argument("--golden", action="store_true", help="try every file of golden/ as it is, too")
-    parser.add_argument("--report", metavar="TITLE", help="write the figures to this section of golden/reports/fuzz.md")
-    options = parser.parse_args()
-    wanted = options.targets or [target for target in TARGETS if target != "kernel-alone"]
-    if unknown := set(wanted) - set(TARGETS):
-        parser.error(f"no such target: {', '.join(sorted(unknown))}")
-    if options.coverage:
-        if find_spec("atheris") is None:
-            parser.error("--coverage needs atheris: pip install atheris (it has no wheel for every Python)")
-        from tools.fuzz import guided  # it imports this module
-
-        return 0 if guided.run(wanted, options.coverage, options.report) else 1
-    figures = Figures(options.seed, options.report)
-    for target in wanted:
-        step = max(1, min(STEP, options.count // options.jobs))
-        jobs = [
-            (target, options.seed, first, min(step, options.first + options.count - first))
-            for first in range(options.first, options.first + options.count, step)
-        ]
-        if options.jobs > 1:
-            with multiprocessing.Pool(options.jobs) as pool:
-                for part in pool.imap_unordered(work, jobs):
-                    figures.add(target, part)
-        else:
-            for job in jobs:
-                figures.add(target, work(job))
-        if options.golden:
-            figures.add(f"{target}, golden files", tried(target, _golden_files()))
-    print(figures.text())
-    return 1 if figures.failed else 0
