@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import zlib
 from bisect import bisect_right
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
@@ -35,6 +36,8 @@ _SHOWN: Final = 100
 """Letters of a name that is too long to be shown."""
 _SPARSE: Final = 1 << 32
 """Bytes that a file with holes may claim, however small its archive is: more than a segment can have."""
+_FAR: Final = 1e12
+"""Seconds from 1970 that are no time of a file."""
 _ABOUT_THE_NEXT: Final = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
@@ -105,10 +108,11 @@ class Extents:
 
 
 class Member(NamedTuple):
-    """A file in an archive."""
+    """A file in an archive; ``modified`` is in ms."""
 
     size: int
     extents: tuple[Extent, ...]
+    modified: int | None
 
 
 class Archive:
@@ -179,7 +183,9 @@ class Archive:
     def _add(self, path: str, member: Member) -> None:
         self._members[path] = member
         folder, name = posixpath.split(path)
-        self._folder(folder)[name] = Entry(name, path, False, member.size, path)
+        self._folder(folder)[name] = Entry(
+            name, path, False, member.size, path, member.modified, sum(extent.size for extent in member.extents)
+        )
 
     def _folder(self, path: str) -> dict[str, Entry]:
         inside = self._folders.get(path)
@@ -230,13 +236,24 @@ def _inside(path: str) -> str:
 
 def _member(info: tarfile.TarInfo) -> Member:
     sparse: list[tuple[int, int]] | None = getattr(info, "sparse", None)
+    modified = _milliseconds(info)
     if sparse is None:
-        return Member(info.size, (Extent(0, info.size, info.offset_data),))
+        return Member(info.size, (Extent(0, info.size, info.offset_data),), modified)
     stored, extents = info.offset_data, []
     for position, size in sparse:
         extents.append(Extent(position, size, stored))
         stored += size
-    return Member(info.size, tuple(sorted(extents)))
+    return Member(info.size, tuple(sorted(extents)), modified)
+
+
+def _milliseconds(info: tarfile.TarInfo) -> int | None:
+    """Return the time of the last write in ms, None where it makes no sense. A float does not hold it whole."""
+    if not abs(info.mtime) < _FAR:
+        return None
+    try:
+        return int(Decimal(info.pax_headers.get("mtime", info.mtime)) * 1000)
+    except ArithmeticError:  # the header has no number
+        return None
 
 
 class OneFile:

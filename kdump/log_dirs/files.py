@@ -43,7 +43,8 @@ class OpenSource(Source, Protocol):
 class Entry(NamedTuple):
     """A file or folder: its name in its folder, its path in its place, its size in bytes (0 for a folder).
 
-    ``identity`` is the same for two paths to one file, where the place can tell.
+    ``identity`` is the same for two paths to one file, where the place can tell. ``modified`` is the time in ms of the
+    last write, ``disk_size`` what the file occupies in bytes: less than its size where it has holes. None = not known.
     """
 
     name: str
@@ -51,6 +52,8 @@ class Entry(NamedTuple):
     is_folder: bool
     size: int
     identity: object
+    modified: int | None = None
+    disk_size: int | None = None
 
 
 class Files(Protocol):

@@ -305,11 +305,13 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
 def _segment(files: Files, entry: Entry, beside: dict[str, str], limit: int) -> Segment:
     found = SEGMENT_NAME.fullmatch(entry.name)
     if found is None:
-        return Segment(files, entry.path, entry.size, first_offset_of(files, entry.path), limit=limit)
+        base = first_offset_of(files, entry.path)
+        return Segment(files, entry.path, entry.size, base, {}, limit, entry.modified, entry.disk_size)
     stem, state = found["stem"], found["state"] or ""
     names = {suffix: f"{stem}.{suffix}{state}" for suffix in SIBLINGS}
     siblings = {suffix: beside[name] for suffix, name in names.items() if name in beside}
-    return Segment(files, entry.path, entry.size, int(found["offset"]), siblings, limit)
+    base = int(found["offset"])
+    return Segment(files, entry.path, entry.size, base, siblings, limit, entry.modified, entry.disk_size)
 
 
 def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import posixpath
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.files import Entry, OpenSource
@@ -15,6 +15,9 @@ from kdump.primitives import compression
 
 if TYPE_CHECKING:
     from kdump.log_dirs.page_cache import Guard, Watch
+
+BLOCK: Final = 512
+"""Bytes of a block as ``stat`` counts them, whatever the file system's own are."""
 
 
 class LocalFiles:
@@ -59,7 +62,9 @@ def _entry(name: str, path: str, status: os.stat_result) -> Entry:
     from stat import S_ISDIR
 
     folder = S_ISDIR(status.st_mode)
-    return Entry(name, path, folder, 0 if folder else status.st_size, (status.st_dev, status.st_ino))
+    size, disk_size = (0, 0) if folder else (status.st_size, status.st_blocks * BLOCK)
+    modified = status.st_mtime_ns // 1_000_000
+    return Entry(name, path, folder, size, (status.st_dev, status.st_ino), modified, disk_size)
 
 
 LOCAL = LocalFiles()

@@ -27,6 +27,10 @@ class Segment:
     siblings: dict[str, str] = field(default_factory=dict)
     limit: int = DEFAULT_LIMIT
     """Bytes that one batch may take, as it is and unpacked."""
+    modified: int | None = None
+    """When the file was last written, in ms; None where the place does not tell."""
+    disk_size: int | None = None
+    """Bytes that the file occupies; None where the place does not tell."""
 
     @property
     def name(self) -> str:

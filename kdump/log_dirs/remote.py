@@ -119,7 +119,8 @@ class RemoteFiles:
         from pyarrow.fs import FileType
 
         folder = info.type == FileType.Directory
-        return Entry(info.base_name, info.path, folder, 0 if folder else info.size, (self._prefix, info.path))
+        modified = None if info.mtime_ns is None else info.mtime_ns // 1_000_000
+        return Entry(info.base_name, info.path, folder, 0 if folder else info.size, (self._prefix, info.path), modified)
 
     def open(self, path: str) -> OpenSource:
         return RemoteSource(self._system, path, self.shown(path))

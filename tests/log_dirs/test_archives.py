@@ -10,6 +10,7 @@ import tarfile
 import pytest
 
 from kdump.log_dirs import archives
+from kdump.log_dirs.local import LOCAL
 from kdump.primitives import compression
 from testing import forge
 from testing.processes import kdump
@@ -195,3 +196,19 @@ def test_headers_about_headers_without_end(tmp_path):
     assert b"sound\n" in done.stdout
     assert done.returncode == 1
     assert b"the archive is broken" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("1700000000.123456789", 1_700_000_000_123), ("0", 0), ("nan", None), ("inf", None), ("1e99", None), ("x", None)],
+)
+def test_times_of_members_are_whole_and_those_without_sense_are_not_known(tmp_path, text, ms):
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo("t-0/" + LOG)
+        info.size, info.pax_headers = len(RECORD), {"mtime": text}
+        tar.addfile(info, io.BytesIO(RECORD))
+    with LOCAL.open(str(path)) as source:
+        place = archives.open_archive(source, str(path))
+    entry = place.look("t-0/" + LOG)
+    assert (entry.modified, entry.disk_size) == (ms, len(RECORD))

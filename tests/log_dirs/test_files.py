@@ -1,9 +1,11 @@
 """What tells an archive: the short cut in front of tarfile, which is slow to import, says what that says."""
 
+import os
 import random
 import tarfile
 
 from kdump.log_dirs.files import is_archive, is_tar
+from kdump.log_dirs.local import LOCAL
 from testing import forge
 from testing.processes import python
 
@@ -51,3 +53,14 @@ def test_a_segment_is_no_archive_and_needs_no_tarfile(tmp_path):
     )
     done = python("-c", code, "dump", "-o", "jsonl", path)
     assert (done.returncode, done.stdout.count(b"\n")) == (0, 1), done.stderr
+
+
+def test_an_entry_says_when_its_file_was_written_and_what_it_occupies(tmp_path):
+    path = tmp_path / "holes.log"
+    with path.open("wb") as file:
+        file.write(b"x" * 4096)
+        file.truncate(1 << 20)
+    os.utime(path, ns=(0, 1_700_000_000_123_456_789))
+    (entry,) = LOCAL.entries(str(tmp_path))
+    assert (entry.size, entry.modified) == (1 << 20, 1_700_000_000_123)
+    assert entry.disk_size == path.stat().st_blocks * 512 < entry.size
