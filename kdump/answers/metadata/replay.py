@@ -1,0 +1,144 @@
+"""The replay of the metadata log: batch after batch into an image. What does not apply becomes a Break here.
+
+Records between BeginTransactionRecord and EndTransactionRecord are applied at the end, all or none (KIP-868).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from kdump.answers.metadata.records import MetadataRecord, ReplayError, Undecoded, read_batch
+from kdump.errors import DamageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.records.record_batch import RecordBatch
+
+BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
+
+
+class Break(NamedTuple):
+    """A place where the log does not replay: the record there is not applied."""
+
+    offset: int
+    timestamp: int
+    """In ms, -1 where no batch can be read."""
+    record: str
+    """The message, empty where there is none."""
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The break as a sentence, with what Kafka does there."""
+        what = f" ({self.record})" if self.record else ""
+        return f"offset {self.offset}{what}: the replay breaks: {self.reason}; {KAFKA_DOES}"
+
+
+KAFKA_DOES = (
+    "it is left out here; a controller of 3.3 or later ends with a fatal fault at it, "
+    "a broker logs the error and goes on without it"
+)
+
+
+class Observer(Protocol):
+    """Sees each record before it is applied."""
+
+    def before(self, record: MetadataRecord, image: ClusterImage) -> None:
+        """Look at a record that is about to be applied."""
+
+    def applied(self) -> None:
+        """Learn that the record was applied; without this call it broke."""
+
+    def together(self) -> None:
+        """Learn that what was appended as one, a batch or a transaction, is complete."""
+
+
+class MetadataReplay:
+    """Applies batches to ``image``. ``broken`` is called with each break; ``observer`` sees what is applied.
+
+    Records at or above the offset ``to``, and all from the first on that was appended after ``at`` (ms), are left out.
+    """
+
+    def __init__(
+        self,
+        image: ClusterImage,
+        broken: Callable[[Break], None],
+        *,
+        to: int | None = None,
+        at: int | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.image = image
+        self._broken = broken
+        self._to = to
+        self._at = at
+        self._observer = observer
+        self._held: list[MetadataRecord] = []
+
+    def add(self, batch: RecordBatch) -> bool:
+        """Apply the records of a batch; tell whether the next one is wanted."""
+        image = self.image
+        if self._is_over(batch.base_offset, batch.max_timestamp):
+            return False
+        if batch.base_offset > image.end_offset:
+            reason = f"the records from offset {image.end_offset} on are missing, up to this one"
+            self._broken(Break(batch.base_offset, batch.max_timestamp, "", reason))
+        try:
+            for record in read_batch(batch):
+                if self._to is not None and record.offset >= self._to:
+                    return False
+                if record.offset < image.end_offset:
+                    continue
+                self._take(record)
+                image.end_offset, image.epoch, image.timestamp = record.offset + 1, record.epoch, record.timestamp
+        except DamageError as damage:
+            self._broken(Break(image.end_offset, batch.max_timestamp, "", f"the batch cannot be read: {damage}"))
+        image.end_offset = max(image.end_offset, batch.last_offset + 1)
+        if self._observer is not None and image.open_transaction is None:
+            self._observer.together()
+        return True
+
+    def _is_over(self, offset: int, timestamp: int) -> bool:
+        return (self._to is not None and offset >= self._to) or (self._at is not None and timestamp > self._at)
+
+    def _take(self, record: MetadataRecord | Undecoded) -> None:
+        if isinstance(record, Undecoded):
+            self._broken(Break(record.offset, record.timestamp, "", record.reason))
+        elif record.name in (BEGIN, END, ABORT):
+            self._bound(record)
+        elif self.image.open_transaction is not None:
+            self._held.append(record)
+        else:
+            self._apply(record)
+
+    def _bound(self, record: MetadataRecord) -> None:
+        """Begin or end a transaction."""
+        began = self.image.open_transaction
+        if record.name == BEGIN:
+            if began is not None:
+                self._break(record, f"the transaction that begins at offset {began} was never ended")
+            self.image.open_transaction = record.offset
+        elif began is None:
+            self._break(record, "no transaction is open")
+        else:
+            self.image.open_transaction = None
+            for held in self._held if record.name == END else ():
+                self._apply(held)
+        self._held = []
+
+    def _apply(self, record: MetadataRecord) -> None:
+        observer = self._observer
+        if observer is not None:
+            observer.before(record, self.image)
+        try:
+            self.image.apply(record)
+        except ReplayError as error:
+            self._break(record, str(error))
+            return
+        if observer is not None:
+            observer.applied()
+
+    def _break(self, record: MetadataRecord, reason: str) -> None:
+        self._broken(Break(record.offset, record.timestamp, record.name, reason))

@@ -1,0 +1,200 @@
+"""Topics and their partitions. Source: ``TopicsDelta`` and ``PartitionRegistration`` of Kafka."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.metadata import metadata_versions
+from kdump.answers.metadata.records import NO_LEADER, NO_LEADER_CHANGE, Fields, ReplayError
+from kdump.answers.metadata.snapshot_record import SnapshotRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.answers.metadata.features import Features
+
+MIGRATING: Final = bytes(16)
+"""The directory of a replica on a broker that names no directories (``DirectoryId.MIGRATING``)."""
+
+
+@dataclass(slots=True)
+class PartitionImage:
+    """What the controller decided about a partition."""
+
+    replicas: list[int]
+    directories: list[bytes]
+    """The id of the log dir of each replica."""
+    isr: list[int]
+    removing: list[int]
+    adding: list[int]
+    leader: int
+    """-1 for none."""
+    recovery_state: int
+    """1 while a leader of an unclean election recovers (KIP-704)."""
+    leader_epoch: int
+    partition_epoch: int
+    elr: list[int]
+    last_known_elr: list[int]
+
+    @classmethod
+    def of(cls, fields: Fields) -> PartitionImage:
+        """Return the state that a PartitionRecord gives. Raises ReplayError."""
+        return cls(
+            replicas=fields["replicas"],
+            directories=_directories(fields.get("directories"), fields["replicas"]),
+            isr=fields["isr"],
+            removing=fields["removingReplicas"],
+            adding=fields["addingReplicas"],
+            leader=fields["leader"],
+            recovery_state=fields.get("leaderRecoveryState", 0),
+            leader_epoch=fields["leaderEpoch"],
+            partition_epoch=fields["partitionEpoch"],
+            elr=fields.get("eligibleLeaderReplicas") or [],
+            last_known_elr=fields.get("lastKnownElr") or [],
+        )
+
+    def change(self, fields: Fields) -> None:
+        """Apply a PartitionChangeRecord: null is no change, -2 no change of the leader. Raises ReplayError."""
+        get = fields.get
+        replicas = get("replicas")
+        named = get("directories")
+        if replicas is not None or named is not None:
+            new = self.replicas if replicas is None else replicas
+            self.directories = _directories(self.directories if named is None else named, new)
+            self.replicas = new
+        if (isr := get("isr")) is not None:
+            self.isr = isr
+        if (removing := get("removingReplicas")) is not None:
+            self.removing = removing
+        if (adding := get("addingReplicas")) is not None:
+            self.adding = adding
+        if fields["leader"] != NO_LEADER_CHANGE:
+            self.leader = fields["leader"]
+            self.leader_epoch += 1
+        if (state := get("leaderRecoveryState", -1)) != -1:
+            self.recovery_state = state
+        if (elr := get("eligibleLeaderReplicas")) is not None:
+            self.elr = elr
+        if (last := get("lastKnownElr")) is not None:
+            self.last_known_elr = last
+        self.partition_epoch += 1
+
+    def is_unclean(self, leader: int) -> bool:
+        """Tell whether electing ``leader`` now would be unclean: it is in neither ISR nor ELR."""
+        return leader != NO_LEADER and leader not in self.isr and leader not in self.elr
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a reassignment is under way."""
+        return bool(self.adding or self.removing)
+
+
+def _directories(named: list[bytes] | None, replicas: Sequence[int]) -> list[bytes]:
+    if not named or all(directory == MIGRATING for directory in named):
+        return [MIGRATING] * len(replicas)
+    if len(named) != len(replicas):
+        raise ReplayError(f"{len(replicas)} replicas have {len(named)} directories")
+    return named
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic: its name, its id, its partitions by number."""
+
+    name: str
+    id: bytes
+    partitions: dict[int, PartitionImage] = field(default_factory=dict)
+
+    @property
+    def id_text(self) -> str:
+        """The id as Kafka writes it: 22 letters of base64 for URLs."""
+        return id_text(self.id)
+
+
+def id_text(value: bytes) -> str:
+    """Return a uuid as Kafka writes it."""
+    return urlsafe_b64encode(value)[:22].decode()
+
+
+class Topics:
+    """The topics of an image."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[bytes, Topic] = {}
+        self.by_name: dict[str, Topic] = {}
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return what applies each record, but for RemoveTopicRecord."""
+        return {
+            "TopicRecord": self._create,
+            "PartitionRecord": self._add,
+            "PartitionChangeRecord": self._change,
+            "ClearElrRecord": self._clear_elr,
+        }
+
+    def _create(self, fields: Fields) -> None:
+        name, number = fields["name"], fields["topicId"]
+        if name in self.by_name:
+            raise ReplayError(f"topic {name} is there already, with id {self.by_name[name].id_text}")
+        self.by_id[number] = self.by_name[name] = Topic(name, number)
+
+    def topic(self, number: bytes) -> Topic:
+        """Return a topic by id. Raises ReplayError when it is not there."""
+        found = self.by_id.get(number)
+        if found is None:
+            raise ReplayError(f"there is no topic with id {id_text(number)}")
+        return found
+
+    def _add(self, fields: Fields) -> None:
+        self.topic(fields["topicId"]).partitions[fields["partitionId"]] = PartitionImage.of(fields)
+
+    def _change(self, fields: Fields) -> None:
+        topic = self.topic(fields["topicId"])
+        state = topic.partitions.get(fields["partitionId"])
+        if state is None:
+            raise ReplayError(f"topic {topic.name} has no partition {fields['partitionId']}")
+        state.change(fields)
+
+    def remove(self, number: bytes) -> str:
+        """Take a topic away; return its name. Raises ReplayError when it is not there."""
+        topic = self.topic(number)
+        del self.by_id[number], self.by_name[topic.name]
+        return topic.name
+
+    def _clear_elr(self, fields: Fields) -> None:
+        name = fields["topicName"]
+        if name and name not in self.by_name:
+            raise ReplayError(f"there is no topic {name}")
+        for topic in [self.by_name[name]] if name else self.by_name.values():
+            for state in topic.partitions.values():
+                if state.elr or state.last_known_elr:
+                    state.change({"leader": NO_LEADER_CHANGE, "eligibleLeaderReplicas": [], "lastKnownElr": []})
+
+    def records(self, features: Features) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot, topics by name."""
+        version = metadata_versions.record_version("PartitionRecord", features.metadata_version)
+        for _, topic in sorted(self.by_name.items()):
+            yield SnapshotRecord("TopicRecord", 0, {"name": topic.name, "topicId": topic.id})
+            for number, state in sorted(topic.partitions.items()):
+                fields = _fields(topic, number, state, with_elr=features.has_elr)
+                yield SnapshotRecord("PartitionRecord", version, fields)
+
+
+def _fields(topic: Topic, number: int, state: PartitionImage, *, with_elr: bool) -> Fields:
+    return {
+        "partitionId": number,
+        "topicId": topic.id,
+        "replicas": state.replicas,
+        "isr": state.isr,
+        "removingReplicas": state.removing,
+        "addingReplicas": state.adding,
+        "leader": state.leader,
+        "leaderRecoveryState": state.recovery_state,
+        "leaderEpoch": state.leader_epoch,
+        "partitionEpoch": state.partition_epoch,
+        "directories": state.directories,
+        "eligibleLeaderReplicas": (with_elr and state.elr) or None,
+        "lastKnownElr": (with_elr and state.last_known_elr) or None,
+    }

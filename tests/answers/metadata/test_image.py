@@ -1,0 +1,114 @@
+"""The image of the metadata log: it is what Kafka's own snapshots of golden logs hold."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from kdump.answers.metadata.copies import Copies, Said
+from kdump.answers.metadata.image import MetadataLog, image_of, load
+from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from tests.helpers.support import GOLDEN
+
+FOLDERS = [GOLDEN / "brokers" / release / "__cluster_metadata-0" for release in ("3.3.2", "4.2.2")]
+ENDS = {"3.3.2": [56, 117], "4.2.2": [77, 147, 223, 295, 361, 417, 486, 581]}
+"""Release -> the end offsets of the snapshots that its controller wrote."""
+
+
+def no_damage(text):
+    raise AssertionError(text)
+
+
+def partitions(folder):
+    return list(Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)]))
+
+
+def copies(found):
+    return Copies(found, Said(no_damage, no_damage, raise_it))
+
+
+def records(image):
+    """The records of an image, without the order that is Kafka's hash order."""
+    return Counter(json.dumps(_sorted(record.plain), sort_keys=True) for record in image.records())
+
+
+def _sorted(record):
+    lists = {name: sorted(value, key=json.dumps) for name, value in record["data"].items() if name in LISTS}
+    return {**record, "data": record["data"] | lists}
+
+
+LISTS = ("endPoints", "features")
+
+
+@pytest.mark.parametrize(("release", "end"), [(release, end) for release in ENDS for end in ENDS[release]])
+def test_image_is_what_a_controller_wrote_into_its_snapshot(release, end):
+    found = partitions(GOLDEN / "brokers" / release / "__cluster_metadata-0")
+    snapshot = next(each for each in copies(found).snapshots if each.end_offset == end)
+    log_alone = [replace(partition, others=()) for partition in found]
+    image = image_of(log_alone, offset=end, damage=no_damage)
+    assert image.end_offset == end
+    assert records(image) == records(load(snapshot, no_damage))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_image_from_a_snapshot_on_is_the_image_from_the_log_alone(folder):
+    found = partitions(folder)
+    log_alone = [replace(partition, others=()) for partition in found]
+    whole, alone = image_of(found, damage=no_damage), image_of(log_alone, damage=no_damage)
+    assert (whole.end_offset, whole.epoch, whole.timestamp) == (alone.end_offset, alone.epoch, alone.timestamp)
+    assert records(whole) == records(alone)
+
+
+def test_image_has_topics_by_name_and_id_with_partitions_and_configs():
+    image = image_of(partitions(FOLDERS[1]), damage=no_damage)
+    topic = image.topics.by_name["compact"]
+    assert image.topics.by_id[topic.id] is topic
+    assert len(topic.id_text) == 22
+    state = topic.partitions[0]
+    assert (state.leader, state.leader_epoch, state.replicas, state.isr) == (1, 0, [1], [1])
+    assert image.configs.topic("compact")["cleanup.policy"] == "compact"
+    assert image.configs.topic("no-such-topic") == {}
+    assert image.configs.broker_defaults == {}
+
+
+def test_image_at_a_time_is_the_image_at_the_offset_that_was_reached_then():
+    found = partitions(FOLDERS[1])
+    at = image_of(found, offset=300, damage=no_damage)
+    again = image_of(found, at=at.timestamp, damage=no_damage)
+    assert again.end_offset >= 300
+    assert again.timestamp == at.timestamp
+
+
+def test_no_metadata_log_is_no_image():
+    assert image_of(partitions(GOLDEN / "brokers" / "4.2.2" / "one-0"), damage=no_damage) is None
+
+
+def test_log_without_its_beginning_is_a_named_break():
+    found = [replace(partition, segments=partition.segments[1:], others=()) for partition in partitions(FOLDERS[1])]
+    said = []
+    image = image_of(found, damage=said.append)
+    assert "the records from offset 0 on are missing" in said[0]
+    assert image.end_offset == 582
+
+
+def test_log_goes_on_from_the_newest_sound_snapshot(tmp_path):
+    for file in FOLDERS[1].iterdir():
+        data = bytearray(file.read_bytes())
+        if file.name.startswith(f"{581:020}"):
+            data[200] ^= 1
+        folder = tmp_path / "__cluster_metadata-0"
+        folder.mkdir(exist_ok=True)
+        (folder / file.name).write_bytes(data)
+    said = []
+    image = image_of(partitions(tmp_path), damage=said.append)
+    assert len(said) == 1
+    assert "it is not used" in said[0]
+    assert records(image) == records(image_of(partitions(FOLDERS[1]), damage=no_damage))
+
+
+def test_log_dirs_without_topics_have_no_image():
+    assert copies([]).first_offset() is None
+    assert not MetadataLog(copies([]), no_damage).image().topics.by_name
