@@ -27,6 +27,7 @@ COMMANDS: Final[dict[str, str]] = {
     "slice": "slice",
     "verify-index": "verify_index",
     "rebuild-index": "rebuild_index",
+    "offsets": "offsets",
     "spark-export": "spark_export",
 }
 """Subcommand -> the module under kdump.commands that holds it."""

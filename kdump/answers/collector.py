@@ -10,9 +10,12 @@ from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from kdump.log_dirs.file_names import Name
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kdump.errors import UnreadableError
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import RecordBatch
@@ -37,17 +40,34 @@ class Reading(NamedTuple):
     since: int = 0
 
 
+def unsaid(_: object) -> None:
+    """Say nothing."""
+
+
 class Place(NamedTuple):
-    """A partition's folder, and the state of the log dir that holds it."""
+    """A partition's folder, and the state of the log dir that holds it.
+
+    A collector calls ``damage`` with records that it cannot read, ``wrong`` with a derived file that it does not use,
+    ``note`` with what it cannot know, ``fail`` with a file that cannot be read. It keeps none of them after ``end``.
+    """
 
     partition: Partition
     log_dir: LogDirState
+    damage: Callable[[str], None] = unsaid
+    wrong: Callable[[str], None] = unsaid
+    note: Callable[[str], None] = unsaid
+    fail: Callable[[UnreadableError], None] = unsaid
 
     @property
     def key(self) -> tuple[str, int] | None:
         """Topic and partition, None where the folder's name gives none."""
         topic, number = self.partition.topic, self.partition.partition
         return None if topic is None or number is None else (topic, number)
+
+    @property
+    def name(self) -> Name:
+        """The same as the name of a folder, which may tell none."""
+        return Name(self.partition.topic, self.partition.partition)
 
     @property
     def high_watermark(self) -> int | None:
@@ -69,10 +89,13 @@ class Collector(Protocol):
     """
 
     def begin(self, place: Place) -> Needs | Reading:
-        """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here."""
+        """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here.
+
+        Raises UnreadableError: the pass says so and leaves the partition out.
+        """
 
     def add(self, segment: Segment, batch: RecordBatch) -> None:
-        """Take the next sound batch."""
+        """Take the next sound batch. Raises DamageError where a record of it cannot be read: the pass says so."""
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
         """Take a damaged range, or the beginning of a batch that the end of the file cuts off."""

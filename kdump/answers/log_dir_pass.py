@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.collector import Needs, Place, Reading
-from kdump.errors import UnreadableError
+from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class LogDirPass:
     """Feeds ``collectors``.
 
-    ``damage`` is called with each range that cannot be read, as a sentence; ``note`` with each log end that a copy of a
-    running broker's files may have; ``fail`` with each file that cannot be read; ``progress`` with the bytes done.
+    ``damage`` is called with each range that cannot be read, as a sentence; ``wrong`` with each derived file that is
+    not used; ``note`` with what changes nothing, such as a log end that a copy of a running broker's files may have;
+    ``fail`` with each file that cannot be read; ``progress`` with the bytes done.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class LogDirPass:
         *,
         damage: Callable[[str], None],
         fail: Callable[[UnreadableError], None],
+        wrong: Callable[[str], None] = lambda _: None,
         note: Callable[[str], None] = lambda _: None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
@@ -42,17 +44,22 @@ class LogDirPass:
         self._states = states
         self._damage = damage
         self._fail = fail
+        self._wrong = wrong
         self._note = note
         self._progress = progress
 
     def run(self, partitions: Iterable[Partition]) -> None:
         """Go through partitions in order."""
         for partition in partitions:
-            self.partition(Place(partition, self._states.of(partition)))
+            self.partition(self.place(partition))
+
+    def place(self, partition: Partition) -> Place:
+        """Return a partition with the state of its log dir."""
+        return Place(partition, self._states.of(partition), self._damage, self._wrong, self._note, self._fail)
 
     def partition(self, place: Place) -> None:
         """Go through one partition: the batches of its segments, if any collector wants them."""
-        asked = [(collector, _reading(collector.begin(place))) for collector in self.collectors]
+        asked = [(collector, self._begin(collector, place)) for collector in self.collectors]
         reading = [(collector, reading.since) for collector, reading in asked if reading.needs > Needs.FILES]
         segments = place.partition.segments
         since = min((since for _, since in reading), default=0)
@@ -64,11 +71,22 @@ class LogDirPass:
         for collector in self.collectors:
             collector.end()
 
+    def _begin(self, collector: Collector, place: Place) -> Reading:
+        try:
+            asked = collector.begin(place)
+        except UnreadableError as error:
+            self._fail(error)
+            return Reading(Needs.FILES)
+        return asked if isinstance(asked, Reading) else Reading(asked)
+
     def _segment(self, segment: Segment, reading: Sequence[Collector], *, is_last: bool) -> None:
         for region in self.regions(segment, is_last=is_last):
             if isinstance(region, RecordBatch):
                 for collector in reading:
-                    collector.add(segment, region)
+                    try:
+                        collector.add(segment, region)
+                    except DamageError as damage:
+                        self._damage(f"{segment.name}: byte {region.position}: {damage.reason}")
             elif isinstance(region, Damage | Trailing):
                 for collector in reading:
                     collector.lose(segment, region)
@@ -91,10 +109,6 @@ class LogDirPass:
             self._fail(error)
 
 
-def _reading(asked: Needs | Reading) -> Reading:
-    return asked if isinstance(asked, Reading) else Reading(asked)
-
-
 def first_segment(segments: Sequence[Segment], offset: int) -> int:
     """Return the number of the segment that may hold an offset: the last one that begins at or before it."""
     later = (number for number, segment in enumerate(segments) if (segment.base_offset or 0) > offset)
@@ -108,15 +122,19 @@ class Gathered(NamedTuple):
     size: int
     """Bytes of the segments."""
     damaged: list[str]
-    failed: list[UnreadableError]
+    wrong: list[str]
     notes: list[str]
+    failed: list[UnreadableError]
 
 
 def gather(collectors: Sequence[Collector], partitions: Sequence[Partition]) -> Gathered:
     """Go through partitions with collectors of one's own: the work of a process, or of a task of Spark."""
-    done = Gathered(list(collectors), sum(map(_size, partitions)), [], [], [])
+    done = Gathered(list(collectors), sum(map(_size, partitions)), [], [], [], [])
     damage, fail = done.damaged.append, done.failed.append
-    LogDirPass(collectors, LogDirStates(damage, fail), damage=damage, fail=fail, note=done.notes.append).run(partitions)
+    states = LogDirStates(damage, fail)
+    LogDirPass(collectors, states, damage=damage, fail=fail, wrong=done.wrong.append, note=done.notes.append).run(
+        partitions
+    )
     return done
 
 

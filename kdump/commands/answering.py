@@ -119,18 +119,31 @@ class Answering:
         if self._jobs > 1 and len(found) > 1:
             for gathered in run_over_processes(self._jobs, collectors, found):
                 run.progress(gathered.size)
-                for text in gathered.damaged:
-                    run.damage(text)
-                for text in gathered.notes:
-                    run.note(text)
+                for say, texts in (
+                    (run.damage, gathered.damaged),
+                    (run.wrong_index, gathered.wrong),
+                    (run.note, gathered.notes),
+                ):
+                    for text in texts:
+                        say(text)
                 for error in gathered.failed:
                     run.fail(error)
         else:
-            states = LogDirStates(run.damage, run.fail)
-            LogDirPass(collectors, states, damage=run.damage, fail=run.fail, note=run.note, progress=run.progress).run(
-                found
-            )
+            self.reader(collectors).run(found)
         run.progress.clear()
+
+    def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
+        """Return a pass that feeds the collectors and says on standard error what is wrong."""
+        run = self.session
+        return LogDirPass(
+            collectors,
+            LogDirStates(run.damage, run.fail),
+            damage=run.damage,
+            fail=run.fail,
+            wrong=run.wrong_index,
+            note=run.note,
+            progress=run.progress,
+        )
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
         """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""

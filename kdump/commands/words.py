@@ -29,7 +29,7 @@ def moment(text: str, now: Callable[[], float] = time.time) -> int:
     if _AGO.fullmatch(text):
         ago = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))
         return int(now() * 1000) - ago
-    if re.fullmatch(r"-?\d{9,}|0", text, re.ASCII):
+    if re.fullmatch(r"-?\d{9,}|\d{1,7}", text, re.ASCII):  # eight digits are a date
         return int(text)
     try:
         when = datetime.fromisoformat(text)

@@ -1,0 +1,187 @@
+"""The offsets of partitions, as ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from kdump.answers.collector import Needs
+from kdump.answers.producer_state import ProducerReplay
+from kdump.answers.time_lookup import TimeAnswer, TimeLookup
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import leader_epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from kdump.answers.collector import Place
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Damage, Trailing
+
+NO_TIMESTAMP: Final = -1
+REMOTE: Final = "remote.storage.enable"
+
+
+@dataclass(frozen=True)
+class PartitionOffsets:
+    """The offsets of a partition. Timestamps are in ms; None = not known, or none."""
+
+    kind: ClassVar[str] = "offsets"
+
+    topic: str
+    partition: int
+    earliest: int
+    earliest_local: int
+    latest: int
+    high_watermark: int | None
+    last_stable: int
+    leader_epoch: int | None
+    max_timestamp_ms: int | None
+    max_timestamp_offset: int | None
+    by_time: tuple[TimeAnswer, ...] = ()
+
+
+class OffsetsFacts(NamedTuple):
+    """What the metadata log knows of partitions, by topic and partition; of topics whether storage is remote."""
+
+    leader_epochs: Mapping[tuple[str, int], int]
+    remote: Mapping[str, bool]
+
+
+def facts_of(image: ClusterImage | None) -> OffsetsFacts:
+    """Return what an image of the metadata log knows."""
+    if image is None:
+        return OffsetsFacts({}, {})
+    topics = image.topics.by_name
+    epochs = {
+        (name, number): partition.leader_epoch
+        for name, topic in topics.items()
+        for number, partition in topic.partitions.items()
+    }
+    return OffsetsFacts(epochs, {name: image.configs.topic(name).get(REMOTE, "false") == "true" for name in topics})
+
+
+class Offsets:
+    """Gathers the offsets of partitions; ``times`` (ms) are looked up too.
+
+    Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
+    """
+
+    def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
+        self._times = tuple(dict.fromkeys(times))
+        self._facts = facts or facts_of(None)
+        self._found: dict[tuple[str, int], tuple[tuple[int, int], PartitionOffsets]] = {}
+        self._partition: _PartitionPass | None = None
+
+    def begin(self, place: Place) -> Needs:
+        if place.key is None:
+            return Needs.FILES
+        self._partition = _PartitionPass(place, place.key, self._times, self._facts)
+        return Needs.HEADERS
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:
+        if self._partition is not None:
+            self._partition.add(segment, batch)
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        """Nothing is known of what cannot be read."""
+
+    def end(self) -> None:
+        if self._partition is not None:
+            rank, found = self._partition.end()
+            self._keep(rank, found)
+            self._partition = None
+
+    def _keep(self, rank: tuple[int, int], found: PartitionOffsets) -> None:
+        key = (found.topic, found.partition)
+        if key not in self._found or self._found[key][0] < rank:
+            self._found[key] = rank, found
+
+    def merge(self, other: Offsets) -> None:
+        for rank, found in other._found.values():
+            self._keep(rank, found)
+
+    def answer(self, at: int) -> Iterator[PartitionOffsets]:  # noqa: ARG002  nothing of it depends on the time
+        for key in sorted(self._found):
+            yield self._found[key][1]
+
+
+class _PartitionPass:
+    """One partition while its batches are read."""
+
+    def __init__(self, place: Place, key: tuple[str, int], times: tuple[int, ...], facts: OffsetsFacts) -> None:
+        self._key = key
+        segments = place.partition.segments
+        self._first = (segments[0].base_offset or 0) if segments else 0
+        start = self._first if place.log_start is None else place.log_start
+        is_remote = facts.remote.get(key[0], True)  # an entry below the local log is one of remote storage, most likely
+        self._earliest = start if is_remote else max(start, self._first)
+        self._high_watermark = place.high_watermark
+        epoch = facts.leader_epochs.get(key)
+        self._epoch = _newest_epoch(place) if epoch is None else epoch
+        self._place = place
+        self._producers = ProducerReplay(place)
+        self._times = TimeLookup(segments, times, self._earliest)
+        self._largest: RecordBatch | None = None
+        self._largest_timestamp = NO_TIMESTAMP - 1
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:
+        self._producers.add(batch)
+        timestamp = batch.max_timestamp
+        if timestamp > self._largest_timestamp:
+            self._largest, self._largest_timestamp = batch, timestamp
+        self._times.add(segment, batch)
+
+    def end(self) -> tuple[tuple[int, int], PartitionOffsets]:
+        self._producers.end()
+        latest = max(self._producers.end_offset, self._earliest)
+        stable = self._producers.first_open_offset
+        timestamp, offset = self._max_timestamp()
+        return self._producers.rank, PartitionOffsets(
+            *self._key,
+            earliest=self._earliest,
+            earliest_local=max(self._earliest, self._first),
+            latest=latest,
+            high_watermark=self._high_watermark,
+            last_stable=latest if stable is None else max(stable, self._earliest),
+            leader_epoch=self._epoch,
+            max_timestamp_ms=timestamp,
+            max_timestamp_offset=offset,
+            by_time=self._times.answers(),
+        )
+
+    def _max_timestamp(self) -> tuple[int | None, int | None]:
+        """Return the largest timestamp and the first offset that has it."""
+        if self._largest is None:
+            return None, None
+        try:
+            for record in self._largest.records():
+                if record.timestamp == self._largest_timestamp:
+                    return self._largest_timestamp, record.offset
+        except DamageError as damage:
+            self._place.damage(f"{self._place.partition.name}: batch of offset {self._largest.last_offset}: {damage}")
+        return self._largest_timestamp, None
+
+
+def _newest_epoch(place: Place) -> int | None:
+    """Return the newest epoch in the partition's ``leader-epoch-checkpoint``, None when it tells none."""
+    try:
+        data = _file(place.partition, leader_epoch.NAME)
+        entries = leader_epoch.read(data) if data else ()
+    except UnreadableError as error:
+        place.fail(error)
+        return None
+    except DamageError as damage:
+        place.wrong(f"{place.partition.files.shown(place.partition.folder)}/{leader_epoch.NAME}: {damage}")
+        return None
+    return max((entry.epoch for entry in entries), default=None)
+
+
+def _file(partition: Partition, name: str) -> bytes | None:
+    entry = next((entry for entry in partition.others if entry.name == name), None)
+    if entry is None:
+        return None
+    with partition.files.open(entry.path) as source:
+        return source.read(0, source.size)

@@ -1,0 +1,203 @@
+"""What a partition knows of its producers: the state that a broker rebuilds from a snapshot and the log.
+
+Source: KIP-98 and Kafka's classes ProducerStateManager, ProducerAppendInfo and ProducerStateEntry.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.answers.collector import unsaid
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import producer_snapshot
+from kdump.transactions.replay import OpenTransaction, Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.collector import Place
+    from kdump.formats.producer_snapshot import ProducerEntry
+    from kdump.records.record_batch import RecordBatch
+    from kdump.transactions.replay import EndedTransaction
+
+NO_SEQUENCE = -1
+
+
+@dataclass(slots=True)
+class Producer:
+    """A producer as its partition knows it. Times are in ms.
+
+    ``data_offset`` and ``data_timestamp`` are of its last batch of data, ``timestamp`` is of a later marker too. None
+    stands for none.
+    """
+
+    epoch: int
+    last_sequence: int = NO_SEQUENCE
+    timestamp: int = -1
+    coordinator_epoch: int | None = None
+    data_offset: int | None = None
+    data_timestamp: int = -1
+
+
+class ProducerState:
+    """The producers of one partition at an offset; batches are added in offset order."""
+
+    def __init__(self) -> None:
+        self.producers: dict[int, Producer] = {}
+        self._replay = Replay()
+
+    @property
+    def open(self) -> dict[int, OpenTransaction]:
+        """The open transactions by producer id."""
+        return self._replay.open
+
+    def load(self, entries: tuple[ProducerEntry, ...]) -> None:
+        """Take over the state that a snapshot holds."""
+        self.producers = {entry.producer_id: _producer(entry) for entry in entries}
+        self._replay = Replay(
+            OpenTransaction(entry.producer_id, entry.epoch, entry.current_txn_first_offset)
+            for entry in entries
+            if entry.has_open_transaction
+        )
+
+    def add(self, batch: RecordBatch) -> EndedTransaction | None:
+        """Take the next batch; return the transaction that it ends. Raises DamageError for a marker without sense."""
+        producer_id = batch.producer_id
+        if producer_id is None or producer_id < 0:
+            return None
+        ended = self._replay.add(batch)
+        epoch = batch.producer_epoch or 0
+        if batch.is_control:
+            if ended is not None:  # else compaction removed the marker and kept its empty batch
+                known = self._of_epoch(producer_id, epoch)
+                known.coordinator_epoch = ended.coordinator_epoch
+                known.timestamp = batch.max_timestamp
+            return ended
+        known = self._of_epoch(producer_id, epoch)
+        last_sequence = batch.last_sequence
+        known.last_sequence = NO_SEQUENCE if last_sequence is None else last_sequence
+        known.timestamp = known.data_timestamp = batch.max_timestamp
+        known.data_offset = batch.last_offset
+        return None
+
+    def _of_epoch(self, producer_id: int, epoch: int) -> Producer:
+        """Return a producer; a new epoch forgets its sequence (``ProducerStateEntry.maybeUpdateProducerEpoch``)."""
+        known = self.producers.get(producer_id)
+        if known is None:
+            known = self.producers[producer_id] = Producer(epoch)
+        elif known.epoch != epoch:
+            known.epoch, known.last_sequence = epoch, NO_SEQUENCE
+        return known
+
+
+def _producer(entry: ProducerEntry) -> Producer:
+    return Producer(
+        entry.epoch,
+        entry.last_sequence if entry.has_batch else NO_SEQUENCE,
+        entry.timestamp,
+        entry.coordinator_epoch if entry.coordinator_epoch >= 0 else None,
+        entry.last_offset if entry.has_batch else None,
+        entry.timestamp,
+    )
+
+
+class ProducerSnapshot(NamedTuple):
+    """A sound producer snapshot: the state before ``offset``."""
+
+    offset: int
+    path: str
+    entries: tuple[ProducerEntry, ...]
+
+
+class ProducerReplay:
+    """Rebuilds the producer state of one partition as a broker does when it starts.
+
+    It begins with the newest sound snapshot at or before the last segment's base offset, else with the log. A later
+    snapshot takes over when the log reaches its offset; one after the log's end is not used.
+    """
+
+    def __init__(self, place: Place, before: int | None = None) -> None:
+        """``before`` asks for the newest snapshot at or before an offset, in place of the last segment's base."""
+        self.state = ProducerState()
+        self.since = 0
+        """The offset from which on batches are needed."""
+        self.end_offset = 0
+        self.leader_epoch = -1
+        self.from_snapshot = False
+        segments = place.partition.segments
+        last_base = (segments[-1].base_offset or 0) if segments else 0
+        limit = last_base if before is None else before
+        self._later: list[ProducerSnapshot] = []
+        for snapshot in _snapshots(place):
+            if snapshot.offset > limit:
+                self._later.append(snapshot)
+                continue
+            self._take(snapshot)
+            break
+        if before is not None:
+            self._later.clear()
+        self.end_offset = max(self.since, last_base if before is None else 0)
+        self._note = place.note
+
+    def add(self, batch: RecordBatch) -> EndedTransaction | None:
+        """Take the next batch; those before ``since`` change nothing. Raises DamageError."""
+        if batch.last_offset < self.since:
+            return None
+        while self._later and self._later[-1].offset <= batch.base_offset:
+            self._take(self._later.pop())
+        self.end_offset = batch.last_offset + 1
+        epoch = batch.partition_leader_epoch
+        self.leader_epoch = -1 if epoch is None else epoch
+        return self.state.add(batch)
+
+    def end(self) -> None:
+        """Close the partition; say what could not be used."""
+        while self._later and self._later[-1].offset <= self.end_offset:
+            self._take(self._later.pop())
+        for snapshot in self._later:
+            end = f"the log ends at {self.end_offset}"
+            self._note(f"{snapshot.path}: it is of offset {snapshot.offset}, {end}: not used")
+        self._note = unsaid  # what it says goes nowhere after the partition
+        self._later.clear()
+
+    def _take(self, snapshot: ProducerSnapshot) -> None:
+        self.state.load(snapshot.entries)
+        self.since = snapshot.offset
+        self.from_snapshot = True
+
+    @property
+    def first_open_offset(self) -> int | None:
+        """The first offset of the oldest open transaction, None when none is open."""
+        return min((one.first_offset for one in self.state.open.values()), default=None)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Leader epoch and offset of the log's end: the greater, the nearer a replica is to its leader."""
+        return self.leader_epoch, self.end_offset
+
+
+def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
+    """Yield the sound snapshots of a partition, newest first."""
+    partition = place.partition
+    paths = {entry.path for entry in partition.others}
+    paths |= {segment.siblings["snapshot"] for segment in partition.segments if "snapshot" in segment.siblings}
+    found = {}
+    for path in paths:
+        stem, _, suffix = posixpath.basename(path).partition(".")
+        if suffix == "snapshot" and stem.isdecimal():
+            found[int(stem)] = path
+    for offset in sorted(found, reverse=True):
+        path = partition.files.shown(found[offset])
+        try:
+            with partition.files.open(found[offset]) as source:
+                data = source.read(0, source.size)
+            if not data:
+                place.note(f"{path}: it is empty, as a killed broker leaves it: not used")
+                continue
+            yield ProducerSnapshot(offset, path, producer_snapshot.read(data))
+        except UnreadableError as error:
+            place.fail(error)
+        except DamageError as damage:
+            place.wrong(f"{path}: {damage}")

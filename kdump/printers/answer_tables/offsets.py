@@ -1,0 +1,66 @@
+"""The table of ``kdump offsets``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.offsets import PartitionOffsets
+from kdump.primitives.timestamps import iso
+from kdump.printers.answer_lines import AnswerTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.answers.collector import AnswerLine
+
+COLUMNS: Final = (
+    "PARTITION",
+    "EARLIEST",
+    "LATEST",
+    "HIGH WATERMARK",
+    "LAST STABLE",
+    "HELD BACK",
+    "EPOCH",
+    "NEWEST TIMESTAMP",
+    "AT",
+)
+NUMBERS: Final = frozenset(COLUMNS) - {"PARTITION", "NEWEST TIMESTAMP"}
+
+
+def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield a table of offsets, those that hold consumers back first, and one of the look-ups by time."""
+    found = [line for line in lines if isinstance(line, PartitionOffsets)]
+    held = sum(line.last_stable < line.latest for line in found)
+    title = f"{len(found)} partitions; read_committed consumers are held back in {held}"
+    found.sort(key=lambda line: line.last_stable - line.latest)
+    yield AnswerTable(title, COLUMNS, [_row(line) for line in found], NUMBERS)
+    looked_up = [
+        (f"{line.topic}-{line.partition}", iso(one.time_ms), one.offset, _time(one.timestamp_ms))
+        for line in found
+        for one in line.by_time
+    ]
+    if looked_up:
+        yield AnswerTable(
+            "First offset at or after a time",
+            ("PARTITION", "TIME", "OFFSET", "TIMESTAMP"),
+            looked_up,
+            frozenset({"OFFSET"}),
+        )
+
+
+def _row(line: PartitionOffsets) -> tuple[object, ...]:
+    return (
+        f"{line.topic}-{line.partition}",
+        line.earliest,
+        line.latest,
+        line.high_watermark,
+        line.last_stable,
+        line.latest - line.last_stable,
+        line.leader_epoch,
+        _time(line.max_timestamp_ms),
+        line.max_timestamp_offset,
+    )
+
+
+def _time(ms: int | None) -> str | None:
+    return None if ms is None else iso(ms)

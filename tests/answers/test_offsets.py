@@ -1,0 +1,127 @@
+"""Offsets of partitions, from their files alone."""
+
+import gzip
+import os
+
+import pytest
+
+from kdump.formats import producer_snapshot, time_index
+from kdump.formats.producer_snapshot import ProducerEntry
+from kdump.formats.time_index import TimestampOffset
+from testing import forge
+from tests.answers.support import ask, checkpoint, write
+from tests.helpers.segments import COMMIT, data, marker
+
+
+def offsets(*args, status=0):
+    """The one line of ``kdump offsets ARGS``."""
+    ((line,), said) = ask("offsets", *args, status=status)
+    return line, said
+
+
+def test_the_offsets_of_a_partition(tmp_path):
+    write(
+        tmp_path,
+        "orders-0",
+        {5: data(5, 3, timestamp=100), 8: data(8, timestamp=300) + data(9, 2, timestamp=200)},
+        leader_epoch_checkpoint="0\n2\n0 0\n4 6\n",
+    )
+    checkpoint(tmp_path / "replication-offset-checkpoint", ("orders", 0, 9))
+    line, said = offsets(tmp_path)
+    assert line == {
+        "kind": "offsets", "topic": "orders", "partition": 0, "earliest": 5, "earliestLocal": 5, "latest": 11,
+        "highWatermark": 9, "lastStable": 11, "leaderEpoch": 4, "maxTimestampMs": 300, "maxTimestampOffset": 8,
+        "byTime": [],
+    }  # fmt: skip
+    assert said == ""
+
+
+def test_the_log_start_checkpoint_counts_and_may_lie_below_the_local_log(tmp_path):
+    write(tmp_path, "orders-0", {5: data(5, 3)})
+    checkpoint(tmp_path / "log-start-offset-checkpoint", ("orders", 0, 6))
+    assert [offsets(tmp_path)[0][name] for name in ("earliest", "earliestLocal", "latest")] == [6, 6, 8]
+    checkpoint(tmp_path / "log-start-offset-checkpoint", ("orders", 0, 2))
+    assert [offsets(tmp_path)[0][name] for name in ("earliest", "earliestLocal", "latest")] == [2, 5, 8]
+
+
+def test_an_empty_partition_ends_where_its_segment_begins(tmp_path):
+    write(tmp_path, "orders-0", {7: b""})
+    line, _ = offsets(tmp_path, "--time", "0")
+    assert (line["earliest"], line["latest"], line["lastStable"]) == (7, 7, 7)
+    assert (line["maxTimestampMs"], line["maxTimestampOffset"]) == (None, None)
+    assert line["byTime"] == [{"timeMs": 0, "offset": None, "timestampMs": None}]
+
+
+def test_an_open_transaction_holds_back_whether_the_log_or_a_snapshot_tells_it(tmp_path):
+    open_one = data(0, producer=7) + data(1)
+    folder = write(tmp_path, "orders-0", {0: open_one, 2: data(2)})
+    assert offsets(tmp_path)[0]["lastStable"] == 0
+    entry = ProducerEntry(7, 0, 0, 0, 0, 1000, -1, 0)
+    snapshot = folder / f"{2:020}.snapshot"
+    snapshot.write_bytes(producer_snapshot.encode([entry._replace(current_txn_first_offset=1)]))
+    assert offsets(tmp_path)[0]["lastStable"] == 1
+    snapshot.write_bytes(snapshot.read_bytes()[:-1])
+    line, said = offsets(tmp_path, status=4)
+    assert line["lastStable"] == 0
+    assert f"{snapshot.name}: byte" in said
+    (folder / f"{2:020}.log").write_bytes(data(2) + marker(3, 7, COMMIT))
+    snapshot.unlink()
+    assert offsets(tmp_path)[0]["lastStable"] == 4
+
+
+def test_a_snapshot_after_the_end_of_a_cut_log_is_not_used(tmp_path):
+    folder = write(tmp_path, "orders-0", {0: data(0, producer=7) + marker(1, 7, COMMIT)[:-30]})
+    (folder / f"{2:020}.snapshot").write_bytes(producer_snapshot.encode([]))
+    line, said = offsets(tmp_path)
+    assert (line["latest"], line["lastStable"]) == (1, 0)
+    assert "it is of offset 2, the log ends at 1: not used" in said
+    assert "a batch is cut off" in said
+
+
+def test_times_are_looked_up_in_records_even_compressed_ones(tmp_path):
+    records = [forge.record(None, b"v", offset=n, timestamp=at) for n, at in enumerate((0, 40, 20))]
+    packed = forge.batch(
+        records, base_timestamp=1000, max_timestamp=1040, attributes=1, payload=gzip.compress(b"".join(records))
+    )
+    write(tmp_path, "orders-0", {0: packed})
+    line, _ = offsets(tmp_path, *(word for time in (999, 1001, 1040, 1041) for word in ("--time", time)))
+    assert [(one["offset"], one["timestampMs"]) for one in line["byTime"]] == [
+        (0, 1000), (1, 1040), (1, 1040), (None, None),
+    ]  # fmt: skip
+    assert (line["maxTimestampMs"], line["maxTimestampOffset"]) == (1040, 1)
+
+
+@pytest.mark.parametrize(("modified", "found"), [(50, 1), (5000, None)])
+def test_a_segment_without_index_entries_counts_with_the_time_of_its_file(tmp_path, modified, found):
+    folder = write(tmp_path, "orders-0", {0: data(0, timestamp=-1), 1: data(1, timestamp=1000)})
+    (folder / f"{0:020}.timeindex").write_bytes(b"")
+    os.utime(folder / f"{0:020}.log", (modified / 1000, modified / 1000))
+    assert offsets(tmp_path, "--time", "900")[0]["byTime"][0]["offset"] == found
+
+
+def test_an_index_of_a_closed_segment_chooses_it(tmp_path):
+    folder = write(tmp_path, "orders-0", {0: data(0, timestamp=500), 1: data(1, timestamp=1000)})
+    index = folder / f"{0:020}.timeindex"
+    index.write_bytes(time_index.encode([TimestampOffset(950, 0)], 0))
+    assert offsets(tmp_path, "--time", "900")[0]["byTime"][0]["offset"] is None
+    index.unlink()
+    assert offsets(tmp_path, "--time", "900")[0]["byTime"][0]["offset"] == 1
+
+
+def test_damage_is_named_and_the_rest_answered(tmp_path):
+    broken = bytearray(data(0) + data(1) + data(2))
+    broken[-len(data(2)) - 5] ^= 1
+    write(tmp_path, "orders-0", {0: bytes(broken)})
+    line, said = offsets(tmp_path, status=3)
+    assert (line["earliest"], line["latest"]) == (0, 3)
+    assert "orders-0/00000000000000000000.log: byte" in said
+
+
+def test_topics_and_processes_change_nothing_but_the_choice(tmp_path):
+    for number in range(4):
+        write(tmp_path, f"orders-{number}", {0: data(0, 1 + number)})
+    write(tmp_path, "audit-0", {0: data(0)})
+    alone, _ = ask("offsets", tmp_path)
+    assert ask("offsets", tmp_path, "--jobs", "2")[0] == alone
+    assert [line["topic"] for line in ask("offsets", tmp_path, "--topic", "audit")[0]] == ["audit"]
+    assert [line["partition"] for line in ask("offsets", tmp_path, "--partition", "1-2")[0]] == [1, 2]
