@@ -172,7 +172,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
     base, wrapper = 0, entry if dialect.inner_types_of_wrapper else None
     if dialect.unpacks_at_once:
         found = list(inner)
-        if not found and dialect.empty_wrapper_ends_run:
+        if not found and entry.magic > 0 and dialect.empty_wrapper_ends_run:
             raise DamageError(
                 "inner messages", "a compressed message set without messages", position=record_layout.LOG_OVERHEAD.size
             )

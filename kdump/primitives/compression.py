@@ -46,6 +46,9 @@ _ZSTD_SOURCE: Final = 131075
 """Bytes that zstd-jni reads at a time. It forgives a cut-off frame when a whole one ends in the same read."""
 _GZIP_STEP: Final = 1 << 14
 """Bytes given to zlib at a time: what a member leaves over is copied, and there may be one per 20 bytes."""
+_GZIP_PLAIN_HEADER: Final = b"\x1f\x8b\x08" + bytes(7)
+_GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT, _GZIP_RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
+"""Flags in the fourth byte of a gzip header (RFC 1952)."""
 _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 
 _local = threading.local()
@@ -57,7 +60,7 @@ def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_
     Raises DamageError when it is not a sound stream of that codec, LimitError when more than ``limit`` bytes come out.
     """
     if codec == LZ4:
-        return _lz4(data, limit, check_header=magic >= 2)
+        return _lz4(data, limit, magic)
     return _DECOMPRESS[codec](data, limit)
 
 
@@ -105,6 +108,9 @@ def _gzip(data: Bytes, limit: int) -> bytes:
     position = 0
     while True:
         member = zlib.decompressobj(wbits=31)
+        if len(data) - position > 3 and data[position + 3] & _GZIP_RESERVED:
+            member.decompress(_GZIP_PLAIN_HEADER)
+            position = _gzip_header_end(data, position)
         while not member.eof:
             region = data[position : position + _GZIP_STEP]
             if not region:
@@ -121,6 +127,29 @@ def _gzip(data: Bytes, limit: int) -> bytes:
         position -= len(member.unused_data)
         if len(data) - position <= _GZIP_MEMBER or data[position : position + 3] != b"\x1f\x8b\x08":
             return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _gzip_header_end(data: Bytes, start: int) -> int:
+    """Return the position after the header of a gzip member that has reserved flags.
+
+    Java reads on (GZIPInputStream); zlib refuses them.
+    """
+    flags = data[start + 3]
+    position = start + len(_GZIP_PLAIN_HEADER)
+    if data[start : start + 3] != _GZIP_PLAIN_HEADER[:3]:
+        _broken(GZIP, "it does not begin as a gzip stream does", start)
+    if flags & _GZIP_EXTRA:
+        position += 2 + int.from_bytes(data[position : position + 2], "little")
+    for flag in (_GZIP_NAME, _GZIP_COMMENT):
+        if flags & flag:
+            position += len(bytes(data[position:]).partition(b"\0")[0]) + 1
+    if flags & _GZIP_HEADER_CRC:
+        if int.from_bytes(data[position : position + 2], "little") != zlib.crc32(data[start:position]) & 0xFFFF:
+            _broken(GZIP, "the checksum of its header is wrong", position)
+        position += 2
+    if position > len(data):
+        _broken(GZIP, "it ends in its header")
+    return position
 
 
 def _snappy(data: Bytes, limit: int) -> bytes:
@@ -171,7 +200,7 @@ def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
     return out
 
 
-def _lz4(data: Bytes, limit: int, *, check_header: bool) -> bytes:
+def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
     import lz4.block
 
     if len(data) < 7:
@@ -185,7 +214,7 @@ def _lz4(data: Bytes, limit: int, *, check_header: bool) -> bytes:
     end_of_header = 14 if flags & 0x08 else 6
     if len(data) <= end_of_header:
         _broken(LZ4, "its header is cut off")
-    if check_header and data[end_of_header] != _xxh32(data[4:end_of_header]) >> 8 & 0xFF:
+    if magic > 0 and data[end_of_header] != _xxh32(data[4:end_of_header]) >> 8 & 0xFF:
         _broken(LZ4, "the checksum of its header is wrong", end_of_header)
     position = end_of_header + 1
     parts: list[bytes] = []
@@ -212,6 +241,8 @@ def _lz4(data: Bytes, limit: int, *, check_header: bool) -> bytes:
             if len(data) - position < 4 or _xxh32(block) != int.from_bytes(data[position : position + 4], "little"):
                 _broken(LZ4, "the checksum of a block is wrong", position)
             position += 4
+        if part and parts and not parts[-1] and magic >= 2:  # since 3.5 Kafka takes it for the end of the stream
+            _broken(LZ4, "an empty block stands before others", position)
         left -= len(part)
         if left < 0:
             _over(LZ4, limit)
@@ -275,6 +306,6 @@ _DECOMPRESS: Final[tuple[Callable[[Bytes, int], bytes], ...]] = (
     _none,
     _gzip,
     _snappy,
-    lambda data, limit: _lz4(data, limit, check_header=True),
+    _lz4,
     _zstd,
 )

@@ -291,3 +291,12 @@ def test_no_bytes_raise_another_exception(release, switch):
                 with contextlib.suppress(DamageError):
                     said = parse_record(0, struct.pack(">h", number) + fill * size, b"\0\1" + fill * size)
                     assert (said.key or "") + (said.payload or "")
+
+
+@pytest.mark.parametrize("version", [1, 3, 127, -1])
+def test_a_leader_change_that_claims_a_newer_version_has_ids_of_zero(version):
+    """All of it is read as version 0; the fields of the version that it claims have their defaults."""
+    value = struct.pack(">hi", version, 1) + b"\2" + struct.pack(">i", 7) + b"\0" + b"\1" + b"\0"
+    text = control_text(struct.pack(">hh", 0, 2), value, dialects_payload.NEWEST)
+    voter = '{"voterId":7,"voterDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA"}' if version > 0 else '{"voterId":7}'
+    assert text == (f' LeaderChange: {{"version":{version},"leaderId":1,"voters":[{voter}],"grantingVoters":[]}}')

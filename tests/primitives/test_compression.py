@@ -1,5 +1,7 @@
 import random
+import zlib
 
+import lz4.block
 import pytest
 import snappy
 
@@ -96,3 +98,51 @@ def test_the_wrong_header_checksum_of_old_lz4_frames():
     assert compression.decompress(compression.LZ4, old, magic=0) == b"x" * 99
     with pytest.raises(DamageError, match="checksum of its header"):
         compression.decompress(compression.LZ4, old, magic=2)
+
+
+def gzip_member(flags: int, text: bytes) -> bytes:
+    header = bytes([0x1F, 0x8B, 8, flags]) + b"\1\2\3\4\0\xff"
+    header += b"\3\0abc" if flags & 4 else b""
+    header += b"name\0" if flags & 8 else b""
+    header += b"comment\0" if flags & 16 else b""
+    header += (zlib.crc32(header) & 0xFFFF).to_bytes(2, "little") if flags & 2 else b""
+    packer = zlib.compressobj(wbits=-15)
+    trailer = zlib.crc32(text).to_bytes(4, "little") + len(text).to_bytes(4, "little")
+    return header + packer.compress(text) + packer.flush() + trailer
+
+
+@pytest.mark.parametrize("flags", range(0, 256, 2))
+def test_reserved_flags_of_gzip_are_passed_over_as_java_does(flags):
+    text = b"some text, twice: some text"
+    packed = gzip_member(flags, text)
+    assert compression.decompress(compression.GZIP, packed + packed) == text + text
+    for cut in range(len(packed)):
+        assert outcome(compression.GZIP, packed[:cut]) == "compression"
+    if flags & 2:
+        broken = bytearray(packed)
+        broken[5] ^= 1
+        assert outcome(compression.GZIP, bytes(broken)) == "compression"
+
+
+def lz4_of(*blocks: bytes) -> bytes:
+    frame = compression.compress(compression.LZ4, b"")
+    return frame[:-4] + b"".join(len(block).to_bytes(4, "little") + block for block in blocks) + frame[-4:]
+
+
+def test_an_empty_block_of_lz4_ends_the_stream_of_a_batch():
+    empty, block = b"\0", lz4.block.compress(b"some text", store_size=False)
+    assert compression.decompress(compression.LZ4, lz4_of(block, empty)) == b"some text"
+    assert compression.decompress(compression.LZ4, lz4_of(empty, empty)) == b""
+    for blocks in ((empty, block), (block, empty, block), (empty, empty, block)):
+        assert outcome(compression.LZ4, lz4_of(*blocks)) == "compression"
+        assert compression.decompress(compression.LZ4, lz4_of(*blocks), magic=1).endswith(b"some text")
+
+
+def test_only_magic_0_has_the_wrong_checksum_of_the_lz4_header():
+    wrong = compression.compress(compression.LZ4, b"some text", magic=0)
+    right = compression.compress(compression.LZ4, b"some text", magic=1)
+    assert wrong != right == compression.compress(compression.LZ4, b"some text")
+    for packed in (wrong, right):
+        assert compression.decompress(compression.LZ4, packed, magic=0) == b"some text"
+    with pytest.raises(DamageError, match="checksum of its header is wrong"):
+        compression.decompress(compression.LZ4, wrong, magic=1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kdump.errors import DamageError
 from kdump.records import control
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.payload import PayloadDialect
+    from kdump.internal_topics.schema import Struct, Values
 
 
 def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect) -> str:
@@ -39,4 +40,17 @@ def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
         raise broken(error, f"{name} of a control record") from None
     version = values["version"]
     struct = message.struct(version if isinstance(version, int) else 0, dialect.definitions)
-    return java.json(struct, {**{slot.name: slot.default() for slot in struct.slots}, **values})
+    return java.json(struct, _completed(struct, values))
+
+
+def _completed(struct: Struct, values: Values) -> Values:
+    """Return ``values`` with the default of each field that the version which was read does not have."""
+    completed: Values = {}
+    for slot in struct.slots:
+        value = values.get(slot.name, slot.default())
+        if slot.struct is not None and isinstance(value, list):
+            value = [_completed(slot.struct, cast("Values", element)) for element in value]
+        elif slot.struct is not None and isinstance(value, dict):
+            value = _completed(slot.struct, value)
+        completed[slot.name] = value
+    return completed

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable
 from random import Random
 
+import lz4.block
 import lz4.frame
 import snappy
 import zstandard
@@ -19,8 +20,8 @@ def halves(random: Random, body: bytes) -> tuple[bytes, bytes]:
 
 
 def gzip_with_extras(random: Random, body: bytes) -> bytes:
-    """A gzip member with optional header fields."""
-    flags = random.randrange(32)
+    """A gzip member with optional header fields, and at times flags that RFC 1952 reserves."""
+    flags = random.randrange(random.choice((32, 256)))
     header = bytes([0x1F, 0x8B, 8, flags]) + random.randbytes(4) + b"\x00\xff"
     if flags & 4:
         header += b"\x03\x00abc"
@@ -95,6 +96,14 @@ def lz4_broken_option(random: Random, body: bytes) -> bytes:
     return bytes(out)
 
 
+def lz4_blocks(random: Random, body: bytes) -> bytes:
+    """A frame of Kafka's kind in a few blocks, empty ones too, at times with the header checksum of magic 0."""
+    blocks = [lz4.block.compress(part, store_size=False) for part in (*halves(random, body), b"")]
+    blocks.insert(random.randrange(3), b"\0")
+    header = compression.compress(compression.LZ4, b"", magic=random.choice((0, 1, 1)))[:-4]
+    return header + b"".join(len(block).to_bytes(4, "little") + block for block in blocks) + b"\0\0\0\0"
+
+
 def two_streams(random: Random, body: bytes) -> bytes:
     first, second = halves(random, body)
     codec = random.choice((compression.LZ4, compression.ZSTD, compression.SNAPPY))
@@ -128,6 +137,6 @@ def zstd_broken_option(random: Random, body: bytes) -> bytes:
 FRAMINGS: dict[int, tuple[Callable[[Random, bytes], bytes], ...]] = {
     compression.GZIP: (gzip_with_extras, gzip_members, gzip_wrong_trailer, zlib_stream),
     compression.SNAPPY: (snappy_raw, snappy_chunks, snappy_chunks, snappy_lying_size, two_streams),
-    compression.LZ4: (lz4_frame, lz4_frame, lz4_broken_option, two_streams),
+    compression.LZ4: (lz4_frame, lz4_blocks, lz4_broken_option, two_streams),
     compression.ZSTD: (zstd_frame, zstd_frames, zstd_broken_option, two_streams),
 }
