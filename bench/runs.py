@@ -47,8 +47,8 @@ def original(release: str) -> Tool:
 
 
 def kdump(build: str, program: Path) -> Tool:
-    """Return the installed ``program`` with the "compiled" kernel, or with the one in "python"."""
-    return Tool(f"kdump, {build}", [str(program)], {"KDUMP_KERNEL": "python"} if build == "python" else {})
+    """Return the installed ``program`` with the "compiled" kernel, or with "no kernel"."""
+    return Tool(f"kdump, {build}", [str(program)], {} if build == "compiled" else {"KDUMP_KERNEL": "off"})
 
 
 def install(folder: Path) -> Path:
@@ -57,7 +57,8 @@ def install(folder: Path) -> Path:
     It is made anew when a source has changed; pip fetches what kdump depends on.
     """
     sources = [ROOT / "pyproject.toml", *sorted((ROOT / "kdump").rglob("*.p*"))]
-    stamp = hashlib.sha256(b"".join(path.read_bytes() for path in sources if path.suffix in {".py", ".pxd", ".toml"}))
+    suffixes = {".py", ".pyx", ".pxd", ".toml"}
+    stamp = hashlib.sha256(b"".join(path.read_bytes() for path in sources if path.suffix in suffixes))
     done = folder / "stamp"
     python = folder / "bin" / "python"
     if not done.exists() or done.read_text("utf-8") != stamp.hexdigest():

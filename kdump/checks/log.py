@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level, text_of
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
-from kdump.kernel.cursor import Cursor
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kdump.internal_topics.decode import DecodedRecord
     from kdump.log_dirs.files import Source
     from kdump.segments.regions import Region
+if kernel.COMPILED:
+    from kdump.kernel.cursor import Cursor
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
@@ -87,7 +89,7 @@ class LogCheck:
         self._found: list[Finding] = []
         self._epoch_told = False
         self._time_types: list[tuple[int | None, str, int]] = []
-        self._kernel = Cursor()
+        self._cursor = Cursor() if kernel.COMPILED else None
 
     def segment(
         self, file: str, base_offset: int | None, source: Source, *, active: bool, findings: list[Finding]
@@ -475,11 +477,11 @@ class LogCheck:
 
     def _facts(self, batch: Batch) -> tuple[int, int, int] | None:
         """Return last offset, greatest timestamp and the number of odd records; None where that takes a closer look."""
-        if not batch.count:
+        if not batch.count or self._cursor is None:
             return None
         data, start = batch.payload()
-        if self._kernel.begin(data, start, batch.header, ()):
-            return self._kernel.facts()
+        if self._cursor.begin(data, start, batch.header, ()):
+            return self._cursor.facts()
         return None
 
     def _control(self, batch: RecordBatch, kind: int) -> None:

@@ -1,6 +1,6 @@
 """Which entries of an index the kernel finds right beyond doubt, so that the general path has only the others to judge.
 
-Where it is plain Python, or a release judges entries by other rules, these are all of them.
+Without the kernel, or where a release judges entries by other rules, there are none.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from kdump import kernel
 from kdump.formats.record_layout import LOG_OVERHEAD
-from kdump.kernel import COMPILED
 from kdump.segments.read_ahead import processors
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.run import DumpRun
     from kdump.formats.offset_index import OffsetIndex
     from kdump.formats.time_index import TimeIndex
-    from kdump.kernel.indexes import Held
+    from kdump.kernel.indexes import EntryCheck
     from kdump.log_dirs.local import LocalFile
 
-    Hold = Callable[[Held, int, int, bytearray], None]
+    Hold = Callable[[EntryCheck, int, int, bytearray], None]
 
 AT_ONCE: Final = 512
 """Entries after which a thread can be stopped."""
@@ -48,13 +48,13 @@ def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
 def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
     """Return a byte for each entry of an ``.index``, 0 where it is right beyond doubt."""
     end, most = readable(run, log)
-    if not end or not COMPILED:
+    if not end or not kernel.COMPILED:
         return bytearray(b"\1") * index.count
     stretch = 0
     if index.filled and log.size // index.filled <= NEAR:
         stretch = 2 * AT_ONCE * (log.size // index.filled)
 
-    def hold(held: Held, first: int, stop: int, flags: bytearray) -> None:
+    def hold(held: EntryCheck, first: int, stop: int, flags: bytearray) -> None:
         if stretch:
             log.expect(index.stored(first)[1], stretch)
         held.by_offset(index.data, first, stop, flags)
@@ -68,17 +68,17 @@ def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex
     ``offsets`` is the ``.index`` through which the release finds the batches: it must rise to its end for this.
     """
     most = min(log.size, run.options.max_batch_bytes + LOG_OVERHEAD.size)
-    if run.dialect.message or not COMPILED or offsets.zero_tail or not offsets.rises():
+    if run.dialect.message or not kernel.COMPILED or offsets.zero_tail or not offsets.rises():
         return bytearray(b"\1") * index.count
 
-    def hold(held: Held, first: int, stop: int, flags: bytearray) -> None:
+    def hold(held: EntryCheck, first: int, stop: int, flags: bytearray) -> None:
         held.by_time(index.data, offsets.data, first, stop, flags)
 
     return _doubtful(log, log.size, most, index, hold)
 
 
 def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeIndex, hold: Hold) -> bytearray:
-    from kdump.kernel.indexes import Held
+    from kdump.kernel.indexes import EntryCheck
 
     flags = bytearray(b"\1") * index.count
     fd = log.descriptor
@@ -87,7 +87,7 @@ def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeInde
     todo = deque(range(0, index.filled, AT_ONCE))
 
     def work() -> None:
-        held = Held(fd, end, most, index.base_offset)
+        held = EntryCheck(fd, end, most, index.base_offset)
         while True:
             try:
                 first = todo.popleft()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from kdump.dump_log_segments.line_template import KINDS, split
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER
-from kdump.kernel import COMPILED
 from kdump.kernel.batches import OTHERS, WIDTH
 from kdump.kernel.lines import SLOTS_OF_TEXTS, Lines, Shape, slots
 
@@ -36,7 +35,7 @@ OF_RECORDS: Final = {"is_valid": True, "crc": None}
 """What a record of magic 2 says where its batch says something else: it has no checksum of its own."""
 
 
-class FastLines:
+class KernelLines:
     """Prints batches of magic 2 through the kernel, as far as it goes."""
 
     def __init__(self, printer: LineValues) -> None:
@@ -157,8 +156,6 @@ def _decoding(run: DumpRun, parser: Parser) -> Lines:
     def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
         return b"".join(parser(offset, key, value).parts(*run.fronts))
 
-    if not COMPILED:
-        return Lines(both=general)
     from kdump.kernel.payloads import Payloads  # needed with such a switch alone
 
     return Payloads(run.program, general)

@@ -38,7 +38,7 @@ OF_ENTRY: Final = {
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
 
 
-class EntryLines:
+class KernelEntries:
     """Prints messages as far as the kernel goes."""
 
     def __init__(self, printer: LineValues) -> None:

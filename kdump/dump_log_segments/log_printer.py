@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from kdump.dump_log_segments.kernel_lines import FastLines
-from kdump.dump_log_segments.kernel_messages import EntryLines
+from kdump import kernel
 from kdump.dump_log_segments.line_values import LineValues, parsed
 from kdump.dump_log_segments.record_lines import LegacyLines, RecordLines
 from kdump.errors import DamageError
@@ -27,15 +26,16 @@ from kdump.segments.regions import Damage, Trailing
 from kdump.segments.walk import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.options import Options
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
     from kdump.segments.regions import Region
-
-    Field: TypeAlias = Callable[[str], object]
+if kernel.COMPILED:
+    from kdump.dump_log_segments.kernel_lines import KernelLines
+    from kdump.dump_log_segments.kernel_messages import KernelEntries
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
@@ -90,8 +90,9 @@ class LogPrinter(LineValues):
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         super().__init__(run, path, decoders)
-        self.fast = FastLines(self)
-        self.entries = EntryLines(self)
+        if kernel.COMPILED:
+            self.fast = KernelLines(self)
+            self.entries = KernelEntries(self)
         self.legacy = LegacyLines(self)
         self.lines = RecordLines(self)
 
@@ -119,7 +120,7 @@ class LogPrinter(LineValues):
         head = not deep or self.run.dialect.batches_beside_records
         if not head and isinstance(batch, Message) and batch.magic < 0 and batch.codec == NONE:
             batch = batch.read_as(1)  # only the line of a batch, which is not printed here, minds the magic
-        done = self.fast.batch(batch, head=head, deep=deep) if isinstance(batch, Batch) else 0
+        done = self.fast.batch(batch, head=head, deep=deep) if kernel.COMPILED and isinstance(batch, Batch) else 0
         if done is not None:
             self.rest(batch, done, head=head, deep=deep)
 
@@ -133,7 +134,7 @@ class LogPrinter(LineValues):
             limit = self.run.options.max_batch_bytes
             entries: Iterable[Record | Message]
             if isinstance(batch, Message):
-                printed = self.entries.wrapper(batch)
+                printed = self.entries.wrapper(batch) if kernel.COMPILED else 0
                 entries = () if printed is None else islice(batch.messages(limit), printed, None)
             else:
                 entries = islice(batch.records(limit), done, None)

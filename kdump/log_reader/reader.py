@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from kdump import kernel
 from kdump.errors import DamageError, LimitError, UnreadableError
 from kdump.formats import checkpoints, record_layout
 from kdump.log_dirs import local
@@ -77,7 +78,7 @@ class PartitionReader:
     _at: Partition | None = None
     _outcomes: tuple[Partition, Outcomes] | None = None
     _stable: int | None = None
-    _kernel: Cursor | None = None
+    _cursor: Cursor | None = None
 
     def read(
         self, partition: Partition, only: Sequence[Segment] | None = None
@@ -347,17 +348,17 @@ class PartitionReader:
 
     def _is_sound(self, batch: RecordBatch) -> bool:
         """Tell, as fast as can be, whether a batch holds as many records as its header says."""
-        if not isinstance(batch, Batch):
+        if not kernel.COMPILED or not isinstance(batch, Batch):
             return False
-        if self._kernel is None:
+        if self._cursor is None:
             from kdump.kernel.cursor import Cursor
 
-            self._kernel = Cursor()
+            self._cursor = Cursor()
         try:
             data, start = batch.payload()
         except DamageError:  # told of where the records are read
             return False
-        return bool(self._kernel.begin(data, start, batch.header, ())) and self._kernel.sound()
+        return self._cursor.begin(data, start, batch.header, ()) and self._cursor.sound()
 
     def _outcome(self, batch: RecordBatch) -> Outcome | None:
         if not batch.is_transactional:

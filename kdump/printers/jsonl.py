@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.formats.record import Record
     from kdump.primitives.wire import Bytes
     from kdump.printers.encodings import Encoding
-    from kdump.printers.kernel_jsonl import FastLines
+    from kdump.printers.kernel_jsonl import KernelObjects
     from kdump.rows.columns import Column
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
@@ -44,7 +44,7 @@ class JsonLines:
         self.batches = batches
         self.shape = JsonShape(columns, encoding)
         self.damage_shape = JsonShape(rows.DAMAGE)
-        self.fast: FastLines | None = None
+        self.fast: KernelObjects | None = None
 
     def begin(self) -> None:
         """Nothing stands before the first line."""
@@ -68,9 +68,9 @@ class JsonLines:
         if not kernel.COMPILED or not isinstance(item.records, (Unread, UnreadRun)) or not item.records:
             return None
         if self.fast is None:
-            from kdump.printers.kernel_jsonl import FastLines  # which knows this module
+            from kdump.printers.kernel_jsonl import KernelObjects  # for lines of the kernel alone
 
-            self.fast = FastLines(self.shape, *self.around)
+            self.fast = KernelObjects(self.shape, *self.around)
         return self.fast.lines(item, item.records)
 
     def lost(self, item: DamagedRange) -> None:

@@ -12,7 +12,7 @@ from kdump.dump_log_segments.line_template import KINDS
 from kdump.errors import KdumpError
 from kdump.kernel.batches import OTHERS, WIDTH
 from kdump.kernel.cursor import RECORD_NUMBERS, slots
-from kdump.kernel.json_lines import SLOTS, General, JsonLines
+from kdump.kernel.json_lines import SLOTS, General, ObjectLines
 from kdump.kernel.lines import Shape
 from kdump.primitives import timestamps
 from kdump.printers import json_text
@@ -37,7 +37,7 @@ NUMBERS: Final = {
 _PLAIN: Final = {"auto", "utf8"}
 
 
-class FastLines:
+class KernelObjects:
     """Makes the lines of batches whose records nobody has read. ``before`` and ``after`` stand around each object."""
 
     def __init__(self, shape: json_text.JsonShape, before: bytes, after: bytes) -> None:
@@ -58,7 +58,7 @@ class FastLines:
             first=timestamps.FIRST,
             last=timestamps.LAST,
         )
-        self.kernel = JsonLines(general, plain=shape.encoding in _PLAIN)
+        self.kernel = ObjectLines(general, plain=shape.encoding in _PLAIN)
 
     def lines(self, item: SelectedBatch, records: Unread | UnreadRun) -> Iterator[Bytes] | None:
         """Return the lines of a batch, or of a run of them, in regions, each good until the next.
@@ -112,7 +112,7 @@ class FastLines:
     def stuck(self) -> KdumpError:
         """Return what ends a run of kdump whose kernel cannot print what it has found to be sound."""
         name = self.file.name if self.file else "-"
-        return KdumpError(f"{name}: the kernel cannot print records that it found sound; KDUMP_KERNEL=python can")
+        return KdumpError(f"{name}: the kernel cannot print records that it found sound; KDUMP_KERNEL=off does without")
 
     def compile(self, kind: object, item: SelectedBatch) -> Shape | None:
         """Return the shape of lines for batches of this kind, None when a column is unknown to the kernel."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record import Header, Record
 from kdump.formats.record_layout import (
@@ -35,7 +36,8 @@ from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
+if kernel.COMPILED:
+    from kdump.kernel.records import Records
 
 AHEAD: Final = 16 << 20
 """Bytes to which a batch may unpack before somebody reads it: more is left to the one who does."""
@@ -196,24 +198,25 @@ class Batch(RecordBatch):
         return self._read(data, start)
 
     def _read(self, data: Bytes, position: int) -> Iterator[Record]:
-        """Yield the records: the well-formed ones by the kernel, from the first that is not on one by one."""
-        from kdump.kernel.records import Records  # which knows this module
+        """Yield the records: the well-formed ones by the kernel where there is one, the others one by one."""
+        done = 0
+        for records in self._read_well_formed(data, position) if kernel.COMPILED else ():
+            done += len(records)
+            position += sum([record.size for record in records])
+            yield from records
+        yield from self._read_on(data, position, done)
 
-        kernel = Records()
-        if kernel.begin(data, position, self.header, ()):
-            done = CHUNK
-            while done == CHUNK:
-                records = kernel.records(CHUNK)
-                done = len(records)
-                position += sum([record.size for record in records])
-                yield from records
-            left = kernel.left
-        else:
-            left = self.header.records_count
-        yield from self._read_on(data, position, self.header.records_count - left)
+    def _read_well_formed(self, data: Bytes, position: int) -> Iterator[list[Record]]:
+        """Yield the records in front of the first that is not well-formed, some at a time."""
+        reader = Records()
+        more = reader.begin(data, position, self.header, ())
+        while more:
+            records = reader.records(CHUNK)
+            yield records
+            more = len(records) == CHUNK
 
     def _read_on(self, data: Bytes, position: int, done: int) -> Iterator[Record]:
-        """Yield the records behind the first ``done`` of them. Raises DamageError at the first that is broken."""
+        """Yield the records after the first ``done`` of them. Raises DamageError at the first that is broken."""
         header = self.header
         appended = header.max_timestamp if self.timestamp_type == LOG_APPEND_TIME else None
         end = len(data)

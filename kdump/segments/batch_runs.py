@@ -1,18 +1,15 @@
 """Batches of one kind that follow each other, as a table of numbers: what can be printed in one go needs no objects.
 
-The walk (:func:`kdump.segments.walk.walk`) says what stands in a file. Behind a batch that it found, this finds those
-that are like it; whatever is odd ends the run and is left to the walk.
+The walk (:func:`kdump.segments.walk.walk`) says what stands in a file. After a batch that it found, this finds those
+that are like it; anything else ends the run and is left to the walk. Without the kernel there are no runs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, overload
 
+from kdump import kernel
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD
-from kdump.kernel import batches
-from kdump.kernel.batches import OTHERS, WIDTH
-from kdump.kernel.cursor import Cursor
-from kdump.kernel.messages import stretch
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.segments import walk as segment
@@ -24,6 +21,11 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
     from kdump.segments.regions import Region
     from kdump.segments.walk import Window
+if kernel.COMPILED:
+    from kdump.kernel import batches
+    from kdump.kernel.batches import OTHERS, WIDTH
+    from kdump.kernel.cursor import Cursor
+    from kdump.kernel.messages import stretch
 
 LARGE: Final = 1 << 20
 """Bytes of a batch from which on it is no part of a run."""
@@ -75,9 +77,9 @@ class Run:
     def sound(self) -> int:
         """How many batches there are before the first that has a record which is not well-formed."""
         if self._sound is None:
-            kernel = Cursor()
-            kernel.stack(self.block, self.rows, WIDTH, 0, self.count)
-            self._sound = kernel.sound_rows()
+            cursor = Cursor()
+            cursor.stack(self.block, self.rows, WIDTH, 0, self.count)
+            self._sound = cursor.sound_rows()
         return self._sound
 
     def records(self, row: int, behind: int) -> int:
@@ -141,6 +143,9 @@ def walk(
 
     With ``packed``, compressed batches stand alone. With ``old``, messages in a row come as one too.
     """
+    if not kernel.COMPILED:
+        yield from segment.walk(source, start, end, window, limit=limit)
+        return
     more = True
     while more:
         more = False

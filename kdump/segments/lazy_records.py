@@ -1,14 +1,16 @@
-"""The records of a sound batch that nobody has read yet: lines that the kernel writes need no objects of them."""
+"""The records of a sound batch that nobody has read yet: lines that the kernel writes need no objects of them.
+
+Without the kernel there is none of this: each record is read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
+from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record import Record
-from kdump.kernel.cursor import Cursor
-from kdump.kernel.records import Records
 from kdump.records.magic_2 import CHUNK, Batch
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
+if kernel.COMPILED:
+    from kdump.kernel.cursor import Cursor
+    from kdump.kernel.records import Records
 
 
 class Unread(Sequence[Record]):
@@ -56,10 +61,10 @@ class Unread(Sequence[Record]):
         return self.batch.count
 
     def __iter__(self) -> Iterator[Record]:
-        kernel = Records()
-        kernel.begin(self.data, self.start, self.batch.header, ())
-        while kernel.left:
-            yield from kernel.records(CHUNK)
+        reader = Records()
+        reader.begin(self.data, self.start, self.batch.header, ())
+        while reader.left:
+            yield from reader.records(CHUNK)
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -67,9 +72,9 @@ class Unread(Sequence[Record]):
     def __getitem__(self, index: slice) -> list[Record]: ...
     def __getitem__(self, index: int | slice) -> Record | list[Record]:
         if index == 0:
-            kernel = Records()
-            kernel.begin(self.data, self.start, self.batch.header, ())
-            return kernel.records(1)[0]
+            reader = Records()
+            reader.begin(self.data, self.start, self.batch.header, ())
+            return reader.records(1)[0]
         return list(self)[index]
 
 

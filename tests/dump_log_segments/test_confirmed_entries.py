@@ -19,7 +19,7 @@ from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
 from testing import forge
 
-compiled = pytest.mark.skipif(not kernel.COMPILED, reason="there is no compiler, and all entries are judged one by one")
+compiled = pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel all entries are judged one by one")
 
 
 def written(folder, *, batches=24, codec=compression.NONE, zeros=0):
@@ -76,7 +76,7 @@ def same(folder, suffix, capsys, monkeypatch, release="4.3", **options):
     """Hold what a run tells against what it tells without the kernel."""
     quick = told(folder, suffix, capsys, release, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(confirmed_entries, "COMPILED", False)
+        patch.setattr(kernel, "COMPILED", False)
         assert quick == told(folder, suffix, capsys, release, **options)
 
 

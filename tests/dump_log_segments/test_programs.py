@@ -8,21 +8,24 @@ from hypothesis import strategies as st
 
 from kdump import kernel
 from kdump.cli import DECODER_SWITCHES
-from kdump.dump_log_segments.decoders import java, programs, switches
+from kdump.dump_log_segments.decoders import java, switches
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.internal_topics import consumer_offsets, remote_log_metadata
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields, write
 from kdump.internal_topics.schema import parse
-from kdump.kernel.lines import Shape, slots
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
 from kdump.segments.walk import walk
 from testing import GOLDEN, forge
 from tests.internal_topics.test_interpreter import LAYOUTS, values_of
 
-pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="programs are for the compiled kernel alone")
+if not kernel.COMPILED:
+    pytest.skip("programs are for the kernel", allow_module_level=True)
+from kdump.dump_log_segments.decoders import programs
+from kdump.kernel.lines import Shape, slots
+from kdump.kernel.payloads import Payloads
 
 BETWEEN = b"\n--\n"
 LEFT = b"left"
@@ -34,8 +37,6 @@ BEFORE = programs.Before(" key: ", " payload: ", " payload: ")
 
 def lines_of(program, pairs, general=lambda *_: LEFT):
     """What the kernel prints of keys and values, and how many of them it leaves."""
-    from kdump.kernel.payloads import Payloads
-
     records = [forge.record(key, value, offset=number) for number, (key, value) in enumerate(pairs)]
     data = forge.batch(records)
     made = Payloads(program, general)

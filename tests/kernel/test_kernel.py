@@ -1,75 +1,37 @@
-"""The kernel, in both builds, against the general path: same text, same gaps, same end, whatever the bytes are."""
+"""The kernel against the general path: same text, same gaps, same end, whatever the bytes are."""
 
 import io
-import os
 import random
 import re
-import shutil
-import tomllib
-import zipfile
-from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
 
 from kdump import kernel
 from kdump.cli import DECODER_SWITCHES
-from kdump.dump_log_segments import dialects, kernel_messages
-from kdump.dump_log_segments import kernel_lines as classic_lines
+from kdump.dump_log_segments import dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.log_printer import LogPrinter
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.formats import record_layout
-from kdump.kernel import cursor, fields, records
-from kdump.kernel import lines as kernel_lines
 from kdump.primitives import compression
 from kdump.records import magic_2
-from kdump.segments import batch_runs
 from testing import GOLDEN, ROOT, forge
-from testing.processes import kdump, python
-from tools.dev import build_kernel
+
+if not kernel.COMPILED:
+    pytest.skip("there is no kernel", allow_module_level=True)
+from kdump.dump_log_segments import kernel_lines, kernel_messages
+from kdump.kernel import cursor, fields
 
 NAME = "00000000000000000000.log"
-PLAIN = build_kernel.in_python()
-ALONE = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "KDUMP_KERNEL"}}
-
-
-@pytest.fixture(params=["active", "python"])
-def build(request, monkeypatch):
-    """Each build of the kernel in turn: the active one (compiled where there is a compiler), and plain Python."""
-    if request.param == "python":
-        monkeypatch.setattr(cursor, "Cursor", PLAIN.cursor.Cursor)
-        monkeypatch.setattr(records, "Records", PLAIN.records.Records)
-        monkeypatch.setattr(classic_lines, "Lines", PLAIN.lines.Lines)
-        monkeypatch.setattr(classic_lines, "Shape", PLAIN.lines.Shape)
-        monkeypatch.setattr(classic_lines, "COMPILED", False)
-        monkeypatch.setattr(kernel_messages, "Messages", PLAIN.messages.Messages)
-        monkeypatch.setattr(kernel_messages, "Shape", PLAIN.lines.Shape)
-        monkeypatch.setattr(batch_runs, "stretch", PLAIN.messages.stretch)
-
-
-def test_kdump_runs_out_of_a_zip_archive(tmp_path):
-    with zipfile.ZipFile(tmp_path / "kdump.zip", "w") as archive:
-        for path in (ROOT / "kdump").rglob("*.py"):
-            archive.write(path, path.relative_to(ROOT))
-    segment = GOLDEN / "brokers" / "4.2.2" / "txn-0"
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "kdump.zip")}
-    done = kdump("dump", "--count", segment, cwd=tmp_path, env=env)
-    assert (done.returncode, done.stdout) == (0, kdump("dump", "--count", segment).stdout), done.stderr.decode()
-
-
-def test_the_plain_build_is_plain():
-    assert "begin" in vars(PLAIN.cursor.Cursor)
-    assert PLAIN.lines.Lines.begin.__code__.co_filename == str(ROOT / "kdump" / "kernel" / "cursor.py")
-    assert PLAIN.lines is not kernel_lines
 
 
 def test_arrays_of_c_are_as_long_as_python_says():
     sources = {path.name: path.read_text("utf-8") for path in (ROOT / "kdump" / "kernel").glob("*.p*")}
     assert f"cdef long long[{cursor.NUMBERS}] values\n" in sources["cursor.pxd"]
-    for name in ("fields.py", "payloads.py"):
-        sizes = re.findall(r"declare\(cython\.Py_ssize_t\[(\d+)\]\)", sources[name])
+    for name in ("fields.pyx", "payloads.pyx"):
+        sizes = re.findall(r"cdef Py_ssize_t\[(\d+)\] (?:starts|sizes)", sources[name])
         assert sizes == [str(fields.PLACES)] * 2
 
 
@@ -88,19 +50,8 @@ def dumped(path, release="4.3", **options):
 def general(path, release="4.3", **options):
     """The same without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classic_lines.FastLines, "batch", lambda *_, **__: 0)
-        patch.setattr(classic_lines.FastLines, "print_batches", lambda _self, _run, first, **_: (first, 0))
-        patch.setattr(records, "Records", NoKernel)
-        patch.setattr(batch_runs, "entries", lambda *_: None)
-        patch.setattr(kernel_messages.EntryLines, "wrapper", lambda *_: 0)
+        patch.setattr(kernel, "COMPILED", False)
         return dumped(path, release, **options)
-
-
-class NoKernel:
-    """A kernel that takes no batch."""
-
-    def begin(self, *_):
-        return False
 
 
 def read(data):
@@ -116,7 +67,7 @@ def read(data):
 
 def read_one_by_one(data):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "Records", NoKernel)
+        patch.setattr(kernel, "COMPILED", False)
         return read(data)
 
 
@@ -162,7 +113,6 @@ CASES = {
 
 @pytest.mark.parametrize("release", ["4.3", "4.2", "3.6", "2.8", "1.0"])
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.usefixtures("build")
 def test_well_formed_batches_read_the_same(case, release, tmp_path):
     path = tmp_path / NAME
     path.write_bytes(forge.batch(made_of(), **CASES[case]) + forge.batch(made_of(), base_offset=40))
@@ -176,7 +126,6 @@ def test_well_formed_batches_read_the_same(case, release, tmp_path):
         assert dumped(path, release, **options) == general(path, release, **options)
 
 
-@pytest.mark.usefixtures("build")
 def test_the_kernel_takes_what_is_well_formed(tmp_path, monkeypatch):
     path = tmp_path / NAME
     path.write_bytes(forge.batch(made_of()))
@@ -186,7 +135,6 @@ def test_the_kernel_takes_what_is_well_formed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.usefixtures("build")
 def test_records_are_the_same(case, monkeypatch):
     monkeypatch.setattr(magic_2, "CHUNK", 4)
     data = forge.batch(made_of(), **CASES[case])
@@ -195,7 +143,6 @@ def test_records_are_the_same(case, monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.usefixtures("build")
 def test_facts_are_those_of_the_records(case):
     odd = [forge.record(b"k", b"v", offset=2, attributes=1), forge.record(b"k", b"v", offset=2)]
     for made in (made_of(), odd):
@@ -211,7 +158,6 @@ def test_facts_are_those_of_the_records(case):
             assert facts.facts() is None
 
 
-@pytest.mark.usefixtures("build")
 def test_broken_records_are_the_same():
     plain = b"".join(made_of([b"key", None, b"w" * 70]))
     seed = random.Random(1)
@@ -224,7 +170,6 @@ def test_broken_records_are_the_same():
 
 
 @pytest.mark.parametrize("codec", range(5), ids=compression.NAMES)
-@pytest.mark.usefixtures("build")
 def test_broken_records_read_the_same(codec, tmp_path):
     """Every byte of a small batch's records changed, and each cut: what stands before the bad record is printed."""
     path = tmp_path / NAME
@@ -242,9 +187,8 @@ def test_broken_records_read_the_same(codec, tmp_path):
 @pytest.mark.parametrize("size", [1 << 18, 3 << 20], ids=["whole", "in regions"])
 @pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
 @pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
-@pytest.mark.usefixtures("build")
 def test_large_batches_read_the_same(size, codec, broken, tmp_path, monkeypatch):
-    monkeypatch.setattr(classic_lines, "CHUNK", 1 << 16)
+    monkeypatch.setattr(kernel_lines, "CHUNK", 1 << 16)
     count = size // 1000
     made = [forge.record(b"%d" % number, b"v" * 990, offset=number * 2) for number in range(count)]
     if broken:
@@ -256,10 +200,9 @@ def test_large_batches_read_the_same(size, codec, broken, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("release", ["4.3", "2.8", "2.0"])
 @pytest.mark.parametrize("limit", [1, 700, 1 << 20])
-@pytest.mark.usefixtures("build")
 def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkeypatch):
     """Batches that follow each other are printed in one go, in regions of any size, up to the record that is broken."""
-    monkeypatch.setattr(classic_lines, "CHUNK", limit)
+    monkeypatch.setattr(kernel_lines, "CHUNK", limit)
     path = tmp_path / NAME
     made = [forge.record(b"k%d" % number, b"v" * 60, offset=number) for number in range(5)]
     sound = [forge.batch(made, base_offset=5 * number) for number in range(6)]
@@ -279,7 +222,6 @@ def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkey
     assert dumped(path, release, print_data_log=True)[0].count(b" payload: ") > 25
 
 
-@pytest.mark.usefixtures("build")
 def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
     path = tmp_path / NAME
     sound = [forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in (0, 3)]
@@ -291,7 +233,6 @@ def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
             assert b"offset: 2" not in found[0]
 
 
-@pytest.mark.usefixtures("build")
 def test_numbers_of_every_length_read_the_same(tmp_path):
     path = tmp_path / NAME
     numbers = [sign * (10**power + more) for power in range(19) for more in (-1, 0, 1) for sign in (1, -1)]
@@ -300,7 +241,6 @@ def test_numbers_of_every_length_read_the_same(tmp_path):
     assert dumped(path) == general(path)
 
 
-@pytest.mark.usefixtures("build")
 def test_decoders_read_the_same(tmp_path):
     path = tmp_path / NAME
     path.write_bytes(
@@ -316,7 +256,6 @@ def test_decoders_read_the_same(tmp_path):
 
 @pytest.mark.parametrize("release", ["4.3", "3.8", "1.0"])
 @pytest.mark.parametrize("topic", DECODER_SWITCHES)
-@pytest.mark.usefixtures("build")
 def test_decoder_switches_read_the_same(topic, release):
     options = {"print_data_log": True, "decoder_switch": DECODER_SWITCHES[topic]}
     for path in sorted(GOLDEN.glob(f"brokers/4*/{topic}-*/*.log")):
@@ -327,7 +266,6 @@ def test_decoder_switches_read_the_same(topic, release):
 
 @pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
 @pytest.mark.parametrize("bad", [(None, b"x"), (b"\0\x09", b""), (b"\0", b"")])
-@pytest.mark.usefixtures("build")
 def test_a_record_that_a_decoder_switch_refuses_ends_the_run_at_the_same_place(bad, codec, tmp_path):
     good = (b"\0\2\0\1g", b"\0\0\0\0\0\0\0\1\xff\xff\xff\xff\0\0\0\0")
     path = tmp_path / NAME
@@ -370,7 +308,6 @@ OLD = [(magic, codec) for magic in (0, 1) for codec in (compression.NONE, compre
 
 @pytest.mark.parametrize("release", ["4.3", "4.2", "3.6", "2.8", "2.2", "1.0", "0.11"])
 @pytest.mark.parametrize(("magic", "codec"), OLD)
-@pytest.mark.usefixtures("build")
 def test_well_formed_messages_read_the_same(magic, codec, release, tmp_path):
     path = tmp_path / NAME
     path.write_bytes(old_segment(magic, codec) + forge.batch(made_of(), base_offset=200))
@@ -387,7 +324,6 @@ def test_well_formed_messages_read_the_same(magic, codec, release, tmp_path):
 
 
 @pytest.mark.parametrize(("magic", "codec"), OLD)
-@pytest.mark.usefixtures("build")
 def test_no_well_formed_message_takes_the_general_path(magic, codec, tmp_path, monkeypatch):
     path = tmp_path / NAME
     path.write_bytes(old_segment(magic, codec))
@@ -397,7 +333,6 @@ def test_no_well_formed_message_takes_the_general_path(magic, codec, tmp_path, m
 
 
 @pytest.mark.parametrize(("magic", "codec"), OLD)
-@pytest.mark.usefixtures("build")
 def test_broken_messages_read_the_same(magic, codec, tmp_path):
     """Changed where a message's fields are, their checksums right again or not, and cut."""
     path = tmp_path / NAME
@@ -428,7 +363,6 @@ def test_broken_messages_read_the_same(magic, codec, tmp_path):
                 assert dumped(path, release, **options) == general(path, release, **options), (turn, data)
 
 
-@pytest.mark.usefixtures("build")
 def test_many_messages_read_the_same(tmp_path, monkeypatch):
     """More than are printed at a time, and more than are read at a time, with a broken one among them."""
     monkeypatch.setattr(kernel_messages, "CHUNK", 1 << 12)
@@ -444,51 +378,5 @@ def test_many_messages_read_the_same(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
-@pytest.mark.usefixtures("build")
 def test_golden_segments_read_the_same(path):
     assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
-
-
-def test_the_stamps_are_those_of_the_sources():
-    """After an edit: python -m tools.dev.build_kernel --stamp, and then without --stamp where a compiler is there."""
-    stamps = kernel.stamps()
-    assert list(stamps) == list(kernel.MODULES)
-    for name, stamp in stamps.items():
-        source = (ROOT / "kdump" / "kernel" / f"{name}.py").read_text()
-        assert re.findall(r'^STAMP: Final = "(\w+)"', source, re.MULTILINE) == [stamp]
-    assert kernel.build() in {"compiled", "Python"}, "the compiled kernel was made from another source"
-
-
-def test_version_says_which_kernel_is_active():
-    assert f"kernel: {kernel.build()}".encode() in kdump("--version").stdout
-    forced = kdump("--version", env={**os.environ, "KDUMP_KERNEL": "python"})
-    assert b"kernel: Python)" in forced.stdout
-
-
-def test_builds_are_never_mixed(tmp_path):
-    """With one of its modules compiled (here: a file that is no library), all of them run as Python, and it is told."""
-    shutil.copytree(ROOT / "kdump", tmp_path / "kdump", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
-    (tmp_path / "kdump" / "kernel" / f"lines{EXTENSION_SUFFIXES[0]}").write_bytes(b"no library")
-    code = "from kdump import kernel; from kdump.kernel import lines; print(kernel.build(), lines.__file__)"
-    done = python("-c", code, cwd=tmp_path, env=ALONE, check=True)
-    told, _, file = done.stdout.decode().strip().rpartition(" ")
-    assert (told, file) == ("Python; only lines of it compiled", str(tmp_path / "kdump" / "kernel" / "lines.py"))
-
-
-def test_modules_that_another_python_compiled_are_none(tmp_path):
-    shutil.copytree(ROOT / "kdump", tmp_path / "kdump", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
-    for name in kernel.MODULES:
-        other = f"{name}.cpython-399-x86_64-linux-gnu{EXTENSION_SUFFIXES[-1]}"
-        (tmp_path / "kdump" / "kernel" / other).write_bytes(b"no library")
-    code = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
-    done = python("-c", code, cwd=tmp_path, env=ALONE, check=True)
-    assert done.stdout == b"False Python\n"
-
-
-def test_the_project_compiles_what_belongs_to_the_kernel():
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
-    assert [module["name"] for module in declared] == [f"kdump.kernel.{name}" for name in kernel.MODULES]
-    assert all(module["optional"] for module in declared)
-    folder = ROOT / "kdump" / "kernel"
-    stamped = {path.stem for path in folder.glob("*.py") if "\nSTAMP: Final" in path.read_text()}
-    assert stamped == set(kernel.MODULES)

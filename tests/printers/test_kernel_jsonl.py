@@ -9,13 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kdump import kernel
-from kdump.kernel import quoting
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.primitives.timestamps import FIRST, LAST
-from kdump.printers import kernel_jsonl
 from kdump.printers.encodings import ENCODINGS
 from kdump.printers.jsonl import JsonArray, JsonLines
 from kdump.records import magic_2
@@ -26,7 +24,11 @@ from kdump.segments.batch_runs import Run
 from kdump.segments.lazy_records import Unread, UnreadRun
 from testing import GOLDEN, forge
 
-pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="plain Python has the general path alone")
+if not kernel.COMPILED:
+    pytest.skip("there is no kernel", allow_module_level=True)
+from kdump.kernel import quoting
+from kdump.printers import kernel_jsonl
+
 NAME = "00000000000000000000.log"
 
 

@@ -17,7 +17,7 @@ from kdump.spark.source import columns, planning, reading, recorded, schema  # n
 from kdump.spark.source import options as words  # noqa: E402
 from testing import GOLDEN, forge  # noqa: E402
 
-compiled = pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is plain Python: it makes no columns")
+compiled = pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no columns")
 FOLDERS = sorted({path.parent for path in GOLDEN.rglob("*.log")})
 NAME = "00000000000000000000.log"
 
@@ -180,7 +180,7 @@ def test_columns_go_back_to_where_they_were_when_a_record_is_broken():
         forge.record(b"k%d" % n, b"v" * n if n % 3 else None, offset=n, headers=[(b"\xff", None)]) for n in range(11)
     ]
     batch, broken = forge.batch(good), forge.batch([*good, b"\x02\x00"])
-    made, again = arrow.Columns(arrow.COLUMNS), arrow.Columns(arrow.COLUMNS)
+    made, again = arrow.ArrowColumns(arrow.COLUMNS), arrow.ArrowColumns(arrow.COLUMNS)
     for number in range(4):
         assert made.add(memoryview(batch), BATCH_HEADER.size, BATCH_HEADER.read(batch))
         assert again.add(memoryview(batch), BATCH_HEADER.size, BATCH_HEADER.read(batch))

@@ -13,16 +13,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 from kdump import kernel
 from kdump.checks import everything as check
 from kdump.checks.log_dir import LogDirs
-from kdump.dump_log_segments import dialects, kernel_lines
-from kdump.dump_log_segments import kernel_messages as classic_entries
-from kdump.dump_log_segments.decoders import programs, switches
+from kdump.dump_log_segments import dialects
+from kdump.dump_log_segments.decoders import switches
 from kdump.dump_log_segments.decoders.texts import Parser
 from kdump.dump_log_segments.dialects import payload as dialects_payload
+from kdump.dump_log_segments.dialects.payload import PayloadDialect
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
@@ -32,13 +31,6 @@ from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.record_layout import BatchHeader
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics.decode import decode
-from kdump.kernel import arrow, lines
-from kdump.kernel import batches as kernel_batches
-from kdump.kernel import messages as kernel_messages
-from kdump.kernel.cursor import Cursor
-from kdump.kernel.indexes import Held
-from kdump.kernel.payloads import Payloads
-from kdump.kernel.records import Records
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
@@ -49,11 +41,17 @@ from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.salvage.merge import merge
-from kdump.segments import batch_runs
 from kdump.segments.read import read
 from kdump.segments.regions import OnError
 from kdump.segments.walk import walk
-from tools.dev import build_kernel
+
+if kernel.COMPILED:
+    from kdump.dump_log_segments.decoders import programs
+    from kdump.kernel import arrow, lines
+    from kdump.kernel.cursor import Cursor
+    from kdump.kernel.indexes import EntryCheck
+    from kdump.kernel.payloads import Payloads
+    from kdump.kernel.records import Records
 
 BESIDE = ("index", "timeindex", "txnindex")
 PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  folders of random names go there
@@ -207,7 +205,7 @@ def _record(offset: int, key: bytes | None, value: bytes | None) -> bytes:
 
 
 def _lines_of(made: Payloads, body: Bytes, at: int, count: int) -> bytes:
-    """Return what the compiled kernel prints of ``count`` records from ``at`` on, as far as they are well-formed."""
+    """Return what the kernel prints of ``count`` records from ``at`` on, as far as they are well-formed."""
     header = BatchHeader(0, 0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, count)
     if not made.begin(body, at, header, ()):
         return b""
@@ -217,38 +215,41 @@ def _lines_of(made: Payloads, body: Bytes, at: int, count: int) -> bytes:
 
 @functools.cache
 def _decoders() -> list[tuple[Payloads | None, Parser]]:
-    """The decoder switches that some releases have, by the compiled kernel, and as they are."""
+    """The decoder switches that some releases have, by the kernel where there is one, and as they are."""
     made: list[tuple[Payloads | None, Parser]] = []
-    before = programs.Before(" key: ", " payload: ", " payload: ")
     for release in ("2.8", "3.4", "4.2.2", "4.3"):
         for switch in switches.PARSERS:
             if switch in dialects.find(release).options:
                 dialect = dialects_payload.find(release)
                 parse = switches.PARSERS[switch](dialect)
-                general = functools.partial(_decoded, parse)
-                program = programs.PROGRAMS[switch](dialect, before)
-                made.append((Payloads(program, general) if kernel.COMPILED else None, parse))
+                made.append((_payloads(switch, dialect, parse) if kernel.COMPILED else None, parse))
     return made
 
 
-def in_kernel(data: bytes) -> None:
-    """The lines of a segment from the active kernel, from the same source as plain Python, and from no kernel.
+def _payloads(switch: str, dialect: PayloadDialect, parse: Parser) -> Payloads:
+    """Return the kernel's reader of what a decoder switch decodes."""
+    before = programs.Before(" key: ", " payload: ", " payload: ")
+    return Payloads(programs.PROGRAMS[switch](dialect, before), functools.partial(_decoded, parse))
 
-    Those of JSON from the compiled kernel and from none, which is what plain Python has.
-    """
+
+def in_kernel(data: bytes) -> None:
+    """The lines of a segment, classic ones and JSON, from the kernel and from the general path."""
     with _segment_of(data) as path:
         for release in ("4.3", "2.8", "1.0"):
-            results = [_printed(path, release, build) for build in (lines, _plain().lines, None)]
-            if results[1:] != results[:-1]:
-                raise Broken(f"{release}: the builds print differently:\n" + "\n".join(map(repr, results))[:4000])
-        objects = [_objects(path, unread=unread) for unread in (kernel.COMPILED, False)]
+            results = _both(functools.partial(_printed, path, release))
+            if results[0] != results[1]:
+                raise Broken(f"{release}: they print differently:\n" + "\n".join(map(repr, results))[:4000])
+        objects = _both(functools.partial(_objects, path))
         if objects[0] != objects[1]:
             raise Broken("JSON lines differ:\n" + "\n".join(map(repr, objects))[:4000])
 
 
 def in_kernel_alone(data: bytes) -> None:
-    """All that the active kernel does with a segment: for builds in which the compiler watches the memory."""
-    columns = _columns()
+    """All that the kernel does with a segment: for builds in which the compiler watches the memory."""
+    if not kernel.COMPILED:
+        raise Broken("there is no kernel to try")
+    some = {"offsets": (3, 1 << 40), "times": (0, 1_700_000_000_000)}
+    columns = [arrow.ArrowColumns(arrow.COLUMNS), arrow.ArrowColumns(arrow.COLUMNS, **some)]
     for region in walk(Memory(data)):
         if isinstance(region, Batch):
             with contextlib.suppress(DamageError):
@@ -272,10 +273,9 @@ def in_kernel_alone(data: bytes) -> None:
                 raise Broken(f"{name}: a column of {buffers.length} values for {rows} records")
     with _segment_of(data) as path:
         for release in ("4.3", "1.0"):
-            _printed(path, release, lines)
-        _objects(path, unread=kernel.COMPILED)
-        if kernel.COMPILED:
-            _hold(path, data)
+            _printed(path, release)
+        _objects(path)
+        _hold(path, data)
 
 
 def _hold(path: Path, data: bytes) -> None:
@@ -286,7 +286,7 @@ def _hold(path: Path, data: bytes) -> None:
     times = b"".join(struct.pack(">qi", last, last) for _, last in near)
     with path.open("rb") as log:
         for base in (0, 1 << 62):
-            held = Held(log.fileno(), len(data), LIMIT, base)
+            held = EntryCheck(log.fileno(), len(data), LIMIT, base)
             for entries in (offsets, data):
                 held.by_offset(entries, 0, len(entries) // 8, bytearray(len(entries) // 8))
             for entries in (times, data):
@@ -294,15 +294,7 @@ def _hold(path: Path, data: bytes) -> None:
             held.by_time(times, data, 0, len(near), bytearray(len(near)))
 
 
-def _columns() -> list[arrow.Columns]:
-    """Columns of all fields, of all records and of some; none where the kernel is plain Python: they are not for it."""
-    if not kernel.COMPILED:
-        return []
-    some = {"offsets": (3, 1 << 40), "times": (0, 1_700_000_000_000)}
-    return [arrow.Columns(arrow.COLUMNS), arrow.Columns(arrow.COLUMNS, **some)]
-
-
-def _add(made: arrow.Columns, body: Bytes, start: int, batch: Batch) -> None:
+def _add(made: arrow.ArrowColumns, body: Bytes, start: int, batch: Batch) -> None:
     """Add the records of a batch to columns: all of them that are wanted, or none."""
     before = made.rows
     taken = made.add(body, start, batch.header)
@@ -329,43 +321,35 @@ def _scratch() -> str:
     return folder
 
 
-@functools.cache
-def _plain() -> SimpleNamespace:
-    return build_kernel.in_python()
+def _both(answer: Callable[[], object]) -> tuple[object, object]:
+    """Return what is answered with the kernel, where there is one, and without it."""
+    compiled = kernel.COMPILED
+    found = answer()
+    kernel.COMPILED = False  # type: ignore[misc]  # for this answer
+    try:
+        return found, answer()
+    finally:
+        kernel.COMPILED = compiled  # type: ignore[misc]
 
 
-def _printed(path: Path, release: str, build: ModuleType | None) -> tuple[object, ...]:
+def _printed(path: Path, release: str) -> tuple[object, ...]:
+    """Return the classic lines of a segment, the error that ends them, and the gaps."""
     out = io.BytesIO()
     options = Options(print_data_log=True, deep_iteration=True, max_batch_bytes=LIMIT)
     run = DumpRun(dialects.find(release), options, out)
-    fast = kernel_lines.FastLines
-    kept = kernel_lines.Lines, kernel_lines.Shape, fast.batch, batch_runs.run, batch_runs.batches
-    old = classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, batch_runs.entries
     error = ""
     try:
-        if build is None:
-            fast.batch = lambda *_args, **_options: 0
-            classic_entries.EntryLines.wrapper, batch_runs.entries = lambda *_: 0, lambda *_: None
-            batch_runs.run = lambda *_: None
-        else:
-            kernel_lines.Lines, kernel_lines.Shape = build.Lines, build.Shape
-            messages = kernel_messages if build is lines else _plain().messages
-            batch_runs.batches = kernel_batches if build is lines else _plain().batches
-            classic_entries.Messages, classic_entries.Shape = messages.Messages, build.Shape
         with contextlib.redirect_stderr(io.StringIO()):
             dump_files(run, [str(path)])
     except (DamageError, UnreadableError) as reason:
         error = str(reason)
-    finally:
-        kernel_lines.Lines, kernel_lines.Shape, fast.batch, batch_runs.run, batch_runs.batches = kept
-        classic_entries.Messages, classic_entries.Shape, classic_entries.EntryLines.wrapper, batch_runs.entries = old
     return out.getvalue(), error, run.gaps
 
 
-def _objects(path: Path, *, unread: bool) -> bytes:
-    """The same as JSON lines, with ``unread`` through the kernel where it takes them."""
+def _objects(path: Path) -> bytes:
+    """Return the same as JSON lines."""
     out = io.BytesIO()
-    reader = PartitionReader(unread=unread, include_damaged=True, fail=lambda _: None)
+    reader = PartitionReader(unread=kernel.COMPILED, include_damaged=True, fail=lambda _: None)
     printer = JsonLines(out)
     for partition in Finder(Wanted(max_batch_bytes=LIMIT)).find([str(path)]):
         for item in reader.read(partition):

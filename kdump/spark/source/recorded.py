@@ -76,7 +76,7 @@ class KernelColumns:
         """``fields`` are those that will be asked for; of ``wanted`` the bounds of offsets and times count."""
         from kdump.kernel import arrow
 
-        self._kernel = arrow.Columns(
+        self._kernel = arrow.ArrowColumns(
             [name for name in arrow.COLUMNS if name in fields],
             _bounds(wanted.first_offset, wanted.last_offset),
             _bounds(wanted.since, None if wanted.until is None else wanted.until - 1),
@@ -157,7 +157,7 @@ def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
 
 
 def columns(fields: Collection[str], wanted: Filter) -> KernelColumns | None:
-    """Return columns of these fields; None where the kernel is plain Python, or a bound is beyond 64 bits."""
+    """Return columns of these fields; None without the kernel, or where a bound is beyond 64 bits."""
     bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
     fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
     return KernelColumns(fields, wanted) if kernel.COMPILED and fit else None

@@ -1,33 +1,18 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Where the fields of a struct lie in a message, by the finding steps of a program. For the compiled build alone.
+"""Where the fields of a struct lie in a message, by the finding steps of a program.
 
 A struct is gone through before anything of it is written (:mod:`kdump.kernel.payloads`): every length and count is held
 against the bytes that are left, and what is not perfectly well-formed is left to the general path
 (:mod:`kdump.internal_topics.interpreter`, which also tells the layout). What C needs stands in ``fields.pxd``.
 """
 
-from __future__ import annotations
+cimport cython
+from kdump.kernel.lines cimport Lines
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    import cython
-else:
-    from kdump.kernel import _shadow as cython
-
-if not cython.compiled:
-    from kdump.kernel.lines import Lines
-else:
-    from cython.cimports.kdump.kernel.lines import Lines  # type: ignore[no-redef]  # the same in C
-if TYPE_CHECKING:
-    from array import array
-
-STAMP: Final = "222b0dcc"
-
-PLACES: Final = 32
+PLACES = 32
 """How many fields of a struct can be found."""
 
-FINDS: Final = ("end", "run", "string", "bytes", "struct", "array", "tags")
+FINDS = ("end", "run", "string", "bytes", "struct", "array", "tags")
 """How fields are found, and what follows in a step: place, then
 
 - run: bytes that are always there;
@@ -36,55 +21,51 @@ FINDS: Final = ("end", "run", "string", "bytes", "struct", "array", "tags")
 - array: flags, how an element is found, its bytes or the index of the struct;
 - tags: instead of a place the number of tagged fields; behind the step, for each, its tag and the step that finds it.
 """
-FIND: Final = 5
+FIND = 5
 COMPACT, NULLABLE, TAGGED = (1 << bit for bit in range(3))
 """Flags: lengths are varints, one more than the length; it may be null; it stands among the tagged fields."""
 
-_END = cython.declare(cython.int, FINDS.index("end"))
-_RUN = cython.declare(cython.int, FINDS.index("run"))
-_STRING = cython.declare(cython.int, FINDS.index("string"))
-_BYTES = cython.declare(cython.int, FINDS.index("bytes"))
-_STRUCT = cython.declare(cython.int, FINDS.index("struct"))
-_ARRAY = cython.declare(cython.int, FINDS.index("array"))
-_TAGS = cython.declare(cython.int, FINDS.index("tags"))
-_COMPACT = cython.declare(cython.int, COMPACT)
-_NULLABLE = cython.declare(cython.int, NULLABLE)
-_TAGGED = cython.declare(cython.int, TAGGED)
-_FIND = cython.declare(cython.int, FIND)
-_LONGEST = cython.declare(cython.longlong, 0x7FFF)  # bytes of a string
-_MOST = cython.declare(cython.ulonglong, 0x7FFFFFFF)
-_NULL = cython.declare(cython.Py_ssize_t, -1)  # instead of a size or a count
-_NOT_THERE = cython.declare(cython.Py_ssize_t, -2)  # likewise, of a tagged field
-_LEFT = cython.declare(cython.Py_ssize_t, -1)  # instead of a position: the general path writes it
+
+cdef int _END = FINDS.index("end")
+cdef int _RUN = FINDS.index("run")
+cdef int _STRING = FINDS.index("string")
+cdef int _BYTES = FINDS.index("bytes")
+cdef int _STRUCT = FINDS.index("struct")
+cdef int _ARRAY = FINDS.index("array")
+cdef int _TAGS = FINDS.index("tags")
+cdef int _COMPACT = COMPACT
+cdef int _NULLABLE = NULLABLE
+cdef int _TAGGED = TAGGED
+cdef int _FIND = FIND
+cdef long long _LONGEST = 0x7FFF  # bytes of a string
+cdef unsigned long long _MOST = 0x7FFFFFFF
+cdef Py_ssize_t _NULL = -1  # instead of a size or a count
+cdef Py_ssize_t _NOT_THERE = -2  # likewise, of a tagged field
+cdef Py_ssize_t _LEFT = -1  # instead of a position: the general path writes it
 
 
-class Fields(Lines):
+cdef class Fields(Lines):
     """Goes through structs. Methods return a position, or -1 for what is left to the general path.
 
     ``code`` holds, from the index of a struct on, the index of its writing steps, then its finding steps. ``found`` is
     the number that was found last.
     """
 
-    def __init__(self, code: array[int]) -> None:
+    def __init__(self, code):
         super().__init__()
         self.code = code
         self.found = 0
 
-    def skip(self, index: cython.int, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    cdef Py_ssize_t skip(self, int index, Py_ssize_t at, Py_ssize_t end) except -2 nogil:
         """Go through the struct at ``at``; return the position behind it."""
-        starts = cython.declare(cython.Py_ssize_t[32])
-        sizes = cython.declare(cython.Py_ssize_t[32])
+        cdef Py_ssize_t[32] starts
+        cdef Py_ssize_t[32] sizes
         return self.find(index + 1, at, end, starts, sizes)
 
     @cython.boundscheck(False)
-    def find(
-        self,
-        step: cython.Py_ssize_t,
-        at: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        starts: cython.pointer[cython.Py_ssize_t],
-        sizes: cython.pointer[cython.Py_ssize_t],
-    ) -> cython.Py_ssize_t:
+    cdef Py_ssize_t find(
+            self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t end, Py_ssize_t* starts, Py_ssize_t* sizes
+    ) except -2 nogil:
         """Note where the fields of a struct lie; return the position behind it."""
         while at >= 0:
             if self.code[step] == _END:
@@ -96,18 +77,13 @@ class Fields(Lines):
         return _LEFT
 
     @cython.boundscheck(False)
-    def find_field(
-        self,
-        step: cython.Py_ssize_t,
-        at: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        starts: cython.pointer[cython.Py_ssize_t],
-        sizes: cython.pointer[cython.Py_ssize_t],
-    ) -> cython.Py_ssize_t:
+    cdef Py_ssize_t find_field(
+            self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t end, Py_ssize_t* starts, Py_ssize_t* sizes
+    ) except -2 nogil:
         """Note where the field of one step lies; return the position behind it."""
-        kind: cython.int = self.code[step]
-        place: cython.int = self.code[step + 1]
-        flags: cython.int = self.code[step + 2]
+        cdef int kind = self.code[step]
+        cdef int place = self.code[step + 1]
+        cdef int flags = self.code[step + 2]
         if kind == _RUN:
             starts[place] = at
             sizes[place] = flags  # here the bytes
@@ -126,17 +102,12 @@ class Fields(Lines):
         return self.find_elements(step, at, end) if kind == _ARRAY else at + self.found
 
     @cython.boundscheck(False)
-    def find_struct(
-        self,
-        step: cython.Py_ssize_t,
-        at: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        starts: cython.pointer[cython.Py_ssize_t],
-        sizes: cython.pointer[cython.Py_ssize_t],
-    ) -> cython.Py_ssize_t:
+    cdef Py_ssize_t find_struct(
+            self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t end, Py_ssize_t* starts, Py_ssize_t* sizes
+    ) except -2 nogil:
         """Note where a struct inside a struct lies; return the position behind it."""
-        place: cython.int = self.code[step + 1]
-        flags: cython.int = self.code[step + 2]
+        cdef int place = self.code[step + 1]
+        cdef int flags = self.code[step + 2]
         sizes[place] = 0
         if flags & _NULLABLE:
             if flags & _TAGGED:
@@ -155,15 +126,13 @@ class Fields(Lines):
         return at if sizes[place] < 0 else self.skip(self.code[step + 3], at, end)
 
     @cython.boundscheck(False)
-    def find_elements(
-        self, step: cython.Py_ssize_t, at: cython.Py_ssize_t, end: cython.Py_ssize_t
-    ) -> cython.Py_ssize_t:
+    cdef Py_ssize_t find_elements(self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t end) except -2 nogil:
         """Go through as many elements of an array as were found, none of them null; return the position behind them."""
-        kind: cython.int = self.code[step + 3]
-        count: cython.longlong = self.found
+        cdef int kind = self.code[step + 3]
+        cdef long long count = self.found
         if kind == _RUN:
             return at + count * self.code[step + 4] if count * self.code[step + 4] <= end - at else _LEFT
-        flags: cython.int = self.code[step + 2] & _COMPACT
+        cdef int flags = self.code[step + 2] & _COMPACT
         while count > 0 and at >= 0:
             count -= 1
             if kind == _STRUCT:
@@ -176,19 +145,14 @@ class Fields(Lines):
         return at
 
     @cython.boundscheck(False)
-    def find_tags(
-        self,
-        step: cython.Py_ssize_t,
-        at: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        starts: cython.pointer[cython.Py_ssize_t],
-        sizes: cython.pointer[cython.Py_ssize_t],
-    ) -> cython.Py_ssize_t:
+    cdef Py_ssize_t find_tags(
+            self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t end, Py_ssize_t* starts, Py_ssize_t* sizes
+    ) except -2 nogil:
         """Note where the tagged fields lie; return the position behind them. Unknown tags are passed over."""
-        known: cython.int = self.code[step + 1]
-        first: cython.Py_ssize_t = step + _FIND
-        one: cython.Py_ssize_t
-        left: cython.longlong
+        cdef int known = self.code[step + 1]
+        cdef Py_ssize_t first = step + _FIND
+        cdef Py_ssize_t one
+        cdef long long left
         for one in range(known):
             sizes[self.code[first + one * (_FIND + 1) + 2]] = _NOT_THERE
         at = self.varint(at, end)
@@ -216,9 +180,7 @@ class Fields(Lines):
                 at += self.found
         return at
 
-    def length(
-        self, at: cython.Py_ssize_t, end: cython.Py_ssize_t, size: cython.int, flags: cython.int
-    ) -> cython.Py_ssize_t:
+    cdef Py_ssize_t length(self, Py_ssize_t at, Py_ssize_t end, int size, int flags) except -2 nogil:
         """Find a length, of ``size`` bytes where it is not compact; -1 is null, where that may be."""
         if flags & _COMPACT:
             at = self.varint(at, end)
@@ -237,11 +199,11 @@ class Fields(Lines):
         return at
 
     @cython.boundscheck(False)
-    def varint(self, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    cdef Py_ssize_t varint(self, Py_ssize_t at, Py_ssize_t end) except -2 nogil:
         """Find an unsigned varint that fits an int of Java; return the position behind it."""
-        value: cython.ulonglong = 0
-        shift: cython.int = 0
-        byte: cython.ulonglong
+        cdef unsigned long long value = 0
+        cdef int shift = 0
+        cdef unsigned long long byte
         while at < end and shift < 35:
             byte = self.data[at]
             at += 1
@@ -253,13 +215,13 @@ class Fields(Lines):
         return _LEFT
 
     @cython.boundscheck(False)
-    def integer(self, at: cython.Py_ssize_t, size: cython.int) -> cython.longlong:
+    cdef long long integer(self, Py_ssize_t at, int size) noexcept nogil:
         """Return the number of ``size`` bytes at ``at``, which are there; without a sign where the size is negative."""
-        value: cython.ulonglong = 0
-        last: cython.int = size if size > 0 else -size
-        byte: cython.int
+        cdef unsigned long long value = 0
+        cdef int last = size if size > 0 else -size
+        cdef int byte
         for byte in range(last):
             value = value << 8 | self.data[at + byte]
         if 0 < size < 8 and value >> (8 * size - 1):
-            value -= cython.cast(cython.ulonglong, 1) << (8 * size)
-        return cython.cast(cython.longlong, value)
+            value -= <unsigned long long> 1 << (8 * size)
+        return <long long> value

@@ -1,0 +1,19 @@
+from array import array
+from typing import Protocol
+
+from kdump.primitives.wire import Bytes
+
+OTHERS: tuple[str, ...]
+WIDTH: int
+
+class FirstBatch(Protocol):
+    position: int
+
+    @property
+    def crc_valid(self) -> bool: ...
+    @property
+    def attributes(self) -> int: ...
+    @property
+    def base_timestamp(self) -> int: ...
+
+def rows(first: FirstBatch, block: Bytes, place: int, most: int) -> array[int]: ...

@@ -1,0 +1,134 @@
+# cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
+"""The headers of batches of magic 2 that follow each other and are like each other, as a table of numbers.
+
+The layout is told by :mod:`kdump.records.magic_2`.
+"""
+
+from array import array
+from itertools import pairwise
+
+from kdump.formats.record_layout import BATCH_HEADER, CRC_COVERS_FROM, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2
+from kdump.kernel.cursor import FAR
+from kdump.primitives.crc import crc32c
+from kdump.primitives.wire import INT32_MAX
+
+from kdump.kernel.words cimport big
+
+OTHERS = ("last_offset", "last_sequence", "position", "size")
+"""The numbers of a row behind those of the batch's header."""
+_FIELDS = BATCH_HEADER.fields._fields
+WIDTH = 2 + len(_FIELDS) + len(OTHERS)
+"""How many numbers a row has: where the records of the batch start and end in the block, its header, and OTHERS."""
+
+
+cdef Py_ssize_t _HEADER_SIZE = BATCH_HEADER.size
+cdef Py_ssize_t _OVERHEAD_SIZE = LOG_OVERHEAD.size
+cdef Py_ssize_t _LENGTH = BATCH_HEADER.offsets["length"]
+cdef Py_ssize_t _MAGIC_AT = BATCH_HEADER.offsets["magic"]
+cdef Py_ssize_t _ATTRIBUTES = BATCH_HEADER.offsets["attributes"]
+cdef Py_ssize_t _LAST_DELTA = BATCH_HEADER.offsets["last_offset_delta"]
+cdef Py_ssize_t _BASE_TIMESTAMP = BATCH_HEADER.offsets["base_timestamp"]
+cdef Py_ssize_t _BASE_SEQUENCE = BATCH_HEADER.offsets["base_sequence"]
+cdef int _CRC = _FIELDS.index("crc")
+cdef Py_ssize_t _CRC_AT = BATCH_HEADER.offsets["crc"]
+cdef Py_ssize_t _COVERED = CRC_COVERS_FROM
+cdef int _COUNT_OF_FIELDS = len(_FIELDS)
+cdef Py_ssize_t _ROW = WIDTH
+cdef int _MAGIC = MAGIC_2
+cdef int _DATED = DELETE_HORIZON_FLAG
+cdef long long _FAR = FAR
+cdef long long _INT32_MAX = INT32_MAX
+cdef unsigned int[16] _STARTS
+cdef unsigned int[16] _SIZES
+
+
+def rows(first, block, place, most):
+    """Return a row for each batch that follows ``first`` in ``block`` and is like it, behind its own; none without one.
+
+    They are whole, their checksums are right, and they have its attributes and its delete horizon. ``place`` is where
+    the block stands in the file, ``most`` the greatest size of a batch in bytes. What is not listed is not looked at,
+    but for the batch behind the last: who calls this for each batch of a block reads the block twice at most.
+    """
+    at = first.position - place
+    if not 0 <= at <= len(block) - BATCH_HEADER.size:
+        return array("q")
+    return _rows(first, block, at, place, most)
+
+
+cdef _rows(first, block, Py_ssize_t at, long long place, long long most):
+    cdef const unsigned char[::1] text = block
+    cdef Py_ssize_t end = text.shape[0]
+    cdef Py_ssize_t stop = at
+    cdef Py_ssize_t size
+    cdef Py_ssize_t count = 0
+    cdef unsigned int crc
+    cdef long long attributes = first.attributes
+    cdef long long horizon = first.base_timestamp
+    while end - stop >= _HEADER_SIZE:
+        size = like(&text[stop], end - stop, attributes, horizon, most)
+        if size == 0:
+            break
+        if count:
+            crc = <unsigned int> big(&text[stop + _CRC_AT], 4)
+            if not (first.crc_valid and crc == crc32c(block[stop + _COVERED : stop + size])):
+                break
+        stop += size
+        count += 1
+    if count < 2:
+        return array("q")
+    table = array("q", bytes(8 * _ROW * count))
+    fill(&text[at], count, at, place, table)
+    return table
+
+
+cdef Py_ssize_t like(
+    const unsigned char* data, Py_ssize_t left, long long attributes, long long horizon, long long most
+) noexcept nogil:
+    """Return the size of the batch whose header stands there, 0 where it is another kind, odd, or not whole."""
+    cdef long long size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
+    cdef long long sequence = big(data + _BASE_SEQUENCE, 4)
+    cdef long long delta = big(data + _LAST_DELTA, 4)
+    cdef long long base = big(data, 8)
+    if data[_MAGIC_AT] != _MAGIC or big(data + _ATTRIBUTES, 2) != attributes:
+        return 0
+    if size < _HEADER_SIZE or size > most or size > left:
+        return 0
+    if attributes & _DATED and big(data + _BASE_TIMESTAMP, 8) != horizon:
+        return 0
+    if sequence != -1 and (sequence < 0 or delta < 0 or delta > _INT32_MAX - sequence):
+        return 0
+    return size if -_FAR < base < _FAR else 0
+
+
+cdef void fill(const unsigned char* data, Py_ssize_t count, Py_ssize_t at, long long place, long long[::1] table):
+    """Write the rows of ``count`` batches, the first of which stands at ``data``, byte ``at`` of the block."""
+    cdef Py_ssize_t size
+    cdef long long sequence
+    cdef long long delta
+    cdef Py_ssize_t row
+    cdef int field
+    for row in range(0, count * _ROW, _ROW):
+        size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
+        sequence = big(data + _BASE_SEQUENCE, 4)
+        delta = big(data + _LAST_DELTA, 4)
+        table[row] = at + _HEADER_SIZE
+        table[row + 1] = at + size
+        for field in range(_COUNT_OF_FIELDS):
+            table[row + 2 + field] = big(data + _STARTS[field], _SIZES[field])
+        table[row + 2 + _CRC] &= 0xFFFFFFFF
+        field = 2 + _COUNT_OF_FIELDS
+        table[row + field] = big(data, 8) + delta
+        table[row + field + 1] = sequence if sequence == -1 else sequence + delta
+        table[row + field + 2] = place + at
+        table[row + field + 3] = size
+        data += size
+        at += size
+
+
+def _split():
+    """Note where the fields of a header stand."""
+    for field, (start, stop) in enumerate(pairwise([*BATCH_HEADER.offsets.values(), BATCH_HEADER.size])):
+        _STARTS[field], _SIZES[field] = start, stop - start
+
+
+_split()

@@ -1,0 +1,204 @@
+# cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
+"""Entries of an index against the batches that they point at: which of them are right beyond doubt.
+
+Beyond doubt is an entry at whose place a well-formed batch of magic 2 says what the entry says. All others are left to
+whoever asked, who reads the log in the general way and knows what to say of it.
+"""
+
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
+from kdump.kernel.cursor import FAR, RECORD_NUMBERS
+
+cimport cython
+from posix.unistd cimport pread
+from kdump.kernel.cursor cimport Cursor
+from kdump.kernel.words cimport big
+
+cdef Py_ssize_t _WINDOW = 1 << 18
+"""Bytes of the log that are read at a time where records are looked at; larger batches are left to the general way."""
+cdef Py_ssize_t _NEAR = 1 << 12
+"""Bytes from one header to the next up to which several are read at a time."""
+cdef Py_ssize_t _SEVERAL = 1 << 14
+cdef int _STEPS = 64
+"""Batches behind the entry of the ``.index`` that are looked at: nobody can interrupt this."""
+
+
+cdef long long _FAR = FAR
+cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
+cdef Py_ssize_t _OFFSET_ENTRY = 8
+cdef Py_ssize_t _TIME_ENTRY = 12
+
+cdef Py_ssize_t _HEADER = BATCH_HEADER.size
+cdef Py_ssize_t _OVERHEAD = LOG_OVERHEAD.size
+cdef Py_ssize_t _AT_LENGTH = BATCH_HEADER.offsets["length"]
+cdef Py_ssize_t _AT_MAGIC = BATCH_HEADER.offsets["magic"]
+cdef Py_ssize_t _AT_ATTRIBUTES = BATCH_HEADER.offsets["attributes"]
+cdef Py_ssize_t _AT_LAST_DELTA = BATCH_HEADER.offsets["last_offset_delta"]
+cdef Py_ssize_t _AT_BASE_TIMESTAMP = BATCH_HEADER.offsets["base_timestamp"]
+cdef Py_ssize_t _AT_MAX_TIMESTAMP = BATCH_HEADER.offsets["max_timestamp"]
+cdef Py_ssize_t _AT_BASE_SEQUENCE = BATCH_HEADER.offsets["base_sequence"]
+cdef Py_ssize_t _AT_COUNT = BATCH_HEADER.offsets["records_count"]
+cdef int _MAGIC = MAGIC_2
+cdef long long _CODEC_MASK = CODEC_MASK
+cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
+
+
+@cython.final
+cdef class EntryCheck(Cursor):
+    """Holds entries of one segment's indexes against its log.
+
+    Every answer is a byte for an entry, 0 where it is right beyond doubt and 1 elsewhere.
+    """
+
+    cdef int fd
+    cdef long long log_end
+    cdef long long most
+    cdef long long base
+    cdef bint sane
+    cdef unsigned char[::1] window
+    cdef long long window_at
+    cdef Py_ssize_t held
+    cdef const unsigned char[::1] entries
+    cdef const unsigned char[::1] offsets
+    cdef unsigned char[::1] flags
+    cdef long long batch_size
+    cdef long long last
+
+    def __init__(self, fd, log_end, most, base):
+        """``fd`` is the open log, ``log_end`` and ``most`` are the bytes of it and of a batch that are believed.
+
+        ``base`` is the base offset of the segment.
+        """
+        self.sane = -_FAR < base < _FAR
+        self.fd, self.log_end, self.most = fd, log_end, most
+        self.base = base if self.sane else 0
+        self.window_at = self.held = 0
+        window = bytearray(_WINDOW)
+        self.window = self.data = window
+
+    def by_offset(self, entries, first, stop, flags):
+        """Hold entries of an ``.index``, from ``first`` up to ``stop``, against the last offsets of their batches."""
+        self.entries, self.flags = entries, flags
+        cdef Py_ssize_t slot = first
+        cdef Py_ssize_t end = stop
+        with nogil:
+            while slot < end:
+                self.flags[slot] = not (self.sane and self.offset_entry(slot))
+                slot += 1
+
+    def by_time(self, entries, offsets, first, stop, flags):
+        """Hold entries of a ``.timeindex``, from ``first`` up to ``stop``, against the records of their batches.
+
+        ``offsets`` are all entries of the ``.index``; they rise.
+        """
+        self.entries, self.offsets, self.flags = entries, offsets, flags
+        cdef Py_ssize_t slot = first
+        cdef Py_ssize_t end = stop
+        while slot < end:
+            try:
+                with nogil:
+                    while slot < end:
+                        self.flags[slot] = not (self.sane and self.time_entry(slot))
+                        slot += 1
+            except IndexError:  # the records of a batch end too early
+                self.flags[slot] = 1
+                slot += 1
+
+    cdef bint offset_entry(self, Py_ssize_t slot) except -1 nogil:
+        """Tell whether an entry names the last offset of the batch at its position."""
+        cdef long long relative = big(&self.entries[slot * _OFFSET_ENTRY], 4)
+        cdef long long position = big(&self.entries[slot * _OFFSET_ENTRY + 4], 4)
+        cdef Py_ssize_t following = (slot + 1) * _OFFSET_ENTRY
+        if relative == 0 and slot > 0:
+            return False
+        cdef long long near = 0
+        if following + _OFFSET_ENTRY <= self.entries.shape[0]:
+            near = big(&self.entries[following + 4], 4) - position
+        cdef Py_ssize_t at = self.load(position, _HEADER, _SEVERAL if 0 < near <= _NEAR else _HEADER)
+        return at >= 0 and self.header_at(position, at) and self.last == self.base + relative
+
+    cdef bint time_entry(self, Py_ssize_t slot) except -1 nogil:
+        """Tell whether an entry names the last offset of a batch, and the largest timestamp of its records."""
+        cdef long long timestamp = big(&self.entries[slot * _TIME_ENTRY], 8)
+        cdef long long relative = big(&self.entries[slot * _TIME_ENTRY + 8], 4)
+        if timestamp < 0:
+            return False
+        if slot > 0 and (relative == 0 or big(&self.entries[(slot - 1) * _TIME_ENTRY], 8) >= timestamp):
+            return False
+        cdef long long position = self.look_up(relative)
+        cdef Py_ssize_t at = self.load(position, _HEADER, _WINDOW)
+        cdef int steps = 0
+        while at >= 0 and self.header_at(position, at) and self.last < self.base + relative and steps < _STEPS:
+            position += self.batch_size
+            at = self.load(position, _HEADER, _WINDOW)
+            steps += 1
+        if at < 0 or not self.header_at(position, at):
+            return False
+        if self.last != self.base + relative or self.batch_size > _WINDOW:
+            return False
+        at = self.load(position, self.batch_size, _WINDOW)
+        return at >= 0 and self.highest(at) == timestamp
+
+    cdef long long look_up(self, long long relative) noexcept nogil:
+        """Return the position of the greatest entry of the ``.index`` that is not above an offset; 0 without one."""
+        cdef Py_ssize_t low = 0
+        cdef Py_ssize_t high = self.offsets.shape[0] // _OFFSET_ENTRY
+        cdef Py_ssize_t middle
+        while low < high:
+            middle = (low + high) // 2
+            if big(&self.offsets[middle * _OFFSET_ENTRY], 4) <= relative:
+                low = middle + 1
+            else:
+                high = middle
+        return big(&self.offsets[(low - 1) * _OFFSET_ENTRY + 4], 4) if low > 0 else 0
+
+    cdef Py_ssize_t load(self, long long position, long long size, Py_ssize_t ahead) noexcept nogil:
+        """Return where ``size`` bytes of the log stand in the window, -1 where they cannot be read.
+
+        ``ahead`` bytes are read when they are not there; both are at most the size of the window.
+        """
+        cdef long long at = position - self.window_at
+        if at >= 0 and at + size <= self.held:
+            return at
+        if position < 0 or position > self.log_end:
+            return -1
+        self.window_at = position
+        self.held = pread(self.fd, &self.window[0], ahead, position)
+        return 0 if size <= self.held else -1
+
+    cdef bint header_at(self, long long position, Py_ssize_t at) noexcept nogil:
+        """Read size and last offset of the batch at ``position``; tell whether they can be believed."""
+        cdef long long base = big(&self.window[at], 8)
+        self.batch_size = _OVERHEAD + big(&self.window[at + _AT_LENGTH], 4)
+        if not -_FAR < base < _FAR:
+            return False
+        self.last = base + big(&self.window[at + _AT_LAST_DELTA], 4)
+        return (
+            self.window[at + _AT_MAGIC] == _MAGIC
+            and _HEADER <= self.batch_size <= self.most
+            and position + self.batch_size <= self.log_end
+        )
+
+    cdef long long highest(self, Py_ssize_t at) except? -1 nogil:
+        """Return the largest timestamp of the records of the batch in the window, -1 without one.
+
+        -2 stands for records that are not well-formed, or that are compressed.
+        """
+        cdef long long attributes = big(&self.window[at + _AT_ATTRIBUTES], 2)
+        self.base_offset = big(&self.window[at], 8)
+        self.base_timestamp = big(&self.window[at + _AT_BASE_TIMESTAMP], 8)
+        self.base_sequence = big(&self.window[at + _AT_BASE_SEQUENCE], 4)
+        self.appended = attributes & _APPENDED != 0
+        self.values[_TIMESTAMP] = big(&self.window[at + _AT_MAX_TIMESTAMP], 8)
+        self.left = big(&self.window[at + _AT_COUNT], 4)
+        if attributes & _CODEC_MASK or self.left < 0 or not -_FAR < self.base_timestamp < _FAR:
+            return -2
+        self.at = at + _HEADER
+        self.end = at + self.batch_size
+        cdef long long found = -1
+        while self.left > 0:
+            if not self.read():
+                return -2
+            self.left -= 1
+            if self.values[_TIMESTAMP] > found:  # max() may need the GIL
+                found = self.values[_TIMESTAMP]
+        return found

@@ -1,0 +1,103 @@
+"""The kernel is used whole or not at all, and kdump answers the same without it."""
+
+import os
+import shutil
+import tomllib
+import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
+
+import pytest
+
+from kdump import kernel
+from testing import GOLDEN, ROOT
+from testing.processes import kdump, python
+
+ALONE = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "KDUMP_KERNEL"}}
+OFF = {**os.environ, "KDUMP_KERNEL": "off"}
+BUILD = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dump", "--count"],
+        ["dump", "-o", "jsonl"],
+        ["check"],
+        ["verify-index"],
+        ["--print-data-log", "--files"],
+    ],
+    ids=" ".join,
+)
+def test_kdump_answers_the_same_without_the_kernel(arguments, tmp_path):
+    """Out of a zip archive, where nothing compiled can be."""
+    with zipfile.ZipFile(tmp_path / "kdump.zip", "w") as archive:
+        for path in (ROOT / "kdump").rglob("*.py"):
+            archive.write(path, path.relative_to(ROOT))
+        archive.write(ROOT / "kdump" / "rows" / "schema.json", "kdump/rows/schema.json")
+    folder = GOLDEN / "brokers" / "4.2.2" / "txn-0"
+    path = next(folder.glob("*.log")) if arguments[-1] == "--files" else folder
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "kdump.zip")}
+    done, want = kdump(*arguments, path, cwd=tmp_path, env=env), kdump(*arguments, path)
+    assert (done.returncode, done.stdout) == (want.returncode, want.stdout), done.stderr.decode()
+
+
+def copy_of_sources(folder):
+    shutil.copytree(ROOT / "kdump", folder / "kdump", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    return folder / "kdump" / "kernel"
+
+
+def built(folder):
+    return python("-c", BUILD, cwd=folder, env=ALONE, check=True).stdout.decode().strip()
+
+
+def test_version_says_whether_there_is_a_kernel():
+    assert f"kernel: {kernel.build()})".encode() in kdump("--version").stdout
+    assert b"kernel: none, turned off by KDUMP_KERNEL)" in kdump("--version", env=OFF).stdout
+
+
+def test_a_part_of_the_kernel_is_none(tmp_path):
+    package = copy_of_sources(tmp_path)
+    for name in kernel.MODULES[1:]:
+        (package / f"{name}{EXTENSION_SUFFIXES[0]}").write_bytes(b"no library")
+    assert built(tmp_path) == "False none, cursor not compiled"
+
+
+def test_a_kernel_that_cannot_be_loaded_is_none(tmp_path):
+    package = copy_of_sources(tmp_path)
+    for name in kernel.MODULES:
+        (package / f"{name}{EXTENSION_SUFFIXES[0]}").write_bytes(b"no library")
+    assert built(tmp_path).startswith("False none, cannot be loaded (")
+
+
+def test_modules_that_another_python_compiled_are_none(tmp_path):
+    package = copy_of_sources(tmp_path)
+    for name in kernel.MODULES:
+        other = f"{name}.cpython-399-x86_64-linux-gnu{EXTENSION_SUFFIXES[-1]}"
+        (package / other).write_bytes(b"no library")
+    assert built(tmp_path) == "False none, not compiled"
+
+
+@pytest.mark.skipif(not kernel.COMPILED, reason="there is no kernel")
+def test_a_kernel_of_other_sources_is_none(tmp_path):
+    shutil.copytree(ROOT / "kdump", tmp_path / "kdump", ignore=shutil.ignore_patterns("__pycache__"))
+    assert built(tmp_path) == "True compiled"
+    start = tmp_path / "kdump" / "kernel" / "__init__.py"
+    line = f"VERSION: Final = {kernel.VERSION}\n"
+    assert start.read_text().count(line) == 1
+    start.write_text(start.read_text().replace(line, f"VERSION: Final = {kernel.VERSION + 1}\n"))
+    assert built(tmp_path) == "False none, compiled from other sources, install kdump anew"
+
+
+def test_the_project_compiles_what_belongs_to_the_kernel():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    assert [module["name"] for module in declared] == [f"kdump.kernel.{name}" for name in kernel.MODULES]
+    assert all(module["optional"] for module in declared)
+    folder = ROOT / "kdump" / "kernel"
+    assert {path.stem for path in folder.glob("*.pyx")} == set(kernel.MODULES)
+    assert {path.stem for path in folder.glob("*.pyi")} == set(kernel.MODULES)
+    for module in declared:
+        source = (ROOT / module["sources"][0]).read_text()
+        shared = [path for path in sorted(folder.glob("*.pxd")) if f"kdump.kernel.{path.stem} cimport" in source]
+        own = folder / f"{folder / module['name'].rpartition('.')[2]}.pxd"
+        wanted = {path.relative_to(ROOT).as_posix() for path in [*shared, own] if path.exists()}
+        assert wanted <= set(module["depends"]), module["name"]
