@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 from kdump.log_dirs.file_names import Name
 
@@ -123,10 +124,22 @@ def as_json(line: AnswerLine) -> dict[str, object]:
 
 
 def _object(value: Any) -> dict[str, object]:
-    return {camel_case(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
+    of: Any = type(value)
+    return {key: _plain(getattr(value, name)) for name, key in _keys(of)}
+
+
+@cache
+def _keys(of: Any) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a dataclass and their names in JSON."""
+    return tuple((field.name, camel_case(field.name)) for field in fields(of))
+
+
+_SIMPLE: Final = frozenset({int, str, bool, float, type(None)})
 
 
 def _plain(value: object) -> object:
+    if type(value) in _SIMPLE:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return _object(value)
     if isinstance(value, dict):

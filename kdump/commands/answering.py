@@ -77,12 +77,13 @@ class Answering:
         leftovers: bool = False,
         topics: tuple[str, ...] | None = None,
         also: Collection[str] = (),
+        every_folder: bool = False,
     ) -> None:
         """Take the options.
 
         ``topics`` are read instead of those of --topic. Of ``also`` all partitions are read, whatever --topic and
         --partition say; ``asked`` tells which partitions these mean. ``leftovers`` asks for -future, -delete and
-        -stray folders too.
+        -stray folders too, ``every_folder`` for those that hold no partition.
         """
         self.session = session.Session(quiet=options.pop("quiet"))
         at: int | None = options.pop("at")
@@ -98,6 +99,7 @@ class Answering:
             leftovers=leftovers,
             siblings=True,
             log_dirs=True,
+            every_folder=every_folder,
             max_batch_bytes=options.pop("max_batch_bytes"),
         )
 
@@ -105,6 +107,8 @@ class Answering:
         """Return the partitions that the paths name and those of the topics needed for them; none without a topic."""
         wanted = replace(self.asked, topics=(), partitions=frozenset()) if self._also else self.asked
         found = Finder(wanted, fail=self.session.fail).find(self.paths)
+        if self.asked.every_folder:
+            return list(found)
         return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
 
     def takes(self, partition: Partition) -> bool:

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Final, Self
 import click
 
 from kdump.primitives.terminal import harmless_line
+from kdump.printers.quantities import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 UNREADABLE, DAMAGED, DERIVED = 1, 3, 4
 """Exit statuses; of several the first of these counts."""
 _EVERY: Final = 0.2
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class StatusLine:
@@ -132,11 +132,3 @@ class Session:
     def _say(self, text: str) -> None:
         self.progress.clear()
         click.echo(f"kdump: {harmless_line(text)}", err=True)
-
-
-def size(count: float) -> str:
-    """Return a number of bytes for people."""
-    unit = 0
-    while count >= 1024 and unit < len(_UNITS) - 1:
-        count, unit = count / 1024, unit + 1
-    return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count} B"

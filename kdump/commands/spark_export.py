@@ -10,6 +10,7 @@ import click
 from kdump.commands import session
 from kdump.commands.limits import MAX_BATCH_BYTES
 from kdump.errors import UsageError
+from kdump.printers.quantities import size
 from kdump.spark.export.output import FOLDERS, FORMATS
 from kdump.spark.source import options as words
 
@@ -148,8 +149,8 @@ def command(
     rate = summary.rows / max(summary.seconds, 0.001)
     run.note(
         f"{summary.files} files, {summary.batches} batches, {summary.rows} records, "
-        f"{summary.damaged_ranges} damaged ranges ({session.size(summary.damaged_bytes)}), "
-        f"{session.size(summary.size)} in {summary.seconds:.1f} s, {rate:,.0f} rows/s"
+        f"{summary.damaged_ranges} damaged ranges ({size(summary.damaged_bytes)}), "
+        f"{size(summary.size)} in {summary.seconds:.1f} s, {rate:,.0f} rows/s"
     )
     for unreadable in summary.unreadable:
         run.fail(unreadable)
@@ -181,7 +182,7 @@ def _sum_up(run: session.Session, export: Export, added: Added) -> None:
     done = added.summary
     run.note(
         f"{done.rows} records added in {added.steps} steps: {done.files} files, {done.batches} batches, "
-        f"{done.damaged_ranges} damaged ranges ({session.size(done.damaged_bytes)}), {session.size(done.size)}"
+        f"{done.damaged_ranges} damaged ranges ({size(done.damaged_bytes)}), {size(done.size)}"
     )
     for unreadable in done.unreadable:
         run.fail(unreadable)

@@ -18,7 +18,7 @@ LOG_DIR_FILE: Final = re.compile(
     r".*-offset-checkpoint|.*\.checkpoint|" + "|".join(map(re.escape, (meta_properties.NAME, clean_shutdown.NAME)))
 )
 FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
-LEFTOVER_FOLDER: Final = re.compile(r"(?P<folder>.+-\d{1,10})\.[0-9a-f]{32}-(?:delete|future|stray)", re.ASCII)
+LEFTOVER_FOLDER: Final = re.compile(r"(?P<folder>.+-\d{1,10})\.[0-9a-f]{32}-(?P<state>delete|future|stray)", re.ASCII)
 TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-[\w-]{22}", re.ASCII)
 SIBLINGS: Final = ("index", "timeindex", "txnindex", "snapshot")
 

@@ -58,6 +58,8 @@ class Wanted:
     """Bytes that one batch may take, as it is and unpacked; it says nothing of which files to take."""
     log_dirs: bool = False
     """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
+    every_folder: bool = False
+    """Whether folders count whatever they hold."""
 
     def takes(self, name: Name) -> bool:
         """Tell whether a folder is to be read."""
@@ -230,7 +232,7 @@ class Finder:
             return
         inside = [entry for entry in entries if not entry.is_folder]
         name = folder_name(posixpath.abspath(folder.path) if files is LOCAL else folder.path)
-        belongs = any(_belongs(entry.name) for entry in inside)
+        belongs = self.wanted.every_folder or any(_belongs(entry.name) for entry in inside)
         if not belongs and self.wanted.log_dirs:
             belongs = any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
         if belongs and self._takes(name, None):

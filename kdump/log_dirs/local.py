@@ -37,7 +37,7 @@ class LocalFiles:
         try:
             with os.scandir(folder) as inside:
                 for item in inside:
-                    path = posixpath.join(folder, item.name)
+                    path = item.path
                     try:
                         found.append(_entry(item.name, path, item.stat()))
                     except OSError:  # a link to nowhere, or gone since: opening it tells the user why
@@ -59,9 +59,7 @@ class LocalFiles:
 
 
 def _entry(name: str, path: str, status: os.stat_result) -> Entry:
-    from stat import S_ISDIR
-
-    folder = S_ISDIR(status.st_mode)
+    folder = stat.S_ISDIR(status.st_mode)
     size, disk_size = (0, 0) if folder else (status.st_size, status.st_blocks * BLOCK)
     modified = status.st_mtime_ns // 1_000_000
     return Entry(name, path, folder, size, (status.st_dev, status.st_ino), modified, disk_size)

@@ -1,0 +1,337 @@
+"""What fills the disk: every folder and file of log dirs, in sizes and in what they occupy.
+
+``log_bytes`` is what a broker answers to DescribeLogDirs (``kafka-log-dirs.sh``): the sizes of the ``.log`` files
+without the zeros of a preallocated active one. Class UnifiedLog names the folders.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
+
+from kdump.answers.collector import Needs
+from kdump.errors import UnreadableError
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, SIBLING_NAME
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import walk
+from kdump.segments.regions import Damage
+from kdump.segments.segment_end import segment_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine, Place
+    from kdump.log_dirs.files import Entry
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.regions import Trailing
+    from kdump.segments.segment_end import SegmentEnd
+
+METADATA: Final = "__cluster_metadata"
+_STATES: Final = {"delete": "deleted", "future": "future", "stray": "stray"}
+_KINDS: Final = {
+    "remote-log-index-cache": "indexes of remote segments",
+    "lost+found": "the file system's",
+    "remote_log_snapshot": "snapshots of remote log metadata",
+}
+_OWN: Final = frozenset({".lock", "bootstrap.checkpoint"})
+By: TypeAlias = Literal["partition", "folder", "topic", "segment"]
+
+
+class Bytes(NamedTuple):
+    """Sizes of files, and what they occupy (None where a place does not tell)."""
+
+    size: int
+    disk_size: int | None
+
+    @classmethod
+    def of(cls, files: Iterable[Entry | Segment]) -> Bytes:
+        """Return the sum over files."""
+        size, disk_size = 0, 0
+        known = True
+        for file in files:
+            size += file.size
+            known = known and file.disk_size is not None
+            disk_size += file.disk_size or 0
+        return cls(size, disk_size if known else None)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionUsage:
+    """A partition's folder. ``oldest_ms`` and ``newest_ms`` are the largest times of its first and last batch."""
+
+    kind: ClassVar[str] = "partition"
+    log_dir: str
+    folder: str
+    topic: str
+    partition: int
+    state: str
+    log_bytes: int
+    all_bytes: int
+    segments: int
+    deleted_bytes: int
+    earliest: int | None
+    latest: int | None
+    oldest_ms: int | None
+    newest_ms: int | None
+    disk_bytes: int | None
+    broker_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentUsage:
+    """A ``.log`` file, its indexes and the snapshot of its name. ``state`` ends its name: log, deleted, swap, ..."""
+
+    kind: ClassVar[str] = "segment"
+    log_dir: str
+    folder: str
+    topic: str
+    partition: int
+    base_offset: int
+    state: str
+    bytes: int
+    index_bytes: int
+    disk_bytes: int | None
+    modified_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUsage:
+    """The current replicas of a topic. ``partitions`` counts numbers, ``replicas`` folders."""
+
+    kind: ClassVar[str] = "topic"
+    topic: str
+    partitions: int
+    log_bytes: int
+    all_bytes: int
+    replicas: int
+    disk_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherUsage:
+    """What belongs to no partition: a folder with all below it, a file, or a broker's own files of a log dir."""
+
+    kind: ClassVar[str] = "other"
+    path: str
+    what: str
+    bytes: int
+    disk_bytes: int | None
+
+
+class _OtherFolder(NamedTuple):
+    """A folder whose name is no partition's, with the files that it holds itself."""
+
+    is_log_dir: bool
+    own: Bytes
+    foreign: tuple[tuple[str, Bytes], ...]
+
+
+class DiskUsage:
+    """Collects every folder. ``by`` says what the lines are of."""
+
+    def __init__(self, by: By = "partition") -> None:
+        self._by = by
+        self._partitions: list[tuple[str, PartitionUsage]] = []
+        self._segments: list[SegmentUsage] = []
+        self._others: dict[str, _OtherFolder] = {}
+
+    def begin(self, place: Place) -> Needs:
+        """Take a folder."""
+        partition = place.partition
+        path = _path(partition)
+        if partition.topic is None or partition.partition is None:
+            self._others[path] = _other_folder(partition)
+        else:
+            self._partitions.append((path, _usage(place, partition.topic, partition.partition)))
+            if self._by == "segment":
+                self._segments += _segment_lines(place, partition.topic, partition.partition)
+        return Needs.FILES
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:
+        """Batches are not looked at."""
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        """Damage is not looked at."""
+
+    def end(self) -> None:
+        """There is nothing to close."""
+
+    def merge(self, other: DiskUsage) -> None:
+        """Take over the folders of another."""
+        self._partitions += other._partitions
+        self._segments += other._segments
+        self._others |= other._others
+
+    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  sizes are of no time
+        """Yield the lines, the largest first."""
+        lines: list[PartitionUsage] = [line for _, line in self._partitions]
+        if self._by == "topic":
+            yield from sorted(_topics(lines), key=lambda line: (-line.all_bytes, line.topic))
+            return
+        if self._by == "segment":
+            yield from sorted(self._segments, key=lambda line: (-line.bytes - line.index_bytes, line.folder))
+        else:
+            yield from sorted(lines, key=lambda line: (-line.all_bytes, line.log_dir, line.folder))
+        yield from sorted(self._other_lines(), key=lambda line: (-line.bytes, line.path))
+
+    def _other_lines(self) -> Iterator[OtherUsage]:
+        holding = {path for path, found in self._others.items() if found.is_log_dir}
+        holding |= {posixpath.dirname(path) for path, _ in self._partitions}
+        holders = {above for path in holding for above in _above(path)}
+        folders: dict[str, list[Bytes]] = {}
+        for path, found in self._others.items():
+            if path in holders:
+                if found.own.size:
+                    yield OtherUsage(path, "the broker's own files", *found.own)
+                for file, size in found.foreign:
+                    yield OtherUsage(file, "a foreign file", *size)
+            else:
+                top = path
+                while (above := posixpath.dirname(top)) in self._others and above not in holders:
+                    top = above
+                folders.setdefault(top, []).extend((found.own, *(size for _, size in found.foreign)))
+        for path, sizes in folders.items():
+            what = _KINDS.get(posixpath.basename(path), "a foreign folder")
+            yield OtherUsage(path, what, *_sum(sizes))
+
+
+def _usage(place: Place, topic: str, number: int) -> PartitionUsage:
+    partition = place.partition
+    state = _state(partition, topic)
+    live = [segment for segment in partition.segments if segment.path.endswith(".log")]
+    deleted = [segment for segment in partition.segments if segment.path.endswith(".deleted")]
+    everything = Bytes.of([*partition.segments, *partition.others])
+    oldest = newest = latest = None
+    unused = 0
+    try:
+        if live:
+            end = segment_end(live[-1])
+            unused = live[-1].size - end.position
+            latest = _latest(place, live[-1], end)
+            first = end.first if len(live) == 1 and end.first is not None else _first_batch(live)
+            oldest, newest = _time(first), _time(end.last or _last_batch(live[:-1]))
+    except UnreadableError as error:
+        place.fail(error)
+    starts = [live[0].base_offset or 0] if live else []
+    if state == "current" and place.log_start is not None:
+        starts.append(place.log_start)
+    return PartitionUsage(
+        log_dir=place.log_dir.path,
+        folder=posixpath.basename(_path(partition)),
+        topic=topic,
+        partition=number,
+        state=state,
+        log_bytes=Bytes.of(live).size - unused,
+        all_bytes=everything.size,
+        segments=len(live),
+        deleted_bytes=Bytes.of(deleted).size,
+        earliest=max(starts, default=None),
+        latest=latest,
+        oldest_ms=oldest,
+        newest_ms=newest,
+        disk_bytes=everything.disk_size,
+        broker_id=place.log_dir.broker_id,
+    )
+
+
+def _path(partition: Partition) -> str:
+    return partition.files.shown(partition.folder).rstrip("/")
+
+
+def _state(partition: Partition, topic: str) -> str:
+    if leftover := LEFTOVER_FOLDER.fullmatch(posixpath.basename(partition.folder.rstrip("/"))):
+        return _STATES[leftover["state"]]
+    if topic == METADATA:
+        return "metadata"
+    known = any(SIBLING_NAME.fullmatch(entry.name) for entry in partition.others)
+    return "current" if known or partition.segments else "unknown"
+
+
+def _first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
+    for segment in segments:
+        if segment.size:
+            with segment.open() as source:
+                region = next(walk.walk(source), None)
+            return region if isinstance(region, RecordBatch) else None
+    return None
+
+
+def _last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
+    ends = (segment_end(segment).last for segment in reversed(segments) if segment.size)
+    return next(ends, None)
+
+
+def _latest(place: Place, segment: Segment, end: SegmentEnd) -> int | None:
+    """Return the log end offset, None where the last segment ends in damage."""
+    if isinstance(end.damage, Damage):
+        place.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
+        return None
+    return max(segment.base_offset or 0, 0 if end.last is None else end.last.last_offset + 1)
+
+
+def _time(batch: RecordBatch | None) -> int | None:
+    return None if batch is None or batch.max_timestamp < 0 else batch.max_timestamp
+
+
+def _segment_lines(place: Place, topic: str, number: int) -> Iterator[SegmentUsage]:
+    partition = place.partition
+    beside = {entry.path: entry for entry in partition.others}
+    for segment in partition.segments:
+        siblings = [beside[path] for path in segment.siblings.values() if path in beside]
+        name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
+        yield SegmentUsage(
+            log_dir=place.log_dir.path,
+            folder=posixpath.basename(_path(partition)),
+            topic=topic,
+            partition=number,
+            base_offset=segment.base_offset or 0,
+            state=((name and name["state"]) or ".log").lstrip("."),
+            bytes=segment.size,
+            index_bytes=Bytes.of(siblings).size,
+            disk_bytes=Bytes.of([segment, *siblings]).disk_size,
+            modified_ms=segment.modified,
+        )
+
+
+def _other_folder(partition: Partition) -> _OtherFolder:
+    own = [entry for entry in partition.others if entry.name in _OWN or LOG_DIR_FILE.fullmatch(entry.name)]
+    foreign: list[Entry | Segment] = [entry for entry in partition.others if entry not in own]
+    foreign += partition.segments
+    return _OtherFolder(
+        is_log_dir=any(LOG_DIR_FILE.fullmatch(entry.name) for entry in own),
+        own=Bytes.of(own),
+        foreign=tuple((partition.files.shown(file.path), Bytes.of([file])) for file in foreign),
+    )
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield a path and the folders above it."""
+    while path:
+        yield path
+        above = posixpath.dirname(path)
+        if above == path:
+            return
+        path = above
+
+
+def _sum(sizes: Iterable[Bytes]) -> Bytes:
+    found = list(sizes)
+    known = all(size.disk_size is not None for size in found)
+    return Bytes(sum(size.size for size in found), sum(size.disk_size or 0 for size in found) if known else None)
+
+
+def _topics(lines: Iterable[PartitionUsage]) -> Iterator[TopicUsage]:
+    topics: dict[str, list[PartitionUsage]] = {}
+    for line in lines:
+        if line.state in {"current", "metadata"}:
+            topics.setdefault(line.topic, []).append(line)
+    for topic, found in topics.items():
+        yield TopicUsage(
+            topic=topic,
+            partitions=len({line.partition for line in found}),
+            log_bytes=sum(line.log_bytes for line in found),
+            all_bytes=sum(line.all_bytes for line in found),
+            replicas=len(found),
+            disk_bytes=_sum(Bytes(line.all_bytes, line.disk_bytes) for line in found).disk_size,
+        )

@@ -1,0 +1,35 @@
+"""Sizes, times and shares as people read them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kdump.primitives.timestamps import iso
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size(count: float) -> str:
+    """Return a number of bytes for people."""
+    unit = 0
+    while count >= 1024 and unit < len(_UNITS) - 1:
+        count, unit = count / 1024, unit + 1
+    return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count} B"
+
+
+def optional_size(count: float | None) -> str | None:
+    """Return a number of bytes for people, None for None."""
+    return None if count is None else size(count)
+
+
+def time(ms: int | None) -> str | None:
+    """Return a time in ms as ISO 8601 to the second (UTC), in ms where no calendar has it, None for None."""
+    if ms is None:
+        return None
+    text = iso(ms)
+    return str(ms) if text is None else text[:19] + "Z"
+
+
+def share(part: float, whole: float) -> str | None:
+    """Return a part of a whole in percent, None of nothing."""
+    return f"{100 * part / whole:.1f}%" if whole else None
