@@ -63,7 +63,9 @@ def command(
         raise UsageError("--hexdump has a form of its own: leave -o away")
     topic, partition, offset = found[1], int(found[2]), int(found[3])
     run = session.Session()
-    hide = Hide(no_payload=privacy["no_payload"], redactor=shared.redactor(privacy))
+    hide = Hide(
+        no_payload=privacy["no_payload"], redactor=shared.redactor(redact=privacy["redact"], file=privacy["redact_key"])
+    )
     wanted = Wanted(topics=(topic,), partitions=frozenset({partition}), max_batch_bytes=max_batch_bytes)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(finder.find(paths))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kdump.commands import words
 from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
-from kdump.errors import UsageError
+from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.filter import RECORD_TYPES, Filter
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+REDACT_KEY: Final = "KDUMP_REDACT_KEY"
+"""The environment variable with the secret of --redact."""
+_KEY_BYTES: Final = 8
+"""The shortest secret."""
 INPUTS: Final[list[Decorator]] = [
     click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True)),
     click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'."),
@@ -28,7 +34,7 @@ INPUTS: Final[list[Decorator]] = [
 ]
 PRIVACY: Final[list[Decorator]] = [
     click.option("--no-payload", is_flag=True, help="Leave out keys, values and headers."),
-    click.option("--redact", is_flag=True, help="Hash keys and values with the secret of KDUMP_REDACT_KEY."),
+    click.option("--redact", is_flag=True, help=f"Hash keys and values with the secret of {REDACT_KEY}."),
     click.option("--redact-key", metavar="FILE", help="The secret for --redact, from a file."),
 ]
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding"})
@@ -107,15 +113,35 @@ def filter_of(options: dict[str, Any]) -> Filter:
     )
 
 
-def redactor(options: dict[str, Any]) -> Redactor | None:
-    """Return what the options of PRIVACY hash payloads with, None where they do not. Raises UsageError."""
-    if not options["redact"]:
-        if options["redact_key"] is not None:
+def redactor(*, redact: bool, file: str | None) -> Redactor | None:
+    """Return what hashes payloads, where ``redact`` asks for it. The secret is in ``file`` or the environment.
+
+    Raises UsageError where there is no secret, UnreadableError where the file cannot be read.
+    """
+    if not redact:
+        if file is not None:
             raise UsageError("--redact-key goes with --redact")
         return None
-    from kdump.rows.redaction import Redactor, secret
+    from kdump.rows.redaction import Redactor
 
-    return Redactor(secret(options["redact_key"]))
+    return Redactor(_secret(file))
+
+
+def _secret(file: str | None) -> bytes:
+    if file is not None:
+        try:
+            found = Path(file).read_bytes().strip()
+        except OSError as reason:
+            raise UnreadableError(file, reason.strerror or str(reason)) from reason
+    else:
+        found = os.environ.get(REDACT_KEY, "").encode("utf-8", "surrogateescape")
+    if len(found) < _KEY_BYTES:
+        where = file or f"the environment variable {REDACT_KEY}"
+        raise UsageError(
+            f"--redact needs a secret of {_KEY_BYTES} bytes or more, {where} holds {len(found)}; "
+            f"openssl rand -hex 32 > FILE makes one for --redact-key FILE"
+        )
+    return found
 
 
 _NAMES: Final = (

@@ -1,4 +1,4 @@
-"""Keys, values and header values replaced by a keyed hash: equal ones stay equal, and nobody reads them.
+"""Keys, values and header values replaced by a keyed hash: equal payloads get equal hashes.
 
 HMAC-SHA256 (RFC 2104); without the secret even short payloads cannot be guessed. Null stays null.
 """
@@ -6,11 +6,8 @@ HMAC-SHA256 (RFC 2104); without the secret even short payloads cannot be guessed
 from __future__ import annotations
 
 import hmac
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import UnreadableError, UsageError
 from kdump.formats.record import Header
 
 if TYPE_CHECKING:
@@ -18,27 +15,7 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SelectedBatch
     from kdump.segments.regions import Damage
 
-VARIABLE: Final = "KDUMP_REDACT_KEY"
 PREFIX: Final = "hmac-sha256:"
-_LEAST: Final = 8
-
-
-def secret(file: str | None) -> bytes:
-    """Return the secret from ``file``, else from the environment. Raises UsageError when there is none worth it."""
-    if file is not None:
-        try:
-            found = Path(file).read_bytes().strip()
-        except OSError as reason:
-            raise UnreadableError(file, reason.strerror or str(reason)) from reason
-    else:
-        found = os.environ.get(VARIABLE, "").encode("utf-8", "surrogateescape")
-    if len(found) < _LEAST:
-        where = file or f"the environment variable {VARIABLE}"
-        raise UsageError(
-            f"--redact needs a secret of {_LEAST} bytes or more, {where} holds {len(found)}; "
-            f"openssl rand -hex 32 > FILE makes one for --redact-key FILE"
-        )
-    return found
 
 
 class Redactor:

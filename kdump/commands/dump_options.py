@@ -1,0 +1,175 @@
+"""The options of ``kdump dump``, as one value that is checked when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump import kernel
+from kdump.commands import options as shared
+from kdump.commands import words
+from kdump.errors import UsageError
+from kdump.log_reader.filter import Filter
+from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions
+from kdump.rows import columns as rows
+
+if TYPE_CHECKING:
+    from kdump.log_dirs.finder import Wanted
+    from kdump.printers.encodings import Encoding
+    from kdump.rows.columns import Column
+    from kdump.segments.regions import OnError
+
+TABLE_RECORD: Final = ("topic", "partition", "offset", "timestamp", "key", "value")
+TABLE_BATCH: Final = (
+    "topic",
+    "partition",
+    "baseOffset",
+    "lastOffset",
+    "count",
+    "maxTimestamp",
+    "codec",
+    "position",
+    "batchSize",
+    "producerId",
+)
+MARK: Final = "crcValid"
+"""The column that marks what is damaged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpOptions:
+    """What a dump prints, and how. Raises UsageError where two options exclude each other."""
+
+    wanted: Wanted
+    filter: Filter
+    output: str
+    template: str | None
+    """A format string, which takes the place of ``output``."""
+    batches: bool
+    limit: int | None
+    head: int | None
+    tail: int | None
+    count: bool
+    encoding: Encoding
+    decode: str
+    delimiter: str
+    fields: tuple[str, ...]
+    keys_only: bool
+    no_payload: bool
+    redact: bool
+    redact_key: str | None
+    on_error: OnError
+    include_damaged: bool
+    jobs: int
+    follow: bool
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> DumpOptions:
+        """Return the options that click parsed, by the names of their parameters."""
+        return cls(wanted=shared.wanted(given), filter=shared.filter_of(given), **given)
+
+    def __post_init__(self) -> None:
+        plain = self.template is not None or self.output == "raw"
+        if self.template is not None and (self.batches or self.output != "text"):
+            raise UsageError("--format has records in its own form: neither -o nor --batches go with it")
+        if self.batches and self.output == "raw":
+            raise UsageError("-o raw prints values, and batches have none")
+        if self.head is not None and self.tail is not None:
+            raise UsageError("--head and --tail exclude each other")
+        if self.include_damaged and plain:
+            raise UsageError("--include-damaged marks what is damaged, and -o raw and -f have no room for the mark")
+        if self.fields and self.output in {"text", "raw"}:
+            raise UsageError("--fields chooses columns of jsonl, json, csv and table: say which with -o")
+        if (self.no_payload or self.keys_only) and plain:
+            raise UsageError("-o raw and -f say themselves what of payloads they print: --redact goes with them")
+        self.columns  # noqa: B018  it refuses what is no column
+        if self.is_parallel and self.output in WHOLE:
+            raise UsageError(f"--jobs does not go with -o {self.output}, which is one thing: try -o jsonl")
+        if self.follow and (self.filter.committed or self.count or self.output in WHOLE):
+            raise UsageError(
+                "--follow prints what has no end: no --count, -o json, -o table or --isolation read_committed"
+            )
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the options choose, and the mark of damage where damage is shown."""
+        columns = self._chosen()
+        if not self.include_damaged or any(column.name == MARK for column in columns):
+            return columns
+        return (*columns, *(column for column in self._known if column.name == MARK))
+
+    @property
+    def _known(self) -> tuple[Column, ...]:
+        return rows.BATCH if self.batches else rows.RECORD
+
+    def _chosen(self) -> tuple[Column, ...]:
+        known = self._known
+        if self.decode == "auto":
+            if self.batches or self.redact or self.output not in COLUMNAR:
+                raise UsageError("--decode goes with records in jsonl, json, csv or table, and not with --redact")
+            known = (*known, rows.DECODED)
+        hidden = shared.VALUE_COLUMNS if self.keys_only or self.no_payload else frozenset()
+        if self.no_payload:
+            hidden |= shared.KEY_COLUMNS
+        if self.fields:
+            columns = tuple(words.one_of(self.fields, known, lambda column: column.name, "column"))
+            for column in columns:
+                if column.name in hidden:
+                    raise UsageError(f"--fields {column.name}: --keys-only and --no-payload leave that out")
+            return columns
+        names = {column.name for column in known}
+        if self.output == "table":
+            names = set(TABLE_BATCH if self.batches else TABLE_RECORD)
+            if self.decode == "auto":
+                names = names - {"key", "value"} | {"decoded"}
+        return tuple(column for column in known if column.name in names - hidden)
+
+    @property
+    def ending(self) -> str:
+        """The name of the printer in :data:`kdump.printers.endings.PRINTERS`."""
+        return self.output if self.template is None else "format"
+
+    @property
+    def printing(self) -> PrintOptions:
+        """What the printer shows."""
+        return PrintOptions(
+            columns=self.columns,
+            batches=self.batches,
+            encoding=self.encoding,
+            keys=not self.no_payload,
+            values=not (self.no_payload or self.keys_only),
+            template=self.template or "",
+            delimiter=self.delimiter,
+        )
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether a number of records ends the work."""
+        return any(number is not None for number in (self.limit, self.head, self.tail))
+
+    @property
+    def counting(self) -> bool:
+        """Whether only the number of records is wanted."""
+        return self.count and not self.batches and not self.stops_early
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether several processes read."""
+        return self.jobs > 1 and not self.stops_early and not self.follow
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the printer takes records that are not parsed yet: the kernel prints them."""
+        return kernel.COMPILED and self.output in {"jsonl", "json"} and not self.redact
+
+    @property
+    def shows_outcomes(self) -> bool:
+        """Whether a column says what became of transactions."""
+        return self.output in COLUMNAR and any(column.name == "transactionState" for column in self.columns)
+
+    @property
+    def asks_for_some(self) -> bool:
+        """Whether there may be records that the options leave out."""
+        none = 0 in (self.limit, self.head, self.tail)
+        return bool(none or self.filter != Filter() or self.wanted.topics or self.wanted.partitions)

@@ -1,0 +1,103 @@
+"""The endings of a dump: what prints records, batches and damage, by the name of each format.
+
+A printer's module is imported when its format is chosen: ``kdump --help`` needs none of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.printers.encodings import Encoding
+    from kdump.rows.columns import Column
+    from kdump.rows.selection import DamagedRange, SelectedBatch
+
+
+class Printer(Protocol):
+    """Prints what a reader yields. ``shows_damage`` says whether damaged ranges stand in the output itself."""
+
+    shows_damage: bool
+
+    def begin(self) -> None: ...
+    def found(self, item: SelectedBatch) -> None: ...
+    def lost(self, item: DamagedRange) -> None: ...
+    def end(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrintOptions:
+    """What a printer shows of batches and records, and how; each format uses the fields that it has room for."""
+
+    columns: Sequence[Column]
+    batches: bool
+    """Whether batches are printed in place of records."""
+    encoding: Encoding
+    keys: bool
+    values: bool
+    """Whether the classic text has keys, and values with headers."""
+    template: str
+    """The format string of ``format``."""
+    delimiter: str
+    """What follows each value of ``raw``."""
+
+
+def _text(out: BinaryIO, options: PrintOptions) -> Printer:
+    from kdump.printers.classic_text import DumpText
+
+    return DumpText(out, batches=options.batches, keys=options.keys, values=options.values, encoding=options.encoding)
+
+
+def _json_lines(out: BinaryIO, options: PrintOptions) -> Printer:
+    from kdump.printers.jsonl import JsonLines
+
+    return JsonLines(out, options.columns, batches=options.batches, encoding=options.encoding)
+
+
+def _json(out: BinaryIO, options: PrintOptions) -> Printer:
+    from kdump.printers.jsonl import JsonArray
+
+    return JsonArray(out, options.columns, batches=options.batches, encoding=options.encoding)
+
+
+def _csv(out: BinaryIO, options: PrintOptions) -> Printer:
+    from kdump.printers.csv_rows import Separated
+
+    return Separated(out, options.columns, batches=options.batches, encoding=options.encoding)
+
+
+def _table(_: BinaryIO, options: PrintOptions) -> Printer:
+    from kdump.printers.table import Tables
+
+    return Tables(cast("IO[str]", sys.stdout), options.columns, batches=options.batches, encoding=options.encoding)
+
+
+def _raw(out: BinaryIO, options: PrintOptions) -> Printer:
+    from kdump.printers.format_string import Plain, raw
+
+    return Plain(out, raw(options.delimiter))
+
+
+def _format(out: BinaryIO, options: PrintOptions) -> Printer:
+    from kdump.printers.format_string import Plain, formatted
+
+    return Plain(out, formatted(options.template))
+
+
+PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
+    "text": _text,
+    "jsonl": _json_lines,
+    "json": _json,
+    "csv": _csv,
+    "table": _table,
+    "raw": _raw,
+    "format": _format,
+}
+"""Name of a format -> what makes its printer for an output."""
+COLUMNAR: Final = frozenset({"jsonl", "json", "csv", "table"})
+"""Formats made of columns."""
+WHOLE: Final = frozenset({"json", "table"})
+"""Formats whose output is one thing: it cannot be made in pieces, and has an end."""
