@@ -23,6 +23,7 @@ COMMANDS: Final[dict[str, str]] = {
     "dump": "dump",
     "get": "get",
     "check": "check",
+    "diff": "diff",
     "du": "disk_usage",
     "salvage": "salvage",
     "slice": "slice",

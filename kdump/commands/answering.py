@@ -89,7 +89,7 @@ class Answering:
         at: int | None = options.pop("at")
         self.at = int(time.time() * 1000) if at is None else at
         self.output: str = options.pop("output")
-        self._jobs: int = options.pop("jobs")
+        self.jobs: int = options.pop("jobs")
         self._also = also
         self.paths: tuple[str, ...] = options.pop("paths")
         named: tuple[str, ...] = options.pop("topics")
@@ -103,10 +103,13 @@ class Answering:
             max_batch_bytes=options.pop("max_batch_bytes"),
         )
 
-    def partitions(self) -> list[Partition]:
-        """Return the partitions that the paths name and those of the topics needed for them; none without a topic."""
+    def partitions(self, paths: Sequence[str] | None = None) -> list[Partition]:
+        """Return the partitions of ``paths`` (by default all) and those of the topics needed for them.
+
+        None is without a topic.
+        """
         wanted = replace(self.asked, topics=(), partitions=frozenset()) if self._also else self.asked
-        found = Finder(wanted, fail=self.session.fail).find(self.paths)
+        found = Finder(wanted, fail=self.session.fail).find(self.paths if paths is None else paths)
         if self.asked.every_folder:
             return list(found)
         return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
@@ -120,8 +123,8 @@ class Answering:
         found = self.partitions() if partitions is None else partitions
         run = self.session
         run.watched(found)
-        if self._jobs > 1 and len(found) > 1:
-            for gathered in run_over_processes(self._jobs, collectors, found):
+        if self.jobs > 1 and len(found) > 1:
+            for gathered in run_over_processes(self.jobs, collectors, found):
                 run.progress(gathered.size)
                 for say, texts in (
                     (run.damage, gathered.damaged),

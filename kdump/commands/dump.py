@@ -16,7 +16,7 @@ from kdump.errors import UsageError
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import open_output
-from kdump.printers.encodings import ENCODINGS
+from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.endings import PRINTERS, Printer
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.transactions.outcomes import is_transactional

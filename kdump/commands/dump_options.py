@@ -16,7 +16,7 @@ from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
     from kdump.log_dirs.finder import Wanted
-    from kdump.printers.encodings import Encoding
+    from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
     from kdump.segments.regions import OnError
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives import compression, timestamps
+from kdump.primitives.encodings import Encoding, to_text
 from kdump.primitives.terminal import path_text
 from kdump.printers import json_text
-from kdump.printers.encodings import Encoding, to_text
 from kdump.rows import values
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from kdump.dump_log_segments.log_printer import LogPrinter
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, UnreadableError
+from kdump.primitives.encodings import Encoding, to_text
 from kdump.primitives.java_text import java_text
 from kdump.primitives.terminal import path_text
-from kdump.printers.encodings import Encoding, to_text
 
 if TYPE_CHECKING:
     from kdump.rows.selection import DamagedRange, SelectedBatch

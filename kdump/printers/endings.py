@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kdump.printers.encodings import Encoding
+    from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
     from kdump.rows.selection import DamagedRange, SelectedBatch
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives import compression, timestamps
+from kdump.primitives.encodings import Encoding, Text, to_text
 from kdump.primitives.terminal import path_text
-from kdump.printers.encodings import Encoding, Text, to_text
 from kdump.rows import values
 
 if TYPE_CHECKING:

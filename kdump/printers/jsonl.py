@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.formats.record import Record
+    from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
-    from kdump.printers.encodings import Encoding
     from kdump.printers.kernel_jsonl import KernelObjects
     from kdump.rows.columns import Column
     from kdump.rows.selection import DamagedRange, SelectedBatch

@@ -18,7 +18,7 @@ from kdump.printers.cells import rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.printers.encodings import Encoding
+    from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
     from kdump.rows.selection import DamagedRange, SelectedBatch
 

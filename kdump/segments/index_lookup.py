@@ -6,6 +6,7 @@ place. Otherwise the segment is read from its start, and what is wrong with the 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
@@ -57,6 +58,21 @@ class Seeker:
             self._wrong(str(reason))
             return Range()
         return Range(start, None if end is not None and end <= start else end)
+
+    def by_position(self, position: int) -> int:
+        """Return where a batch starts at or before a byte, as near to it as the index knows."""
+        index = self._offset_index()
+        if index is None:
+            return 0
+        slot = bisect_right(range(len(index)), position, key=lambda slot: index[slot].position) - 1
+        if slot < 0:
+            return 0
+        try:
+            self._check(index, slot, index[slot])
+        except WrongIndexError as reason:
+            self._wrong(str(reason))
+            return 0
+        return index[slot].position
 
     def by_time(self, since: int) -> Range | None:
         """Return the bytes that hold all records of ``since`` (ms) and later; None when there are none."""

@@ -13,8 +13,8 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
+from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
-from kdump.printers.encodings import ENCODINGS
 from kdump.printers.jsonl import JsonArray, JsonLines
 from kdump.records import magic_2
 from kdump.rows import columns as rows

@@ -1,0 +1,94 @@
+"""The leader epochs of a replica's log: what tells two histories apart.
+
+Source: KIP-101, KIP-279 and Kafka's class LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kdump.answers.log_end import log_end
+from kdump.errors import DamageError
+from kdump.formats import leader_epoch
+from kdump.formats.leader_epoch import EpochEntry
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.answers.log_end import LogEnd
+    from kdump.log_dirs.partition import Partition
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """Leader epochs in order with the offsets where they begin, and the log end offset."""
+
+    entries: tuple[EpochEntry, ...]
+    end: int
+
+    @property
+    def newest(self) -> int | None:
+        """The newest epoch, None where the log has none."""
+        return self.entries[-1].epoch if self.entries else None
+
+    def end_of(self, epoch: int) -> int:
+        """Return where the first epoch above this one begins, else the log end."""
+        return next((entry.start_offset for entry in self.entries if entry.epoch > epoch), self.end)
+
+    def truncation(self, leader: Lineage) -> int | None:
+        """Return where this replica cuts its log when it follows ``leader``; None when nothing goes.
+
+        That is the smaller end of the newest epoch that both have. A replica with the same newest epoch, or a newer
+        one, cuts nothing.
+        """
+        if self.newest is None or leader.newest is None or self.newest >= leader.newest:
+            return None
+        common = {entry.epoch for entry in self.entries} & {entry.epoch for entry in leader.entries}
+        if not common:
+            return None
+        cut = min(self.end_of(max(common)), leader.end_of(max(common)))
+        return cut if cut < self.end else None
+
+
+def lineage(partition: Partition, wrong: Callable[[str], None]) -> Lineage:
+    """Return a replica's lineage: of ``leader-epoch-checkpoint``, and of the batches where that lags or is missing.
+
+    ``wrong`` is called with a checkpoint that is not what its format says. Raises UnreadableError.
+    """
+    end = log_end(partition)
+    entries = _checkpoint(partition, wrong)
+    if end.epoch > (entries[-1].epoch if entries else -1):
+        entries = _with_batches(entries, partition, end)
+    return Lineage(tuple(entry for entry in entries if entry.start_offset <= end.offset), end.offset)
+
+
+def _checkpoint(partition: Partition, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...]:
+    for entry in partition.others:
+        if entry.name == leader_epoch.NAME:
+            with partition.files.open(entry.path) as source:
+                data = source.read(0, source.size)
+            try:
+                return tuple(sorted(leader_epoch.read(data)))
+            except DamageError as damage:
+                wrong(f"{partition.files.shown(entry.path)}: {damage}")
+    return ()
+
+
+def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: LogEnd) -> tuple[EpochEntry, ...]:
+    """Return the entries, and one for each newer epoch that a batch's header has."""
+    found = list(entries)
+    for segment in partition.segments:
+        with segment.open() as source:
+            for region in walk.walk(source):
+                if not isinstance(region, RecordBatch):
+                    continue
+                epoch = region.partition_leader_epoch
+                if epoch is None or epoch <= (found[-1].epoch if found else -1):
+                    continue
+                found.append(EpochEntry(epoch, region.base_offset))
+                if epoch >= end.epoch:  # epochs rise: no newer one follows
+                    return tuple(found)
+    return tuple(found)

@@ -1,0 +1,101 @@
+"""The copies that several brokers have of each partition, compared pair by pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.answers.replica_diff.pair import compare
+from kdump.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine
+    from kdump.answers.replica_diff.pair import BrokerReplica
+
+
+class ReplicaPair(NamedTuple):
+    """Two replicas of one partition."""
+
+    left: BrokerReplica
+    right: BrokerReplica
+
+
+def pairs(brokers: Iterable[Iterable[BrokerReplica]]) -> list[ReplicaPair]:
+    """Return each pair of replicas of one partition on two brokers, by partition."""
+    held: dict[tuple[str, int], list[BrokerReplica]] = {}
+    for replicas in brokers:
+        seen = set()
+        for replica in replicas:
+            key = replica.place.key
+            if key is not None and key not in seen:
+                seen.add(key)
+                held.setdefault(key, []).append(replica)
+    return [ReplicaPair(*two) for _, copies in sorted(held.items()) for two in combinations(copies, 2)]
+
+
+@dataclass
+class Compared:
+    """What one pair gave: lines, and what could not be read."""
+
+    lines: list[AnswerLine] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    failed: list[UnreadableError] = field(default_factory=list)
+
+
+def compare_pair(pair: ReplicaPair, *, records: bool) -> Compared:
+    """Compare a pair: the work of a process."""
+    done = Compared()
+    try:
+        done.lines.extend(compare(*pair, records=records, damage=done.damaged.append))
+    except UnreadableError as error:
+        done.failed.append(error)
+    return done
+
+
+def compare_all(
+    found: Sequence[ReplicaPair],
+    *,
+    records: bool,
+    damage: Callable[[str], None],
+    fail: Callable[[UnreadableError], None],
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Iterator[AnswerLine]:
+    """Yield the lines of all pairs in order; more than one of ``jobs`` compares pairs in processes.
+
+    ``damage`` is called once with what several pairs meet.
+    """
+    said: set[str] = set()
+
+    def once(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            damage(text)
+
+    if jobs == 1 or len(found) < 2:
+        for pair in found:
+            try:
+                yield from compare(*pair, records=records, damage=once, progress=progress)
+            except UnreadableError as error:
+                fail(error)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        for pair, done in zip(found, pool.map(partial(compare_pair, records=records), found), strict=True):
+            for text in done.damaged:
+                once(text)
+            for failed in done.failed:
+                fail(failed)
+            progress(size(pair))
+            yield from done.lines
+
+
+def size(pair: ReplicaPair) -> int:
+    """Return the bytes of both copies."""
+    return sum(segment.size for replica in pair for segment in replica.place.partition.segments)

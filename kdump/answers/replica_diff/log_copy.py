@@ -1,0 +1,253 @@
+"""One of two copies of a log: a position in it, and what it holds from there on.
+
+Equal bytes are passed over without being decoded, whatever the borders of the segments are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats.record_layout import LOG_OVERHEAD
+from kdump.kernel.batches import WIDTH
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
+from kdump.segments.index_lookup import Seeker
+from kdump.segments.regions import Damage, Region, Trailing
+from kdump.segments.resync import ResyncReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from kdump.formats.record import Record
+    from kdump.log_dirs.files import OpenSource
+    from kdump.log_dirs.partition import Partition, Segment
+
+FIRST, BLOCK = 1 << 14, 1 << 18
+"""Bytes compared at first, and at most at a time: two blocks stay in the processor's cache."""
+
+
+class LogCopy:
+    """A copy of a log, read forwards.
+
+    Its position is a segment and a byte of it where a batch begins. ``damage`` is called with each range that cannot be
+    read, as a sentence; ``damaged`` says whether there was one. ``progress`` is called with the bytes that are done.
+    """
+
+    def __init__(
+        self, partition: Partition, damage: Callable[[str], None], progress: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._segments = [segment for segment in partition.segments if segment.size]
+        self._damage = damage
+        self._progress = progress
+        self._number = self._position = 0
+        self._open = ExitStack()
+        self._source: OpenSource | None = None
+        self._regions: Generator[tuple[int, Region], None, None] | None = None
+        self._records: list[Record] | None = None
+        self._at = self._next = 0
+        self.damaged = False
+        self.batch: RecordBatch | None = None
+        """The batch that is read record by record; None between batches, and at the end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        self._open.close()
+
+    @property
+    def segment(self) -> Segment | None:
+        """The segment of the position, None at the end of the log."""
+        return self._segments[self._number] if self._number < len(self._segments) else None
+
+    @property
+    def source(self) -> OpenSource:
+        """The file of the position's segment. Raises UnreadableError."""
+        if self._source is None:
+            self._source = self._open.enter_context(self._segments[self._number].open())
+        return self._source
+
+    @property
+    def left(self) -> int:
+        """Bytes from the position to the end of its segment."""
+        return max(0, self.source.size - self._position)
+
+    def bytes(self, ahead: int, size: int) -> bytes:
+        """Return bytes that stand ``ahead`` of the position in its segment."""
+        return self.source.read(self._position + ahead, size)
+
+    def move(self, size: int) -> None:
+        """Go forward by bytes; at the end of a segment the next one begins."""
+        self._position += size
+        self._progress(size)
+        if self._position >= self.source.size:
+            self._go(self._number + 1)
+
+    def skip_below(self, offset: int) -> None:
+        """Go to the last segment that begins at or below an offset."""
+        numbers = [n for n, one in enumerate(self._segments) if (one.base_offset or 0) <= offset]
+        if numbers:
+            self._progress(sum(one.size for one in self._segments[self._number : numbers[-1]]))
+            self._go(numbers[-1])
+
+    def _go(self, number: int) -> None:
+        self._open.close()
+        self._source, self._number, self._position = None, number, 0
+
+    def continues(self, other: LogCopy, ahead: int) -> bool:
+        """Tell whether the next segment begins with the batch that stands ``ahead`` of the other copy's position."""
+        following = self._segments[self._number + 1 : self._number + 2]
+        if not following:
+            return False
+        with following[0].open() as source:
+            return source.read(0, LOG_OVERHEAD.size) == other.bytes(ahead, LOG_OVERHEAD.size)
+
+    def border(self, ahead: int) -> int:
+        """Return how far ahead the batch begins that holds the byte ``ahead`` of the position."""
+        end = self._position + ahead
+        start = max(self._position, Seeker(self._segments[self._number], self.source, lambda _: None).by_position(end))
+        reader = ResyncReader(self.source, start, self.source.size, "resync", None, limit=None, runs=True)
+        for region in reader.read():
+            if region.position + region.size <= end:
+                continue
+            if isinstance(region, Run):
+                starts = region.rows[WIDTH - 2 :: WIDTH]
+                return starts[bisect_right(starts, end) - 1] - self._position
+            return min(region.position, end) - self._position
+        return ahead
+
+    def fill(self) -> bool:
+        """Turn to the next batch unless one is being read; tell whether there is one."""
+        if self.batch is not None:
+            return True
+        if self._regions is None:
+            self._regions = self._read()
+        for number, region in self._regions:
+            if isinstance(region, RecordBatch):
+                self.batch, self._records, self._next, self._at = region, None, 0, number
+                return True
+        return False
+
+    def _read(self) -> Generator[tuple[int, Region], None, None]:
+        start = self._position
+        for number in range(self._number, len(self._segments)):
+            segment = self._segments[number]
+            try:
+                with segment.open() as source:
+                    base = segment.base_offset if not start else None
+                    for region in read.read(source, start, on_error="resync", first_offset=base):
+                        if isinstance(region, Damage):
+                            self._lose(segment, region.position, region.reason)
+                        elif isinstance(region, Trailing) and number < len(self._segments) - 1:
+                            self._lose(segment, region.position, f"a batch is cut off after {region.size} bytes")
+                        yield number, region
+            except UnreadableError as error:
+                self._lose(segment, start, error.reason)
+            start = 0
+
+    def _lose(self, segment: Segment, position: int, reason: str) -> None:
+        self.damaged = True
+        self._damage(f"{segment.name}: byte {position}: {reason}")
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no record of the batch has been taken."""
+        return self._next == 0
+
+    @property
+    def record(self) -> Record | None:
+        """The next record of the batch, None when all are taken."""
+        records = self._unpacked()
+        return records[self._next] if self._next < len(records) else None
+
+    def _unpacked(self) -> list[Record]:
+        if self._records is None:
+            self._records = []
+            try:
+                self._records += self.batch.records() if self.batch is not None else ()
+            except DamageError as damage:
+                if self.batch is not None:
+                    self._lose(self._segments[self._at], self.batch.position, damage.reason)
+        return self._records
+
+    def take(self) -> None:
+        """Go on to the next record."""
+        self._next += 1
+
+    def drop(self) -> None:
+        """Leave the batch."""
+        self.batch = None
+
+    def settle(self) -> None:
+        """Move the position to where the batch ends that is being read, and leave it."""
+        batch, at = self.batch, self._at
+        self._stop()
+        if batch is not None:
+            if at != self._number:
+                self._go(at)
+            self._position = batch.position
+            self.move(batch.size)
+
+    def finish(self) -> None:
+        """Go to the end of the log."""
+        self._stop()
+        self._go(len(self._segments))
+
+    def _stop(self) -> None:
+        if self._regions is not None:
+            self._regions.close()
+        self._regions, self.batch = None, None
+
+
+def same_batch(left: LogCopy, right: LogCopy) -> bool:
+    """Tell whether both stand at the first record of batches with equal bytes."""
+    one, other = left.batch, right.batch
+    if one is None or other is None or not (left.fresh and right.fresh) or one.size != other.size:
+        return False
+    return one.last_offset == other.last_offset and one.raw.tobytes() == other.raw.tobytes()
+
+
+def skip_equal(left: LogCopy, right: LogCopy) -> None:
+    """Move both copies past the bytes that are equal, to where batches begin. Raises UnreadableError."""
+    while left.segment is not None and right.segment is not None:
+        one, other = left.left, right.left
+        equal = _equal(left, right, min(one, other))
+        if equal == one == other or (equal == one and left.continues(right, equal)):
+            pass
+        elif not (equal == other and right.continues(left, equal)):
+            border = left.border(equal)
+            left.move(border)
+            right.move(border)
+            return
+        left.move(equal)
+        right.move(equal)
+
+
+def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
+    """Return how many of the next ``size`` bytes of both are equal."""
+    done, block = 0, FIRST
+    while done < size:
+        wanted = min(block, size - done)
+        one, other = left.bytes(done, wanted), right.bytes(done, wanted)
+        if one != other or len(one) < wanted:  # a file may shrink while it is read
+            return done + _common(one, other)
+        done += wanted
+        block = min(BLOCK, block * 2)
+    return done
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """Return how many bytes two texts begin with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,76 @@
+"""``kdump diff``: what the copies of several brokers hold differently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.answers.collector import Place
+from kdump.answers.replica_diff import brokers
+from kdump.answers.replica_diff.pair import BrokerReplica
+from kdump.commands import options as shared
+from kdump.commands.answering import INPUTS, Answering
+from kdump.errors import UsageError
+from kdump.log_dirs.log_dir_state import LogDirStates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@click.command("diff")
+@click.option("--records", is_flag=True, help="List the records that differ, with their content.")
+@shared.add(INPUTS)
+def command(*, records: bool, **options: Any) -> int:
+    """Compare the copies that brokers have of the same partitions.
+
+    \b
+    Examples:
+      kdump diff /backup/broker-1 /backup/broker-2
+      kdump diff b1.tar.gz b2.tar.gz b3.tar.gz --topic orders --records -o jsonl
+      kdump diff /b1/data1,/b1/data2 /b2/data1,/b2/data2 --jobs 2
+
+    Each PATH is what one broker has: a log dir, several with commas between them, a partition's folder, an archive.
+    Every two brokers are compared, from the greater log start offset on. Equal bytes are compared, not decoded;
+    `kdump check` tells whether they are sound.
+
+    \b
+    same       no record differs
+    behind     one side lacks the end, which it will fetch
+    cleaned    the cleaner has removed records on one side only
+    diverged   the histories part: the side with the older leader epochs cuts
+               its log at truncateTo when it follows the other, and loses what
+               comes after
+    different  records differ within one leader epoch: one side is damaged
+
+    Borders of segments, indexes, snapshots and the log start offset are no differences. Leader epochs come from
+    leader-epoch-checkpoint, or from the batches where that lags. Without epochs (before Kafka 0.11) truncateTo is null.
+
+    Exit status: 0 whatever differs, 1 something cannot be read, 2 wrong usage, 3 damage was met.
+    """
+    run = Answering(options)
+    if len(run.paths) < 2:
+        raise UsageError("diff compares two brokers or more: name a path for each")
+    states = LogDirStates(run.session.damage, run.session.fail)
+    found = brokers.pairs(list(_replicas(path, run, states)) for path in run.paths)
+    if run.jobs == 1 or len(found) > 1:
+        run.session.watch(sum(map(brokers.size, found)))
+    lines = brokers.compare_all(
+        found,
+        records=records,
+        damage=run.session.damage,
+        fail=run.session.fail,
+        jobs=run.jobs,
+        progress=run.session.progress,
+    )
+    from kdump.printers.answer_tables import diff
+
+    return run.answer(lines, diff.tables)
+
+
+def _replicas(path: str, run: Answering, states: LogDirStates) -> Iterator[BrokerReplica]:
+    """Yield what one broker holds. A comma that belongs to the name of a file or folder parts nothing."""
+    paths = [path] if Path(path).exists() else path.split(",")
+    for partition in run.partitions(paths):
+        yield BrokerReplica(path, Place(partition, states.of(partition)))

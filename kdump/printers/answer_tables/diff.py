@@ -1,0 +1,71 @@
+"""The tables of ``kdump diff``: pairs that differ, and their records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.replica_diff.pair import PairDifference, RecordDifference
+from kdump.printers.answer_lines import AnswerTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.collector import AnswerLine
+    from kdump.answers.replica_diff.pair import RecordFacts
+
+_NUMBERS: Final = frozenset({"offset", "from", "only left", "only right", "differ", "end left", "end right"})
+_PAIRS: Final = (
+    "partition",
+    "left",
+    "right",
+    "verdict",
+    "differ",
+    "only left",
+    "only right",
+    "end left",
+    "end right",
+    "what it means",
+)
+_LONGEST: Final = 40
+"""Characters of a key or value that a table shows."""
+
+
+def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield a table of the pairs that differ, then one of their records."""
+    pairs = [line for line in lines if isinstance(line, PairDifference)]
+    counts = Counter(pair.verdict for pair in pairs)
+    title = f"{len(pairs)} pairs of replicas: " + ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
+    rows = [
+        (
+            f"{pair.topic}-{pair.partition}",
+            pair.left,
+            pair.right,
+            pair.verdict,
+            pair.differ,
+            pair.only_left,
+            pair.only_right,
+            pair.end_left,
+            pair.end_right,
+            pair.because,
+        )
+        for pair in pairs
+        if not pair.same
+    ]
+    yield AnswerTable(title if pairs else "no partition is on two of these brokers", _PAIRS, rows, _NUMBERS)
+    records = [
+        (f"{line.topic}-{line.partition}", line.offset, _shown(line.left), _shown(line.right))
+        for line in lines
+        if isinstance(line, RecordDifference)
+    ]
+    if records:
+        yield AnswerTable("records that differ", ("partition", "offset", "left", "right"), records, _NUMBERS)
+
+
+def _shown(facts: RecordFacts | None) -> str | None:
+    if facts is None:
+        return None
+    key, value = (
+        text if text is None or len(text) <= _LONGEST else text[:_LONGEST] + "..." for text in (facts.key, facts.value)
+    )
+    return f"epoch {facts.leader_epoch}, {facts.timestamp_ms} ms, key {key}, value {value}"

@@ -1,0 +1,191 @@
+"""Two replicas of a partition: each verdict, from log dirs written batch by batch."""
+
+import json
+
+import pytest
+
+from kdump.answers.collector import Place, as_json
+from kdump.answers.replica_diff import brokers
+from kdump.answers.replica_diff.pair import BrokerReplica
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.log_dir_state import LogDirStates
+from testing import forge
+from testing.processes import kdump
+from tests.helpers.log_dirs import checkpoint, replica
+from tests.helpers.segments import data
+
+
+def ask(*paths, records=False, jobs=1):
+    """Compare brokers; return the lines, and what is damaged."""
+    said = []
+    states = LogDirStates(said.append, raise_)
+    finder = Finder(Wanted(siblings=True, log_dirs=True))
+    copies = [
+        [BrokerReplica(str(path), Place(one, states.of(one))) for one in finder.find([str(path)]) if one.topic]
+        for path in paths
+    ]
+    lines = brokers.compare_all(brokers.pairs(copies), records=records, damage=said.append, fail=raise_, jobs=jobs)
+    return list(map(as_json, lines)), said
+
+
+def raise_(error):
+    raise error
+
+
+def pair(tmp_path):
+    """Compare two brokers; return the line of their pair, which sides hold each offset that differs, and the damage."""
+    (*lines, found), said = ask(tmp_path / "1", tmp_path / "2", records=True)
+    records = [(line["offset"], line["left"] and 1, line["right"] and 1) for line in lines]
+    assert found["kind"] == "pair"
+    assert len(records) == found["onlyLeft"] + found["onlyRight"] + found["differ"]
+    assert ask(tmp_path / "1", tmp_path / "2") == ([found], said)
+    return found, records, said
+
+
+def check(found, **want):
+    assert {name: found[name] for name in want} == want
+
+
+def several(first, last, **rest):
+    return b"".join(data(offset, **rest) for offset in range(first, last))
+
+
+def test_equal_bytes_are_the_same_whatever_the_borders_of_segments(tmp_path):
+    replica(tmp_path / "1", {0: several(0, 9)}, epochs={0: 0})
+    replica(tmp_path / "2", {0: several(0, 3), 3: several(3, 7), 7: several(7, 9), 9: b""}, epochs={0: 0})
+    found, _, _ = pair(tmp_path)
+    check(found, same=True, verdict="same", endLeft=9, endRight=9, truncateTo=None, firstDifference=None)
+
+
+def test_zeros_of_a_preallocated_file_are_no_difference(tmp_path):
+    replica(tmp_path / "1", {0: several(0, 3) + bytes(5000)})
+    replica(tmp_path / "2", {0: several(0, 3)})
+    check(pair(tmp_path)[0], verdict="same", endLeft=3)
+
+
+def test_a_shorter_end_is_behind(tmp_path):
+    replica(tmp_path / "1", {0: several(0, 5), 5: several(5, 6)}, epochs={0: 0})
+    replica(tmp_path / "2", {0: several(0, 4) + data(4)[:-3]}, epochs={0: 0})
+    found, records, _ = pair(tmp_path)
+    check(found, verdict="behind", onlyLeft=2, onlyRight=0, endLeft=6, endRight=4, truncateTo=None, stale=None)
+    assert records == [(4, 1, None), (5, 1, None)]
+
+
+def test_an_unclean_election_says_where_the_older_history_is_cut_and_what_goes(tmp_path):
+    replica(tmp_path / "1", {0: several(0, 8)}, epochs={0: 0})
+    new = several(5, 7, leader_epoch=2, timestamp=2000)
+    replica(tmp_path / "2", {0: several(0, 5) + new}, epochs={0: 0, 2: 5})
+    found, records, _ = pair(tmp_path)
+    check(found, verdict="diverged", truncateTo=5, stale="left", loses=3, firstDifference=5, differ=2, onlyLeft=1)
+    check(found, epochLeft=0, epochRight=2)
+    assert records == [(5, 1, 1), (6, 1, 1), (7, 1, None)]
+
+
+def test_a_lost_end_of_an_older_history_is_diverged_without_a_new_record(tmp_path):
+    replica(tmp_path / "1", {0: several(0, 8)}, epochs={0: 0})
+    replica(tmp_path / "2", {0: several(0, 5)}, epochs={0: 0, 2: 5})
+    check(pair(tmp_path)[0], verdict="diverged", truncateTo=5, loses=3, differ=0, onlyLeft=3)
+
+
+@pytest.mark.parametrize("epochs", [None, {0: 0}])
+def test_epochs_of_batches_count_where_the_checkpoint_lags_or_is_missing(tmp_path, epochs):
+    replica(tmp_path / "1", {0: several(0, 8)}, epochs=epochs)
+    replica(tmp_path / "2", {0: several(0, 5) + several(5, 7, leader_epoch=2)}, epochs=epochs)
+    check(pair(tmp_path)[0], verdict="diverged", truncateTo=5, epochRight=2)
+
+
+def test_cleaned_ranges_are_compared_record_by_record(tmp_path):
+    records = [
+        forge.record(b"a", b"1", offset=0),
+        forge.record(b"b", b"2", offset=1),
+        forge.record(b"a", b"3", offset=2),
+    ]
+    replica(tmp_path / "1", {0: forge.batch(records) + several(3, 6)})
+    kept = forge.batch(records[1:], last_offset_delta=2)
+    replica(tmp_path / "2", {0: kept + several(3, 4) + forge.batch([], base_offset=4, last_offset_delta=0) + data(5)})
+    found, records, _ = pair(tmp_path)
+    check(found, verdict="cleaned", onlyLeft=2, onlyRight=0, differ=0, same=False)
+    assert records == [(0, 1, None), (4, 1, None)]
+
+
+def test_what_lies_below_a_log_start_is_not_compared(tmp_path):
+    replica(tmp_path / "1", {0: several(0, 3), 3: several(3, 6), 6: several(6, 9)})
+    replica(tmp_path / "2", {3: several(3, 9)})
+    checkpoint(tmp_path / "1", "log-start-offset-checkpoint", 1)
+    check(pair(tmp_path)[0], verdict="same", startLeft=1, startRight=3)
+
+
+def test_other_bytes_in_one_epoch_are_really_different(tmp_path):
+    replica(tmp_path / "1", {0: several(0, 9)}, epochs={0: 0})
+    replica(tmp_path / "2", {0: several(0, 4) + data(4, size=19) + several(5, 9)}, epochs={0: 0})
+    found, _, _ = pair(tmp_path)
+    check(found, verdict="different", differ=1, firstDifference=4, damaged=[])
+    assert "the files do not tell which" in found["because"]
+
+
+def test_the_damaged_side_is_named(tmp_path):
+    whole = several(0, 9)
+    at = len(several(0, 4)) + 70
+    replica(tmp_path / "1", {0: whole}, epochs={0: 0})
+    replica(tmp_path / "2", {0: whole[:at] + b"?" + whole[at + 1 :]}, epochs={0: 0})
+    found, records, said = pair(tmp_path)
+    check(found, verdict="different", damaged=["right"], onlyLeft=1, differ=0)
+    assert records == [(4, 1, None)]
+    assert [text.split("byte")[1] for text in said] == [f" {len(several(0, 4))}: the checksum is wrong"]
+
+
+def test_histories_without_epochs_part_where_bytes_differ(tmp_path):
+    def entry(offset, value):
+        return forge.entry(offset, forge.message(1, b"k", value, timestamp=5))
+
+    replica(tmp_path / "1", {0: entry(0, b"a") + entry(1, b"b")})
+    replica(tmp_path / "2", {0: entry(0, b"a") + entry(1, b"c")})
+    check(pair(tmp_path)[0], verdict="diverged", truncateTo=None, differ=1, epochLeft=None)
+
+
+@pytest.mark.parametrize("size", [16, 1000, 100_000])
+def test_a_difference_is_found_wherever_blocks_end(tmp_path, size):
+    batches = [data(offset, size=size) for offset in range(40)]
+    replica(tmp_path / "1", {0: b"".join(batches)}, epochs={0: 0})
+    for offset in (0, 1, 23, 39):
+        changed = data(offset, size=size, leader_epoch=1)
+        other = tmp_path / f"changed-{offset}"
+        replica(other, {0: b"".join([*batches[:offset], changed, *batches[offset + 1 :]])}, epochs={0: 0, 1: offset})
+        lines, _ = ask(tmp_path / "1", other)
+        check(lines[0], differ=1, firstDifference=offset, verdict="diverged", truncateTo=offset)
+
+
+def test_every_two_brokers_are_compared_and_processes_find_the_same(tmp_path):
+    for broker in (1, 2, 3):
+        for number in range(3):
+            replica(tmp_path / str(broker), {0: several(0, broker + number)}, name=f"orders-{number}")
+    paths = [tmp_path / str(broker) for broker in (1, 2, 3)]
+    alone, _ = ask(*paths, records=True)
+    assert sum(line["kind"] == "pair" for line in alone) == 9
+    assert ask(*paths, records=True, jobs=2)[0] == alone
+
+
+def test_log_dirs_of_one_broker_stand_with_commas(tmp_path):
+    replica(tmp_path / "1a", {0: data(0)})
+    replica(tmp_path / "1b", {0: data(0)}, name="orders-1")
+    for number in (0, 1):
+        replica(tmp_path / "2", {0: data(0)}, name=f"orders-{number}")
+    done = kdump("diff", f"{tmp_path}/1a,{tmp_path}/1b", tmp_path / "2", "-o", "jsonl")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["partition"], line["verdict"]) for line in lines] == [(0, "same"), (1, "same")]
+
+
+def test_one_path_is_wrong_usage(tmp_path):
+    done = kdump("diff", tmp_path)
+    assert done.returncode == 2
+    assert b"two brokers" in done.stderr
+
+
+def test_the_table_explains_what_differs(tmp_path):
+    replica(tmp_path / "1", {0: several(0, 8)}, epochs={0: 0})
+    replica(tmp_path / "2", {0: several(0, 5)}, epochs={0: 0, 2: 5})
+    done = kdump("diff", tmp_path / "1", tmp_path / "2", "--records")
+    text = done.stdout.decode()
+    assert text.startswith("1 pairs of replicas: 1 diverged")
+    assert "cuts its log at offset 5 and loses 3 records" in text
+    assert "epoch 0, 1000 ms, key None" in text
