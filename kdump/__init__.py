@@ -17,6 +17,10 @@ __all__ = ["Log", "LogBatch", "LogRecord", "open"]
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import what users of the library need when they ask for it: the command line starts without it."""
     if name in __all__:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.errors import UsageError
 from kdump.formats.record_layout import TIMESTAMP_TYPES
@@ -25,14 +26,25 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage, OnError
 
 Path: TypeAlias = str | PathLike[str]
-Time: TypeAlias = int | datetime
+Time: TypeAlias = int | str | datetime
+SHOWN: Final = 32
+"""Bytes of a key or value that the repr of a record shows."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class LogBatch(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class LogBatch:
     """A batch with the records of it that were asked for."""
 
     found: SelectedBatch
+
+    def __repr__(self) -> str:
+        return f"<LogBatch {self.file} byte {self.position}: offsets {self.base_offset} to {self.last_offset}>"
+
+    @property
+    def count(self) -> int | None:
+        """How many records its header claims; None below magic 2."""
+        return self.found.batch.count
 
     @property
     def base_offset(self) -> int:
@@ -72,11 +84,16 @@ class LogBatch(NamedTuple):
         return {column.name: values.value(column, self.found) for column in rows.BATCH}
 
 
-class LogRecord(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class LogRecord:
     """One record, and the batch that holds it."""
 
     batch: LogBatch
     record: Record
+
+    def __repr__(self) -> str:
+        where = f"{self.topic}-{self.partition}@{self.offset}"
+        return f"<LogRecord {where} key={_short(self.key)} value={_short(self.value)}>"
 
     @property
     def topic(self) -> str | None:
@@ -141,6 +158,13 @@ class LogRecord(NamedTuple):
 _TEXT_ONLY = {"state.key_encoding", "state.value_encoding"}
 
 
+def _short(data: bytes | None) -> str:
+    """Return bytes for a person, the beginning of long ones."""
+    if data is None or len(data) <= SHOWN:
+        return repr(data)
+    return f"{data[:SHOWN]!r}... ({len(data)} bytes)"
+
+
 class Log:
     """What :func:`open` returns: iterate it for records, or call :meth:`batches`; both as often as you like.
 
@@ -183,7 +207,7 @@ def open(  # noqa: A001  as in gzip.open: meant to be called as kdump.open
     offsets: tuple[int | None, int | None] = (None, None),
     since: Time | None = None,
     until: Time | None = None,
-    key: bytes | None = None,
+    key: bytes | Iterable[bytes] | None = None,
     grep: str | bytes | re.Pattern[bytes] | None = None,
     headers: Mapping[str, bytes | None] | None = None,
     producer_id: int | Iterable[int] = (),
@@ -197,9 +221,10 @@ def open(  # noqa: A001  as in gzip.open: meant to be called as kdump.open
 ) -> Log:
     """Return the log that ``path`` holds: a segment, glob, partition folder, log dir or archive, or several.
 
-    ``offsets`` holds both ends; ``since`` is inclusive and ``until`` not, in ms or as a datetime with a zone; a header
-    with the value None takes any. A batch of more than ``max_batch_bytes``, as it is or unpacked,
-    is damage. Nothing is read before the log is iterated. Raises UsageError.
+    ``offsets`` holds both ends. ``since`` is inclusive and ``until`` not: ms, ISO 8601 (UTC unless it names an offset)
+    or a datetime with a zone. Any of several keys takes a record; a header with the value None takes any. A batch of
+    more than ``max_batch_bytes``, as it is or unpacked, is damage. Nothing is read before the log is iterated. Raises
+    UsageError.
     """
     first, last = offsets
     if isolation not in {"read_uncommitted", "read_committed"}:
@@ -223,8 +248,8 @@ def open(  # noqa: A001  as in gzip.open: meant to be called as kdump.open
             last_offset=last,
             since=_ms(since),
             until=_ms(until),
-            key=key,
-            grep=grep,
+            keys=_keys(key),
+            greps=() if grep is None else (grep,),
             headers=tuple((name.encode(), value) for name, value in (headers or {}).items()),
             producer_ids=_numbers(producer_id),
             leader_epochs=_numbers(leader_epoch),
@@ -240,10 +265,20 @@ def _numbers(given: int | Iterable[int]) -> frozenset[int]:
     return frozenset((given,) if isinstance(given, int) else given)
 
 
+def _keys(given: bytes | Iterable[bytes] | None) -> frozenset[bytes]:
+    return frozenset() if given is None else frozenset((given,) if isinstance(given, bytes) else given)
+
+
 def _ms(when: Time | None) -> int | None:
-    """Return a time in ms, rounded up."""
+    """Return a time in ms, rounded up. A text is ISO 8601, in UTC unless it names an offset."""
     if when is None or isinstance(when, int):
         return when
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when)
+        except ValueError:
+            raise UsageError(f"{when!r} is no time in ISO 8601, such as 2026-11-21T09:05:00Z") from None
+        when = when if when.tzinfo else when.replace(tzinfo=UTC)
     if when.tzinfo is None:
         raise UsageError(f"{when!r} names no time zone: datetime(..., tzinfo=UTC) does")
     return -((_EPOCH - when) // timedelta(milliseconds=1))

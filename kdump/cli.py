@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from importlib import import_module
@@ -134,6 +135,8 @@ class Root(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            if os.path.exists(args[0]):  # noqa: PTH110  pathlib is slow to import
+                raise click.UsageError(f"{args[0]!r} is a path, no command: try 'kdump dump {args[0]}'.", ctx) from None
             from difflib import get_close_matches
 
             if near := get_close_matches(args[0], COMMANDS, 1):

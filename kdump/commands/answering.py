@@ -32,8 +32,12 @@ class Moment(click.ParamType[int]):
 
     name = "time"
 
+    def __init__(self, least_ms: int = words.LEAST_MS) -> None:
+        """A number from 1 to below ``least_ms`` is refused: it is more likely in seconds."""
+        self._least_ms = least_ms
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
-        return value if isinstance(value, int) else words.moment(value)
+        return value if isinstance(value, int) else words.moment(value, least_ms=self._least_ms)
 
 
 PATHS: Final[list[Decorator]] = [

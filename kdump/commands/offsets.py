@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--time",
     "times",
     multiple=True,
-    type=Moment(),
+    type=Moment(least_ms=0),
     metavar="TIME",
     help="Look up the first offset at or after this time; may be given several times.",
 )

@@ -28,7 +28,7 @@ _KEY_BYTES: Final = 8
 """The shortest secret."""
 INPUTS: Final[list[Decorator]] = [
     click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True)),
-    click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'."),
+    click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics: orders, 'orders*', a,b."),
     click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
 ]
@@ -45,8 +45,23 @@ FILTERS: Final[list[Decorator]] = [
     click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
     click.option("--since", metavar="TIME", help="Timestamps from TIME on: ISO 8601 (UTC), ms since 1970, or -2h."),
     click.option("--until", metavar="TIME", help="Timestamps before TIME."),
-    click.option("--key", metavar="TEXT", help="This key: text, hex:00ff or base64:AP8=."),
-    click.option("--grep", metavar="REGEX", help="Key or value holds a match of REGEX; (?i) ignores case."),
+    click.option(
+        "--tz",
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="The zone of a TIME without an offset: UTC, local, Europe/Berlin, +02:00.",
+    ),
+    click.option(
+        "--key", "keys", multiple=True, metavar="TEXT", help="This key: text, hex:00ff or base64:AP8=; any of several."
+    ),
+    click.option(
+        "--grep",
+        "greps",
+        multiple=True,
+        metavar="REGEX",
+        help="Key or value holds a match of REGEX, or of any of several; (?i) ignores case.",
+    ),
     click.option("--header", "headers", multiple=True, metavar="K[=V]", help="Has this header; all that are given."),
     click.option("--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."),
     click.option("--epoch", "epochs", multiple=True, metavar="N", help="Batches of this leader epoch."),
@@ -78,7 +93,7 @@ def add(options: list[Decorator]) -> Decorator:
 def wanted(options: dict[str, Any]) -> Wanted:
     """Take the options of INPUTS (but the paths) and LIMITS out of ``options``."""
     return Wanted(
-        topics=options.pop("topics"),
+        topics=words.names(options.pop("topics")),
         partitions=words.numbers(options.pop("partitions"), "partition"),
         leftovers=options.pop("leftovers"),
         max_batch_bytes=options.pop("max_batch_bytes"),
@@ -89,21 +104,18 @@ def filter_of(options: dict[str, Any]) -> Filter:
     """Take the options of FILTERS out of ``options``. Raises UsageError."""
     given = {name: options.pop(name) for name in _NAMES}
     first, last = (None, None) if given["offset"] is None else words.offsets(given["offset"])
-    since, until = (None if given[name] is None else words.moment(given[name]) for name in ("since", "until"))
+    tz = words.zone(given["tz"])
+    since, until = (None if given[name] is None else words.moment(given[name], tz=tz) for name in ("since", "until"))
     if since is not None and until is not None and since >= until:
         raise UsageError(f"--since {given['since']} is not before --until {given['until']}")
-    try:
-        grep = None if given["grep"] is None else re.compile(given["grep"].encode("utf-8", "surrogateescape"))
-    except re.error as reason:
-        raise UsageError(f"--grep {given['grep']}: {reason}") from None
     types = words.one_of(given["types"], RECORD_TYPES, str, "type of a record") if given["types"] else ()
     return Filter(
         first_offset=first,
         last_offset=last,
         since=since,
         until=until,
-        key=None if given["key"] is None else words.payload(given["key"]),
-        grep=grep,
+        keys=frozenset(map(words.payload, given["keys"])),
+        greps=tuple(map(_pattern, given["greps"])),
         headers=tuple(map(words.header, given["headers"])),
         producer_ids=words.numbers(given["producer_ids"], "producer id"),
         leader_epochs=words.numbers(given["epochs"], "leader epoch"),
@@ -111,6 +123,13 @@ def filter_of(options: dict[str, Any]) -> Filter:
         transactional=given["transactional"],
         committed=given["isolation"] == "read_committed",
     )
+
+
+def _pattern(text: str) -> re.Pattern[bytes]:
+    try:
+        return re.compile(text.encode("utf-8", "surrogateescape"))
+    except re.error as reason:
+        raise UsageError(f"--grep {text}: {reason}") from None
 
 
 def redactor(*, redact: bool, file: str | None) -> Redactor | None:
@@ -148,8 +167,9 @@ _NAMES: Final = (
     "offset",
     "since",
     "until",
-    "key",
-    "grep",
+    "tz",
+    "keys",
+    "greps",
     "headers",
     "producer_ids",
     "epochs",

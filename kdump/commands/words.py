@@ -6,10 +6,11 @@ import base64
 import binascii
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import UsageError
+from kdump.primitives.timestamps import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,26 +20,52 @@ T = TypeVar("T")
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LEAST_MS: Final = 10**11
+"""A smaller number is hardly a time in ms: it lies in the first three years after 1970."""
 
 
-def moment(text: str, now: Callable[[], float] = time.time) -> int:
-    """Return a time in ms: ISO 8601 (UTC unless it names a zone), ms since 1970, or how long ago (``-2h30m``).
+def zone(name: str) -> tzinfo:
+    """Return a time zone: ``UTC``, ``local``, a name such as Europe/Berlin, or an offset such as +02:00."""
+    if name == "local":
+        return datetime.now().astimezone().tzinfo or UTC
+    if re.fullmatch(r"[+-]\d\d:\d\d", name, re.ASCII):
+        return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or UTC
+    from zoneinfo import ZoneInfo
 
-    What is finer than a ms is rounded up, so that it is right as an inclusive start and as an exclusive end.
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # which is all that it raises for a name that it does not know
+        raise UsageError(f"{name!r} is no time zone: UTC, local, Europe/Berlin and +02:00 are") from None
+
+
+def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
+    """Return a time in ms: ISO 8601 (in ``tz`` unless it names an offset), ms since 1970, or how long ago (``-2h30m``).
+
+    What is finer than a ms is rounded up, so that it is right as an inclusive start and as an exclusive end. Raises
+    UsageError for a number from 1 to below ``least_ms``: it is more likely in seconds.
     """
     if _AGO.fullmatch(text):
         ago = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))
         return int(now() * 1000) - ago
     if re.fullmatch(r"-?\d{9,}|\d{1,7}", text, re.ASCII):  # eight digits are a date
-        return int(text)
+        return _milliseconds(int(text), least_ms)
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
             f"{text!r} is no time: 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m are"
         ) from None
-    since = (when if when.tzinfo else when.replace(tzinfo=UTC)) - _EPOCH
+    since = (when if when.tzinfo else when.replace(tzinfo=tz)) - _EPOCH
     return -((-since).days * 86_400_000 + (-since).seconds * 1000 + (-since).microseconds // 1000)
+
+
+def _milliseconds(number: int, least: int) -> int:
+    if 0 < number < least:
+        raise UsageError(
+            f"{number} is {iso(number)} in ms since 1970, and {iso(number * 1000)} in seconds: "
+            f"write {number * 1000} for the latter, and the former in ISO 8601"
+        )
+    return number
 
 
 def offsets(text: str) -> tuple[int | None, int | None]:
@@ -71,6 +98,11 @@ def header(text: str) -> tuple[bytes, bytes | None]:
     """Return name and value of ``k=v``; a name alone takes any value."""
     name, equals, value = text.partition("=")
     return name.encode("utf-8", "surrogateescape"), payload(value) if equals else None
+
+
+def names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of options like ``a,b``; no topic's name holds a comma."""
+    return tuple(name for text in texts for part in text.split(",") if (name := part.strip()))
 
 
 def numbers(texts: Iterable[str], what: str) -> frozenset[int]:

@@ -28,9 +28,9 @@ class Filter:
     """Taken too."""
     since: int | None = None
     until: int | None = None
-    key: bytes | None = None
-    grep: re.Pattern[bytes] | None = None
-    """Looked for in key and value."""
+    keys: frozenset[bytes] = frozenset()
+    greps: tuple[re.Pattern[bytes], ...] = ()
+    """A match of any of them in key or value."""
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
     """Each must be there; a value of None takes any."""
     producer_ids: frozenset[int] = frozenset()
@@ -49,7 +49,7 @@ class Filter:
     @property
     def looks_into_fields(self) -> bool:
         """Whether more of a record than its offset and its timestamp decides."""
-        return bool(self.key is not None or self.grep or self.headers or self.types & {"data", "tombstone"})
+        return bool(self.keys or self.greps or self.headers or self.types & {"data", "tombstone"})
 
     def may_hold(self, batch: RecordBatch) -> bool:
         """Tell whether the batch's header lets it hold what is asked for."""
@@ -86,11 +86,13 @@ class Filter:
             return False
         if self.until is not None and record.timestamp >= self.until:
             return False
-        if self.key is not None and record.key != self.key:
+        if self.keys and record.key not in self.keys:
             return False
         if self.types and not batch.is_control and ("tombstone" if record.value is None else "data") not in self.types:
             return False
-        if self.grep is not None and not any(self.grep.search(part) for part in (record.key, record.value) if part):
+        if self.greps and not any(
+            grep.search(part) for part in (record.key, record.value) if part for grep in self.greps
+        ):
             return False
         return all(_has_header(record, name, value) for name, value in self.headers)
 

@@ -527,6 +527,56 @@ def test_times(text, value):
     assert words.moment(text, now=lambda: 1000.0) == value
 
 
+@pytest.mark.parametrize("text", ["1727000776", "1", "99999999999"])
+def test_seconds_are_not_taken_for_milliseconds(text):
+    with pytest.raises(UsageError, match=rf"^{text} is 19.* in ms since 1970, and .* in seconds: write {text}000 "):
+        words.moment(text)
+    assert words.moment(text, least_ms=0) == int(text)
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "value"),
+    [
+        ("UTC", "2023-11-14T22:13:20", 1700000000000),
+        ("+02:00", "2023-11-15T00:13:20", 1700000000000),
+        ("Europe/Berlin", "2023-11-14T23:13:20", 1700000000000),
+        ("Europe/Berlin", "2023-11-14T22:13:20Z", 1700000000000),
+    ],
+)
+def test_a_time_without_an_offset_lies_in_the_zone_asked_for(zone, text, value):
+    assert words.moment(text, tz=words.zone(zone)) == value
+
+
+@pytest.mark.parametrize("name", ["Nowhere/Land", "", "+2", "../etc"])
+def test_a_zone_that_is_none(name):
+    with pytest.raises(UsageError, match="is no time zone"):
+        words.zone(name)
+
+
+def test_any_of_several_keys_patterns_and_topics(tmp_path):
+    for topic in ("a", "b", "c"):
+        path = tmp_path / f"{topic}-0" / "00000000000000000000.log"
+        path.parent.mkdir()
+        path.write_bytes(forge.batch([forge.record(b"k%d" % n, b"v%d" % n, offset=n) for n in range(4)]))
+
+    def offsets(*args):
+        done = kdump("dump", tmp_path, "-o", "jsonl", "-q", *args, check=True)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        return [(row["topic"], row["offset"]) for row in rows]
+
+    assert offsets("--topic", "a", "--key", "k0", "--key", "k2") == [("a", 0), ("a", 2)]
+    assert offsets("--topic", "a", "--grep", "k1", "--grep", "^v3$") == [("a", 1), ("a", 3)]
+    assert offsets("--topic", "a,c", "--offset", "0") == [("a", 0), ("c", 0)]
+
+
+def test_a_path_in_place_of_a_command_is_named_as_such(tmp_path):
+    path = tmp_path / "x.log"
+    path.write_bytes(b"")
+    done = kdump(path)
+    assert done.returncode == 2
+    assert f"try 'kdump dump {path}'" in done.stderr.decode()
+
+
 def test_numbers():
     assert words.numbers(["0,2-4", "9"], "n") == {0, 2, 3, 4, 9}
     assert words.numbers(["-1"], "n") == {-1}

@@ -88,18 +88,18 @@ def take(path, *, tail=None, batches=False, reader=None, **wanted):
         ({"first_offset": 1000}, []),
         ({"since": TIME + 20_000, "until": TIME + 40_000}, range(20, 40)),
         ({"since": TIME + 19_001}, range(20, 160)),
-        ({"key": b"k77"}, [77]),
-        ({"grep": re.compile(b"^k7.$")}, range(70, 80)),
-        ({"grep": re.compile(b"^v")}, range(160)),
+        ({"keys": frozenset({b"k77"})}, [77]),
+        ({"greps": (re.compile(b"^k7.$"),)}, range(70, 80)),
+        ({"greps": (re.compile(b"^v"),)}, range(160)),
         ({"headers": ((b"n", b"5"),)}, [5]),
         ({"headers": ((b"n", None),), "last_offset": 1}, [0, 1]),
         ({"headers": ((b"n", b"5"), (b"m", None))}, []),
         ({"producer_ids": frozenset({1})}, []),
         ({"leader_epochs": frozenset({0})}, range(160)),
         ({"transactional": True}, []),
-        ({"transactional": False, "key": b"k1"}, [1]),
+        ({"transactional": False, "keys": frozenset({b"k1"})}, [1]),
         ({"types": frozenset({"control"})}, []),
-        ({"types": frozenset({"data"}), "key": b"k1"}, [1]),
+        ({"types": frozenset({"data"}), "keys": frozenset({b"k1"})}, [1]),
         ({"types": frozenset({"tombstone"})}, []),
     ],
 )
@@ -132,7 +132,7 @@ def test_batches_with_any_such_record(folder):
     write(folder)
     assert take(folder, batches=True).offsets == list(range(0, 160, 16))
     assert take(folder, batches=True, first_offset=20, last_offset=40).offsets == [16, 32]
-    assert take(folder, batches=True, key=b"k77").offsets == [64]
+    assert take(folder, batches=True, keys=frozenset({b"k77"})).offsets == [64]
 
 
 @pytest.mark.parametrize("batches", [False, True])
@@ -148,7 +148,7 @@ def test_the_last_ones_with_a_filter_and_damage(folder):
     write(folder, 0, 3)
     path = write(folder, 48, 3)
     path.write_bytes(path.read_bytes() + b"rest")
-    taken = take(folder, tail=3, grep=re.compile(b"k.0$"))
+    taken = take(folder, tail=3, greps=(re.compile(b"k.0$"),))
     assert taken.offsets == [60, 70, 80] or taken.offsets == [70, 80, 90]
     assert [damage.size for damage in taken.lost] == [4]
 

@@ -133,3 +133,30 @@ def test_help_opens_with_examples(name):
 def test_completion(shell, capsys):
     cli.root.main(["completion", shell], standalone_mode=False)
     assert "_KDUMP_COMPLETE" in capsys.readouterr().out
+
+
+def test_times_as_text_and_several_keys(folder):
+    everything = offsets(folder)
+    assert offsets(folder, since="1970-01-01") == everything
+    assert offsets(folder, until="1970-01-01T00:00:00Z") == []
+    assert offsets(folder, key=[b"k7", b"k9"]) == [7, 9]
+    with pytest.raises(UsageError, match="is no time in ISO 8601"):
+        kdump.open(folder, since="yesterday")
+
+
+def test_what_a_record_and_a_batch_say_of_themselves(tmp_path):
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.parent.mkdir()
+    path.write_bytes(forge.batch([forge.record(b"k", b"x" * 5000), forge.record(None, b"v", offset=1)]))
+    log = kdump.open(path.parent)
+    first, second = log
+    assert repr(second) == "<LogRecord t-0@1 key=None value=b'v'>"
+    assert repr(first).endswith("... (5000 bytes)>")
+    assert len(repr(first)) < 100
+    (batch,) = log.batches()
+    assert batch.count == 2
+    assert repr(batch) == f"<LogBatch {path} byte 0: offsets 0 to 1>"
+
+
+def test_dir_names_what_users_call():
+    assert {"open", "Log", "LogBatch", "LogRecord"} <= set(dir(kdump))
