@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, str]] = {
     "check": "check",
     "diff": "diff",
     "du": "disk_usage",
+    "groups": "groups",
     "salvage": "salvage",
     "slice": "slice",
     "verify-index": "verify_index",

@@ -43,32 +43,48 @@ class Moment(click.ParamType[int]):
 PATHS: Final[list[Decorator]] = [
     click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path()),
 ]
-FORM: Final[list[Decorator]] = [
-    click.option(
-        "-o",
-        "--output",
-        type=click.Choice(("table", "jsonl", "csv")),
-        default="table",
-        show_default=True,
-        help="The form: a table for people, JSON lines, CSV.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, damage and errors."),
-]
-INPUTS: Final[list[Decorator]] = [
-    *PATHS,
-    click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'."),
-    click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
-    click.option(
-        "--at",
-        type=Moment(),
-        metavar="TIME",
-        help="What 'now' means: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
-    ),
-    click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
-    *FORM,
-    MAX_BATCH_BYTES,
-    CACHE,
-]
+
+
+def form(*more: str) -> list[Decorator]:
+    """Return the options for the form of an answer; ``more`` are forms beside those that every answer has."""
+    return [
+        click.option(
+            "-o",
+            "--output",
+            type=click.Choice(("table", "jsonl", "csv", *more)),
+            default="table",
+            show_default=True,
+            help="The form: a table for people, JSON lines, CSV.",
+        ),
+        click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, damage and errors."),
+    ]
+
+
+def inputs(*more: str) -> list[Decorator]:
+    """Return the options that every command has that goes through log dirs; ``more`` are forms of its own."""
+    return [
+        *PATHS,
+        click.option(
+            "--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'."
+        ),
+        click.option(
+            "--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."
+        ),
+        click.option(
+            "--at",
+            type=Moment(),
+            metavar="TIME",
+            help="What 'now' means: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
+        ),
+        click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
+        *form(*more),
+        MAX_BATCH_BYTES,
+        CACHE,
+    ]
+
+
+FORM: Final = form()
+INPUTS: Final = inputs()
 
 
 class Answering:

@@ -45,8 +45,7 @@ def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *,
     UsageError for a number from 1 to below ``least_ms``: it is more likely in seconds.
     """
     if _AGO.fullmatch(text):
-        ago = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))
-        return int(now() * 1000) - ago
+        return int(now() * 1000) - _span(text)
     if re.fullmatch(r"-?\d{9,}|\d{1,7}", text, re.ASCII):  # eight digits are a date
         return _milliseconds(int(text), least_ms)
     try:
@@ -66,6 +65,17 @@ def _milliseconds(number: int, least: int) -> int:
             f"write {number * 1000} for the latter, and the former in ISO 8601"
         )
     return number
+
+
+def duration(text: str) -> int:
+    """Return a length of time in ms: ``15m``, ``7d``, ``1h30m``, ``500ms``."""
+    if not _AGO.fullmatch(f"-{text}"):
+        raise UsageError(f"{text!r} is no length of time: 15m, 7d and 1h30m are")
+    return _span(text)
+
+
+def _span(text: str) -> int:
+    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))
 
 
 def offsets(text: str) -> tuple[int | None, int | None]:

@@ -1,0 +1,264 @@
+"""What the records of a group say: its type, state and members.
+
+States are those that a broker loads from these records; what it keeps in memory alone (a rebalance of a classic group
+that goes on, heartbeats) is not there. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup``
+and their members in ``org.apache.kafka.coordinator.group.modern``.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump.answers.groups.lines import GroupLine, GroupMemberLine, TaskLine
+from kdump.errors import DamageError
+from kdump.internal_topics import consumer_offsets
+from kdump.internal_topics.decode import decode
+from kdump.internal_topics.interpreter import Reader, read_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kdump.answers.groups.coordinator_log import GroupLog
+
+    TopicNames = Callable[[bytes], str]
+
+CONSUMER: Final = "consumer"
+"""The protocol type of consumers."""
+STABLE: Final = {"Consumer": 0, "Streams": 1}
+"""The state of a member that holds what it was assigned (``MemberState`` of each)."""
+DEFAULT_ASSIGNORS: Final = {"Consumer": "uniform", "Share": "simple"}
+"""Kafka's default where no member names one; the setting of the broker is in no file."""
+
+
+class KnownGroup(NamedTuple):
+    """A group as its records have it, and what the expiry of its offsets depends on."""
+
+    line: GroupLine
+    empty_since: int | None = None
+    """When a classic group lost its last member, in ms."""
+    subscribed: frozenset[str] | None = None
+    """The topics that its members have subscribed to, None where that is not known."""
+
+
+def simple_group(group_id: str, partition: int | None) -> KnownGroup:
+    """Return a group of which there are offsets alone."""
+    return KnownGroup(GroupLine(group_id, "Classic", "Empty", True, None, None, None, None, partition, ()))
+
+
+def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicNames) -> KnownGroup | None:
+    """Return a group as its records have it, None where none make a group. ``topic_names`` gives the name of an id."""
+    if log.kind is None:
+        return None
+    records = GroupRecords(log)
+    if log.kind != "Classic":
+        return _modern(log.kind, group_id, partition, records, topic_names)
+    made = records.one("GroupMetadata")
+    if made is None:
+        line = GroupLine(group_id, log.kind, "Unknown", False, None, None, None, None, partition, (), records.problem)
+        return KnownGroup(line)
+    return _classic(group_id, partition, made)
+
+
+class GroupRecords:
+    """The live records of a group, decoded. ``problem`` is the first reason why one cannot be read."""
+
+    def __init__(self, log: GroupLog) -> None:
+        self.problem: str | None = None
+        self._values: dict[str, dict[str, Mapping[str, Any]]] = {}
+        for key, (value, offset) in log.records.items():
+            decoded = decode(consumer_offsets.TOPIC, key, value)
+            if decoded is None or decoded.key is None or decoded.value is None:
+                continue
+            if decoded.value.values is None or decoded.value.reason:
+                self.problem = self.problem or f"offset {offset}: {decoded.value.reason}"
+            elif decoded.key.values is not None:
+                name = decoded.key.name.removesuffix("Key")
+                part = str(decoded.key.values.get("memberId", ""))
+                self._values.setdefault(name, {})[part] = decoded.value.values
+
+    def one(self, name: str) -> Mapping[str, Any] | None:
+        """Return the value of a record that a group has once."""
+        return self._values.get(name, {}).get("")
+
+    def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the values of a record that each member has, by member id."""
+        return self._values.get(name, {})
+
+
+def _classic(group_id: str, partition: int, made: Mapping[str, Any]) -> KnownGroup:
+    protocol_type = made["protocolType"]
+    members = tuple(_classic_member(member, protocol_type) for member in made["members"])
+    line = GroupLine(
+        group_id,
+        "Classic",
+        "Stable" if members else "Empty",
+        is_simple=not members and not protocol_type,
+        protocol_type=protocol_type,
+        protocol=made["protocol"],
+        group_epoch=None,
+        assignment_epoch=None,
+        coordinator_partition=partition,
+        members=members,
+    )
+    since = made.get("currentStateTimestamp", -1)
+    topics = [member.subscribed_topics for member in members]
+    known = protocol_type == CONSUMER and None not in topics
+    return KnownGroup(
+        line,
+        since if not members and since >= 0 else None,
+        frozenset(topic for some in topics for topic in some or ()) if known else None,
+    )
+
+
+def _classic_member(member: Mapping[str, Any], protocol_type: str) -> GroupMemberLine:
+    assigned = subscribed = None
+    if protocol_type == CONSUMER:
+        assignment = _embedded("ConsumerProtocolAssignment", member["assignment"])
+        subscription = _embedded("ConsumerProtocolSubscription", member["subscription"])
+        if assignment is not None:
+            assigned = _sorted_names(
+                (topic["topic"], number) for topic in assignment["assignedPartitions"] for number in topic["partitions"]
+            )
+        if subscription is not None:
+            subscribed = tuple(sorted(subscription["topics"]))
+    return GroupMemberLine(
+        member["memberId"],
+        member.get("groupInstanceId"),
+        member["clientId"],
+        member["clientHost"],
+        None,
+        assigned,
+        None,
+        None,
+        subscribed,
+    )
+
+
+def _embedded(name: str, data: bytes) -> Mapping[str, Any] | None:
+    """Read what a consumer keeps in its bytes; None where they are something else. No bytes are no partitions."""
+    if not data and name == "ConsumerProtocolAssignment":
+        return {"assignedPartitions": ()}
+    reader = Reader(data)
+    try:
+        return read_fields(consumer_offsets.EMBEDDED[name].struct(reader.int16()), reader)
+    except DamageError:  # other clients keep what they like there; it is shown as not known
+        return None
+
+
+def _modern(kind: str, group_id: str, partition: int, records: GroupRecords, topic_names: TopicNames) -> KnownGroup:
+    made = records.one(f"{kind}GroupMetadata")
+    epoch = 0 if made is None else made["epoch"]  # a share group may have offsets before members
+    target = records.one(f"{kind}GroupTargetAssignmentMetadata")
+    assignment_epoch = 0 if target is None else target["assignmentEpoch"]
+    described = records.of_members(f"{kind}GroupMemberMetadata")
+    current = records.of_members(f"{kind}GroupCurrentMemberAssignment")
+    targets = records.of_members(f"{kind}GroupTargetAssignmentMember")
+    streams = kind == "Streams"
+    topology = records.one("StreamsGroupTopology")
+    members = tuple(
+        _modern_member(kind, member_id, about, current.get(member_id), targets.get(member_id), names=topic_names)
+        for member_id, about in sorted(described.items())
+    )
+    if not members:
+        state = "Empty"
+    elif kind == "Share":
+        state = "Stable"
+    elif streams and topology is None:
+        state = "NotReady"
+    elif epoch > assignment_epoch:
+        state = "Assigning"
+    elif all(_is_reconciled(kind, current.get(member_id), assignment_epoch) for member_id in described):
+        state = "Stable"
+    else:
+        state = "Reconciling"
+    line = GroupLine(
+        group_id,
+        kind,
+        state,
+        is_simple=False,
+        protocol_type=kind.lower(),
+        protocol=_assignor(described.values()) or DEFAULT_ASSIGNORS.get(kind),
+        group_epoch=epoch,
+        assignment_epoch=assignment_epoch,
+        coordinator_partition=partition,
+        members=members,
+        problem=records.problem,
+    )
+    return KnownGroup(line, None, _source_topics(topology) if streams else _subscriptions(described, records))
+
+
+def _is_reconciled(kind: str, held: Mapping[str, Any] | None, epoch: int) -> bool:
+    if held is None or held["memberEpoch"] != epoch:
+        return False
+    if "state" in held:
+        return bool(held["state"] == STABLE[kind])
+    return not (held["partitionsPendingRevocation"] or held["partitionsPendingAssignment"])  # Kafka 3.7
+
+
+def _assignor(members: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the assignor that most members ask for, None where none does."""
+    asked = [member["serverAssignor"] for member in members if member.get("serverAssignor")]
+    return max(asked, key=asked.count, default=None)
+
+
+def _modern_member(
+    kind: str,
+    member_id: str,
+    about: Mapping[str, Any],
+    held: Mapping[str, Any] | None,
+    target: Mapping[str, Any] | None,
+    *,
+    names: TopicNames,
+) -> GroupMemberLine:
+    streams = kind == "Streams"
+    return GroupMemberLine(
+        member_id,
+        about.get("instanceId"),
+        about["clientId"],
+        about["clientHost"],
+        None if held is None else held["memberEpoch"],
+        None if streams else _partitions(held, "assignedPartitions", names),
+        None if streams else _partitions(target, "topicPartitions", names),
+        _tasks(held) if streams else None,
+        None if streams else tuple(sorted(about["subscribedTopicNames"])),
+    )
+
+
+def _partitions(record: Mapping[str, Any] | None, name: str, topic_names: TopicNames) -> tuple[str, ...]:
+    topics = () if record is None else record[name]
+    return _sorted_names((topic_names(topic["topicId"]), number) for topic in topics for number in topic["partitions"])
+
+
+def _sorted_names(partitions: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    return tuple(f"{topic}-{number}" for topic, number in sorted(partitions))
+
+
+def _tasks(held: Mapping[str, Any] | None) -> TaskLine:
+    def of(name: str) -> tuple[str, ...]:
+        tasks = () if held is None else held[name]
+        return tuple(sorted(f"{task['subtopologyId']}:{sorted(task['partitions'])}" for task in tasks))
+
+    return TaskLine(of("activeTasks"), of("standbyTasks"), of("warmupTasks"))
+
+
+def _subscriptions(members: Mapping[str, Mapping[str, Any]], records: GroupRecords) -> frozenset[str]:
+    topics = {topic for member in members.values() for topic in member["subscribedTopicNames"]}
+    for found in records.of_members("ConsumerGroupRegularExpression").values():
+        topics.update(found["topics"])
+    return frozenset(topics)
+
+
+def _source_topics(topology: Mapping[str, Any] | None) -> frozenset[str] | None:
+    if topology is None:
+        return None
+    return frozenset(
+        topic
+        for part in topology["subtopologies"]
+        for topic in (*part["sourceTopics"], *(source["name"] for source in part["repartitionSourceTopics"]))
+    )
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """Return a topic id as Kafka writes it."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

@@ -1,0 +1,167 @@
+"""The lines of the answer about groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class TaskLine:
+    """Tasks of a streams member: ``subtopology:[partitions]`` each."""
+
+    active: tuple[str, ...]
+    standby: tuple[str, ...]
+    warmup: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GroupMemberLine:
+    """A member as last written. Epoch and target are None in classic groups."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    member_epoch: int | None
+    topic_partitions: tuple[str, ...] | None
+    """None where the bytes are not a consumer's, and in streams groups."""
+    target_topic_partitions: tuple[str, ...] | None
+    tasks: TaskLine | None
+    subscribed_topics: tuple[str, ...] | None
+    """None where they are not known."""
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """A group. ``protocol`` is the name of its assignor."""
+
+    kind: ClassVar[str] = "group"
+
+    group_id: str
+    type: str
+    """Classic, Consumer, Share or Streams."""
+    state: str
+    is_simple: bool
+    protocol_type: str | None
+    protocol: str | None
+    group_epoch: int | None
+    assignment_epoch: int | None
+    coordinator_partition: int | None
+    members: tuple[GroupMemberLine, ...]
+    problem: str | None = None
+    """Why its record cannot be read."""
+
+
+@dataclass(frozen=True)
+class RecordPlace:
+    """Where a record stands: partition of ``__consumer_offsets``, and offset."""
+
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class CommittedLine:
+    """The offset of a group in a partition, or a pending one of an open transaction; times in ms.
+
+    Of a share group it is the start offset of the share partition.
+    """
+
+    kind: ClassVar[str] = "offset"
+
+    group_id: str
+    topic: str | None
+    partition: int
+    offset: int | None
+    leader_epoch: int | None
+    metadata: str | None
+    commit_timestamp_ms: int | None
+    expire_timestamp_ms: int | None
+    """When it expires, None when it does not as things are."""
+    log_end_offset: int | None
+    lag: int | None
+    last_stable_offset: int | None
+    """Of the log: where a read_committed consumer stops."""
+    lag_to_stable: int | None
+    pending_producer_id: int | None
+    expired: bool
+    topic_id: str | None
+    """As the record has it."""
+    recreated: bool
+    """Whether the topic was deleted and created again since; there is no lag then."""
+    delivery_complete_count: int | None
+    """Of a share partition: records from its start offset on that are done with."""
+    at: RecordPlace
+    """Of a share group: in ``__share_group_state``."""
+    problem: str | None = None
+    """Why the record cannot be read; ``raw`` then has its value in base64."""
+    raw: str | None = None
+
+
+@dataclass(frozen=True)
+class CommitLine:
+    """A record of a commit, or of its deletion, in the order of the log."""
+
+    kind: ClassVar[str] = "commit"
+
+    group_id: str
+    topic: str | None
+    partition: int | None
+    at: RecordPlace
+    timestamp_ms: int | None
+    offset: int | None
+    tombstone: bool
+    rewind: bool
+    """Whether it sets the group back to an earlier offset."""
+    producer_id: int | None
+    """The producer of its transaction, None outside of transactions."""
+    outcome: str
+    """``committed``; of a transaction also ``aborted``, or ``pending`` while it is open."""
+
+
+@dataclass(frozen=True)
+class WriterLine:
+    """What a group wrote into ``__consumer_offsets``.
+
+    Bytes are those of its records before compression, with an equal share of the headers of their batches.
+    """
+
+    kind: ClassVar[str] = "writer"
+
+    rank: int
+    group_id: str
+    coordinator_partition: int
+    bytes: int
+    commits: int
+    tombstones: int
+    group_records: int
+    first_timestamp_ms: int | None
+    last_timestamp_ms: int | None
+
+
+@dataclass(frozen=True)
+class MissingLine:
+    """What is lost of a coordinator's partition: its groups may have done more than is shown."""
+
+    kind: ClassVar[str] = "missing"
+
+    topic: str
+    partition: int
+    from_offset: int | None
+    until_offset: int | None
+    """The offset after the last lost one, as far as known."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class UnreadLine:
+    """Records with sound bytes whose key no schema can read, by reason."""
+
+    kind: ClassVar[str] = "unread"
+
+    topic: str
+    partition: int
+    first_offset: int
+    records: int
+    reason: str

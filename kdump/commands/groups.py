@@ -1,0 +1,114 @@
+"""``kdump groups``: consumer groups of every type, their members, offsets and lag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
+from kdump.answers.groups.log_ends import LogEnds
+from kdump.commands import options as shared
+from kdump.commands import words
+from kdump.commands.answering import Answering, inputs
+from kdump.log_dirs.finder import Wanted
+from kdump.output.stdout import open_output
+from kdump.printers.answer_tables.groups import tables, write_reset_csv
+
+if TYPE_CHECKING:
+    from kdump.answers.groups.collector import Ranking
+
+
+class Duration(click.ParamType[int]):
+    """A length of time in ms: ``15m``, ``7d``, ``1h30m``."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
+        return value if isinstance(value, int) else words.duration(value)
+
+
+OPTIONS: Final[list[shared.Decorator]] = [
+    click.option("--group", "groups", multiple=True, metavar="ID", help="Only this group; globs such as 'app-*'."),
+    click.option("--history", is_flag=True, help="Every commit of the groups too, in order; rewinds are marked."),
+    click.option(
+        "--top",
+        type=click.Choice(("bytes", "commits")),
+        help="In place of the groups: which of them wrote most into __consumer_offsets.",
+    ),
+    click.option(
+        "--offsets-retention",
+        "retention_ms",
+        type=Duration(),
+        default="7d",
+        show_default=True,
+        metavar="TIME",
+        help="The broker's offsets.retention.minutes, which no file tells: 7d, 24h (before 2.0).",
+    ),
+    *inputs("reset-csv"),
+]
+
+
+@click.command("groups")
+@shared.add(OPTIONS)
+def command(*, groups: tuple[str, ...], history: bool, top: Ranking | None, retention_ms: int, **given: Any) -> int:
+    """Tell consumer groups, their members, offsets and lag.
+
+    \b
+    Examples:
+      kdump groups /var/kafka
+      kdump groups /var/kafka --group 'billing-*' -o jsonl | jq 'select(.lag > 0)'
+      kdump groups /var/kafka --group billing --history
+      kdump groups /disk1 /disk2 --top bytes
+      kdump groups backup.tar.gz -o reset-csv > offsets.csv
+
+    It gives what kafka-consumer-groups.sh, kafka-share-groups.sh and kafka-streams-groups.sh describe, as a broker
+    loads it. Groups are classic, simple (offsets without members), consumer (KIP-848), share (KIP-932) and streams
+    (KIP-1071). Each group is in one partition of __consumer_offsets: name the log dirs of all brokers that lead some.
+
+    \b
+    lag                log end less offset, where the partition's log is there
+    lastStableOffset   where a read_committed consumer stops; lagToStable counts
+                       up to there
+    offset             of a share group: the start of the share partition;
+                       records after it that are done with
+                       (deliveryCompleteCount) are no lag
+    pendingProducerId  a commit in an open transaction: a line of its own
+    recreated          the topic was deleted and created again since (topic ids,
+                       Kafka 4.1): there is no lag
+    expireTimestampMs  when the offset expires if all stays as it is; expired:
+                       it has, at --at
+
+    No file tells: a rebalance of a classic group that goes on (PreparingRebalance, CompletingRebalance), members
+    before their first assignment, the broker's offsets retention and its default assignors (protocol then is Kafka's:
+    uniform, simple).
+
+    -o reset-csv prints group,topic,partition,offset for kafka-consumer-groups.sh --reset-offsets --from-file (since
+    2.4), expired offsets included. Pending, recreated and unreadable offsets, share and streams groups are left out;
+    standard error says which.
+
+    Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met (the answer is that of what is
+    sound; "missing" lines say what is lost).
+    """
+    wanted = GroupsWanted(
+        groups,
+        Wanted(topics=given["topics"], partitions=words.numbers(given["partitions"], "partition")),
+        history=history,
+        top=top,
+        retention_ms=retention_ms,
+    )
+    given["partitions"] = ()  # those of the coordinators' topics have other numbers
+    run = Answering(given, topics=())
+    found = run.partitions()
+    answer = ConsumerGroups(wanted)
+    run.run([answer], [partition for partition in found if partition.topic in TOPICS])
+    answer.ends = LogEnds(answer.partitions())
+    run.run([answer.ends], [partition for partition in found if partition.topic not in TOPICS])
+    lines = answer.answer(run.at)
+    if run.output != "reset-csv":
+        return run.answer(lines, tables)
+    with open_output() as out:
+        left = write_reset_csv(lines, out)
+    for text in left:
+        run.session.note(text)
+    return run.session.status

@@ -1,0 +1,160 @@
+"""The tables of ``kdump groups``, and the file that sets the offsets of groups."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from kdump.answers.groups.lines import (
+    CommitLine,
+    CommittedLine,
+    GroupLine,
+    GroupMemberLine,
+    MissingLine,
+    UnreadLine,
+    WriterLine,
+)
+from kdump.primitives.timestamps import iso
+from kdump.printers.answer_lines import AnswerTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.answers.collector import AnswerLine
+
+_GROUPS: Final = ("group", "type", "state", "members", "protocol", "epoch", "coordinator")
+_MEMBERS: Final = ("group", "member", "client", "host", "instance", "epoch", "assigned", "target")
+_OFFSETS: Final = ("group", "topic", "partition", "offset", "log end", "lag", "committed", "remark")
+_COMMITS: Final = ("group", "topic", "partition", "at", "time", "offset", "remark")
+_WRITERS: Final = ("rank", "group", "coordinator", "bytes", "commits", "tombstones", "group records", "first", "last")
+_MISSING: Final = ("topic", "partition", "from", "until", "reason")
+_NUMBERS: Final = frozenset(
+    (
+        *("members", "epoch", "coordinator", "partition", "offset", "log end", "lag", "at", "rank", "bytes", "commits"),
+        *("tombstones", "group records", "from", "until"),
+    )
+)
+RESETTABLE: Final = frozenset({"Classic", "Consumer"})
+"""The types of groups that kafka-consumer-groups.sh resets."""
+
+
+def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield a table per kind of line."""
+    groups = [line for line in lines if isinstance(line, GroupLine)]
+    writers = [_writer(line) for line in lines if isinstance(line, WriterLine)]
+    if writers:
+        yield AnswerTable(f"{len(writers)} groups wrote into __consumer_offsets", _WRITERS, writers, _NUMBERS)
+    else:
+        yield AnswerTable(f"{len(groups)} groups", _GROUPS, [_group(line) for line in groups], _NUMBERS)
+    rest = (
+        ("members", _MEMBERS, [_member(group, member) for group in groups for member in group.members]),
+        ("offsets", _OFFSETS, [_offset(line) for line in lines if isinstance(line, CommittedLine)]),
+        (
+            "commits in the order of the log",
+            _COMMITS,
+            [_commit(line) for line in lines if isinstance(line, CommitLine)],
+        ),
+        ("what is missing or cannot be read", _MISSING, list(_missing(lines))),
+    )
+    for title, columns, rows in rest:
+        if rows:
+            yield AnswerTable(title, columns, rows, _NUMBERS)
+
+
+def _group(line: GroupLine) -> tuple[object, ...]:
+    kind = "simple" if line.is_simple else line.type
+    protocol = " ".join(filter(None, (line.protocol_type, line.protocol)))
+    state = line.state if line.problem is None else f"{line.state} ({line.problem})"
+    return line.group_id, kind, state, len(line.members), protocol, line.group_epoch, line.coordinator_partition
+
+
+def _member(group: GroupLine, member: GroupMemberLine) -> tuple[object, ...]:
+    assigned, target = member.topic_partitions, member.target_topic_partitions
+    if member.tasks is not None:
+        held = {"active": member.tasks.active, "standby": member.tasks.standby, "warmup": member.tasks.warmup}
+        assigned = tuple(f"{name} {' '.join(tasks)}" for name, tasks in held.items() if tasks)
+    return (
+        group.group_id,
+        member.member_id,
+        member.client_id,
+        member.client_host,
+        member.instance_id,
+        member.member_epoch,
+        None if assigned is None else ", ".join(assigned),
+        None if target is None or target == assigned else ", ".join(target),
+    )
+
+
+def _offset(line: CommittedLine) -> tuple[object, ...]:
+    remarks = (
+        f"pending in a transaction of producer {line.pending_producer_id}"
+        if line.pending_producer_id is not None
+        else "",
+        "expired" if line.expired else "",
+        "the topic was created again" if line.recreated else "",
+        line.problem or "",
+        f"metadata {line.metadata!r}" if line.metadata else "",
+    )
+    time = None if line.commit_timestamp_ms is None else iso(line.commit_timestamp_ms)
+    topic = line.topic if line.topic is not None else f"id {line.topic_id}"
+    remark = "; ".join(filter(None, remarks))
+    return line.group_id, topic, line.partition, line.offset, line.log_end_offset, line.lag, time, remark
+
+
+def _commit(line: CommitLine) -> tuple[object, ...]:
+    remarks = (
+        "deleted" if line.tombstone else "",
+        "REWIND" if line.rewind else "",
+        f"{line.outcome} by producer {line.producer_id}" if line.producer_id is not None else "",
+    )
+    time = None if line.timestamp_ms is None else iso(line.timestamp_ms)
+    remark = ", ".join(filter(None, remarks))
+    return line.group_id, line.topic, line.partition, line.at.offset, time, line.offset, remark
+
+
+def _writer(line: WriterLine) -> tuple[object, ...]:
+    first, last = (None if time is None else iso(time) for time in (line.first_timestamp_ms, line.last_timestamp_ms))
+    counts = (line.bytes, line.commits, line.tombstones, line.group_records)
+    return (line.rank, line.group_id, line.coordinator_partition, *counts, first, last)
+
+
+def _missing(lines: Iterable[AnswerLine]) -> Iterator[tuple[object, ...]]:
+    for line in lines:
+        if isinstance(line, MissingLine):
+            yield line.topic, line.partition, line.from_offset, line.until_offset, line.reason
+        elif isinstance(line, UnreadLine):
+            yield line.topic, line.partition, line.first_offset, None, f"{line.records} records: {line.reason}"
+
+
+def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
+    """Write ``group,topic,partition,offset`` lines; return what is left out, as sentences.
+
+    It is what ``kafka-consumer-groups.sh --reset-offsets --from-file`` takes for several groups (since 2.4).
+    """
+    left: list[str] = []
+    types: dict[str, str] = {}
+    for line in lines:
+        if isinstance(line, GroupLine):
+            types[line.group_id] = line.type
+        elif isinstance(line, CommittedLine):
+            reason = _unfit(line, types.get(line.group_id))
+            if reason:
+                left.append(f"{line.group_id}: {line.topic or line.topic_id}-{line.partition} is left out: {reason}")
+                continue
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerow((line.group_id, line.topic, line.partition, line.offset))
+            out.write(text.getvalue().encode("utf-8", "backslashreplace"))
+    return left
+
+
+def _unfit(line: CommittedLine, group_type: str | None) -> str:
+    if group_type not in RESETTABLE:
+        return f"a group of type {group_type or 'Share'} takes no such file"
+    if line.pending_producer_id is not None:
+        return f"its transaction is open (producer {line.pending_producer_id})"
+    if line.offset is None:
+        return f"its record cannot be read: {line.problem}"
+    if line.recreated:
+        return "the topic was deleted and created again"
+    return ""

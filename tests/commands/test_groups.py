@@ -1,0 +1,85 @@
+"""``kdump groups`` as a user calls it."""
+
+import json
+
+from testing.processes import kdump
+from tests.helpers.group_topics import (
+    batches,
+    commit_key,
+    commit_value,
+    commit_value_4,
+    group_key,
+    group_value,
+    share_key,
+    snapshot_value,
+    write,
+)
+from tests.helpers.segments import data
+
+
+def log_dir(tmp_path):
+    """Groups of several partitions: plain, odd, pending, expired, share."""
+    write(tmp_path, batches((commit_key("app"), commit_value(5)), (group_key("app"), group_value())))
+    odd = (commit_key('with "quote", and\u202e', "orders", 1), commit_value(2))
+    old = (commit_key("old"), commit_value(1, expire=1))
+    write(tmp_path, batches(odd, old) + batches((commit_key("txn"), commit_value(9)), first=2, producer=7), partition=1)
+    write(tmp_path, batches((share_key(0, "shared"), snapshot_value(3))), topic="__share_group_state")
+    return write(tmp_path, data(0, 10), topic="orders")
+
+
+def lines(*args):
+    done = kdump("groups", *args, "-o", "jsonl", "--at", "1970-01-02")
+    assert (done.returncode, done.stderr) == (0, b"")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_lines_are_the_same_whatever_the_number_of_processes(tmp_path):
+    alone = lines(log_dir(tmp_path), "--history")
+    assert alone == lines(tmp_path, "--history", "--jobs", "2")
+    assert {line["kind"] for line in alone} == {"group", "offset", "commit"}
+    (app,) = [line for line in alone if line["kind"] == "offset" and line["groupId"] == "app"]
+    assert (app["offset"], app["lag"], app["leaderEpoch"]) == (5, 5, 4)
+
+
+def test_groups_topics_and_partitions_are_chosen(tmp_path):
+    log_dir(tmp_path)
+    assert {line["groupId"] for line in lines(tmp_path, "--group", "a*", "--group", "txn")} == {"app", "txn"}
+    found = [line for line in lines(tmp_path, "--topic", "orders", "--partition", "1") if line["kind"] == "offset"]
+    assert [line["partition"] for line in found] == [1]
+
+
+def test_the_file_for_a_reset_leaves_out_what_does_not_count(tmp_path):
+    done = kdump("groups", log_dir(tmp_path), "-o", "reset-csv", "--at", "1970-01-02")
+    assert done.returncode == 0
+    assert done.stdout.decode() == 'app,orders,0,5\nold,orders,0,1\n"with ""quote"", and\u202e",orders,1,2\n'
+    said = done.stderr.decode()
+    assert "txn: orders-0 is left out: its transaction is open (producer 7)" in said
+    assert "shared: " in said
+
+
+def test_tables_say_what_matters(tmp_path):
+    (tmp_path / "b").mkdir()
+    log_dir(tmp_path)
+    write(tmp_path, batches((commit_key("new"), commit_value_4(1, b"\1" * 16))), partition=2)
+    text = kdump("groups", tmp_path, "--history", "--at", "1970-01-02").stdout.decode()
+    assert "5 groups" in text
+    assert "pending in a transaction of producer 7" in text
+    assert "expired" in text
+    top = kdump("groups", tmp_path, "--top", "bytes").stdout.decode()
+    assert "5 groups wrote into __consumer_offsets" in top
+
+
+def test_damage_is_said_with_exit_status_3(tmp_path):
+    content = bytearray(batches((commit_key("app"), commit_value(5)), (commit_key("app"), commit_value(6))))
+    content[70] ^= 1
+    done = kdump("groups", write(tmp_path, bytes(content)), "-o", "jsonl")
+    assert done.returncode == 3
+    assert b"__consumer_offsets-0" in done.stderr
+    kinds = {json.loads(line)["kind"] for line in done.stdout.splitlines()}
+    assert kinds == {"group", "offset", "missing"}
+
+
+def test_a_wrong_length_of_time_is_wrong_usage(tmp_path):
+    done = kdump("groups", tmp_path, "--offsets-retention", "soon")
+    assert done.returncode == 2
+    assert b"no length of time" in done.stderr
