@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, str]] = {
     "verify-index": "verify_index",
     "rebuild-index": "rebuild_index",
     "offsets": "offsets",
+    "producers": "producers",
     "spark-export": "spark_export",
 }
 """Subcommand -> the module under kdump.commands that holds it."""

@@ -1,0 +1,122 @@
+"""The producers that partitions know, as ``kafka-transactions.sh describe-producers`` gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from kdump.answers.collector import Needs, Reading
+from kdump.answers.producer_state import ProducerReplay
+from kdump.answers.sequences import SequenceBreak, SequenceCheck
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.collector import Place
+    from kdump.log_dirs.partition import Segment
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Damage, Trailing
+
+
+@dataclass(frozen=True)
+class ActiveProducer:
+    """A producer as a partition knows it; the last sequence is -1, the other fields None, where there is none."""
+
+    kind: ClassVar[str] = "producer"
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int | None
+    current_transaction_start_offset: int | None
+
+
+class Producers:
+    """Gathers the producers of partitions; with ``gaps`` the breaks in their sequences, for which all is read.
+
+    Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
+    """
+
+    def __init__(self, *, gaps: bool = False) -> None:
+        self._gaps = gaps
+        self._found: dict[tuple[str, int], _Known] = {}
+        self._place: Place | None = None
+        self._replay: ProducerReplay | None = None
+        self._sequences: SequenceCheck | None = None
+
+    def begin(self, place: Place) -> Reading:
+        if place.key is None:
+            return Reading(Needs.FILES)
+        self._place, self._replay = place, ProducerReplay(place)
+        if not self._gaps:
+            return Reading(Needs.HEADERS, self._replay.since)
+        self._sequences = SequenceCheck(*place.key)
+        return Reading(Needs.HEADERS)
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:  # noqa: ARG002  the pass gives it
+        if self._replay is None:
+            return
+        if self._sequences is not None:
+            self._sequences.add(batch)
+        self._replay.add(batch)
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        """Nothing is known of what cannot be read."""
+
+    def end(self) -> None:
+        place, replay, sequences = self._place, self._replay, self._sequences
+        self._place = self._replay = self._sequences = None
+        if place is None or replay is None or place.key is None:
+            return
+        replay.end()
+        if not replay.from_snapshot and replay.state.producers:
+            _say_what_the_log_does_not_tell(place)
+        state = replay.state
+        producers = [
+            ActiveProducer(
+                *place.key,
+                producer_id,
+                producer.epoch,
+                producer.last_sequence,
+                producer.timestamp,
+                producer.coordinator_epoch,
+                state.open[producer_id].first_offset if producer_id in state.open else None,
+            )
+            for producer_id, producer in sorted(state.producers.items())
+        ]
+        self._keep(place.key, _Known(replay.rank, producers, sequences.found if sequences else []))
+
+    def _keep(self, key: tuple[str, int], found: _Known) -> None:
+        if key not in self._found or self._found[key].rank < found.rank:
+            self._found[key] = found
+
+    def merge(self, other: Producers) -> None:
+        for key, found in other._found.items():
+            self._keep(key, found)
+
+    def answer(self, at: int) -> Iterator[ActiveProducer | SequenceBreak]:  # noqa: ARG002  no age is asked for
+        for key in sorted(self._found):
+            yield from self._found[key].producers
+            yield from self._found[key].breaks
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a replica knows; ``rank`` says how near it is to its leader."""
+
+    rank: tuple[int, int]
+    producers: list[ActiveProducer]
+    breaks: list[SequenceBreak]
+
+
+def _say_what_the_log_does_not_tell(place: Place) -> None:
+    """Say what only a snapshot would tell: a broker forgets producers by age, and logs lose their first segments."""
+    segments = place.partition.segments
+    text = "no sound producer snapshot: producers that the broker has forgotten by age (a day) may be among its"
+    if segments and segments[0].base_offset and len(segments) > 1:
+        text = f"{text}, those of deleted segments are not"
+    if len(segments) > 1:  # of one segment a broker has no older snapshot either
+        place.note(f"{place.partition.name}: {text}")

@@ -1,0 +1,64 @@
+"""The tables of ``kdump producers``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.producers import ActiveProducer
+from kdump.answers.sequences import SequenceBreak
+from kdump.primitives.timestamps import iso
+from kdump.printers.answer_lines import AnswerTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.answers.collector import AnswerLine
+
+BREAKS: Final = ("PARTITION", "OFFSET", "PRODUCER", "EPOCH", "WHAT", "EXPECTED", "FOUND")
+COLUMNS: Final = (
+    "PARTITION",
+    "PRODUCER",
+    "EPOCH",
+    "LAST SEQUENCE",
+    "LAST TIMESTAMP",
+    "COORDINATOR EPOCH",
+    "OPEN FROM",
+)
+NUMBERS: Final = frozenset({*BREAKS, *COLUMNS}) - {"PARTITION", "WHAT", "LAST TIMESTAMP"}
+
+
+def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the breaks in sequences, if any, then the producers, those with an open transaction first."""
+    known = list(lines)
+    breaks = [
+        (
+            f"{one.topic}-{one.partition}",
+            one.offset,
+            one.producer_id,
+            one.producer_epoch,
+            one.what,
+            one.expected,
+            one.found,
+        )
+        for one in known
+        if isinstance(one, SequenceBreak)
+    ]
+    if breaks:
+        yield AnswerTable(f"{len(breaks)} breaks in sequences", BREAKS, breaks, NUMBERS)
+    producers = [one for one in known if isinstance(one, ActiveProducer)]
+    producers.sort(key=lambda one: one.current_transaction_start_offset is None)
+    count = sum(one.current_transaction_start_offset is not None for one in producers)
+    title = f"{len(producers)} producers, {count} with an open transaction (kdump transactions says more)"
+    yield AnswerTable(title, COLUMNS, [_row(one) for one in producers], NUMBERS)
+
+
+def _row(one: ActiveProducer) -> tuple[object, ...]:
+    return (
+        f"{one.topic}-{one.partition}",
+        one.producer_id,
+        one.producer_epoch,
+        one.last_sequence,
+        iso(one.last_timestamp_ms),
+        one.coordinator_epoch,
+        one.current_transaction_start_offset,
+    )
