@@ -245,6 +245,8 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     from kdump.output.stdout import open_output
 
     dialect = dialects.find(compat)
+    if dialects.is_unpublished(compat):
+        click.echo(f"kdump: DumpLogSegments of Kafka {compat} is not published yet: this is 4.3's output", err=True)
     for name in given:
         if name not in OWN_OPTIONS and (option := name.replace("_", "-")) not in dialect.options:
             raise KdumpError(f"DumpLogSegments of Kafka {compat} has no option --{option}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.checks import folder, kraft_snapshot, log_dir, partition
+from kdump.checks import folder, kraft_snapshot, log_dir, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, many
@@ -87,10 +87,12 @@ def check(
 
 
 def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
-    """Yield which partitions two log dirs of one broker hold: it does not start then (LogManager.loadLog).
+    """Yield what does not fit from log dir to log dir: ids, and partitions that two of one broker hold (LogManager).
 
     Before 3.7 nothing tells whether two log dirs are a broker's two, or two copies of one: then it is a remark.
     """
+    parts = list(parts)
+    yield from log_dir_ids.check(parts, dirs)
     met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
     for part in parts:
         properties = dirs.of(part, lambda _: None).properties

@@ -57,7 +57,9 @@ class Telling:
 def telling(run: Session, *, as_json: bool, remarks: bool) -> Iterator[Telling]:
     """Give what tells findings on standard output: as JSON lines, as a table on a terminal, or as text."""
     with open_output() as out:
-        told = Telling(run, JsonReport(out) if as_json else _for_people(quiet=run.quiet, remarks=remarks))
+        told = Telling(
+            run, JsonReport(out, quiet=run.quiet) if as_json else _for_people(quiet=run.quiet, remarks=remarks)
+        )
         yield told
         told.end()
 

@@ -8,6 +8,7 @@ escapes a character or, at a line's end, joins the next line to it; bytes are IS
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
@@ -24,6 +25,11 @@ LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}
 """Version -> the keys without which a broker does not start."""
 NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}
+UUID_TEXT: Final = 24
+"""The longest text that Kafka takes for a Uuid."""
+UUID_BYTES: Final = 16
+RESERVED_IDS: Final = 100
+"""Directory ids below this number mean something else (KIP-858)."""
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 WRITTEN = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {mark: "\\" + mark for mark in "\\=:#!"}
 
@@ -65,6 +71,8 @@ def read(data: Bytes) -> MetaProperties:
 
 def check(properties: MetaProperties) -> None:
     """Raise DamageError where a broker would not start with these properties (Kafka's MetaPropertiesVersion)."""
+    if not properties.values:
+        raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
     version = properties.values.get("version", "0").strip()
     if version not in NEEDED:
         raise DamageError("version", "meta.properties has an unknown version", expected="0 or 1", found=version)
@@ -75,6 +83,20 @@ def check(properties: MetaProperties) -> None:
         value = properties.values.get(name, "0").strip()
         if not re.fullmatch(r"[+-]?[0-9]{1,10}", value) or to_int32(int(value)) != int(value):
             raise DamageError("property", f"{name} is no number", expected="a whole number", found=value)
+    directory = properties.directory_id
+    if directory is not None and not _is_directory_id(directory):
+        raise DamageError("property", "directory.id is none that a broker takes", expected="a Uuid", found=directory)
+
+
+def _is_directory_id(text: str) -> bool:
+    """Tell whether Kafka's ``Uuid.fromString`` reads the text, and ``DirectoryId.reserved`` does not claim it."""
+    if len(text) > UUID_TEXT:
+        return False
+    try:
+        value = b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return False
+    return len(value) == UUID_BYTES and int.from_bytes(value, "big") >= RESERVED_IDS
 
 
 def encode(properties: MetaProperties) -> bytes:

@@ -64,17 +64,23 @@ class Report(Protocol):
 class JsonReport:
     """One object per line: findings and remarks, and a summary at the end."""
 
-    def __init__(self, out: BinaryIO) -> None:
+    def __init__(self, out: BinaryIO, *, quiet: bool = False) -> None:
+        """``quiet`` leaves out remarks and the summary."""
         self._out = out
+        self._quiet = quiet
 
     def file(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
         for finding in findings:
+            if self._quiet and finding.is_remark:
+                continue
             fields = asdict(finding)
             check = fields.pop("kind")
             kind = "remark" if finding.is_remark else "finding"
             self._line({"kind": kind, "version": VERSION, "check": check, **fields})
 
     def end(self, summary: CheckSummary, status: int) -> None:
+        if self._quiet:
+            return
         self._line(
             {
                 "kind": "summary",

@@ -6,9 +6,11 @@ import pytest
 
 from kdump.dump_log_segments import dialects
 from kdump.dump_log_segments.dialects import payload as dialects_payload
+from kdump.dump_log_segments.dialects import releases
 from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.errors import UsageError
-from testing import ROOT
+from testing import ROOT, forge
+from testing.processes import kdump
 
 PACKAGE = ROOT / "kdump"
 HOMES = {PACKAGE / "dump_log_segments" / "dialects", PACKAGE / "internal_topics" / "schema.py"}
@@ -74,3 +76,20 @@ def test_nothing_outside_the_dialects_knows_a_release():
 def last_word(node: ast.AST) -> str:
     """The name that an expression ends in."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+@pytest.mark.parametrize("text", ["33", "9.9", "5", "4.9", "2.9.1", "0.12", "1.2"])
+def test_a_release_that_there_is_not_is_refused(text):
+    for find in (dialects.find, dialects_state.find, dialects_payload.find, releases.find):
+        with pytest.raises(UsageError, match=f"there is no Kafka {text}: "):
+            find(text)
+
+
+@pytest.mark.parametrize("text", ["4.4", "4.4.0"])
+def test_a_release_whose_tool_is_not_published_has_the_newest_output_and_a_word(text, tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    done, newest = (kdump("--compat", release, "--files", path) for release in (text, "4.3"))
+    assert done.stdout == newest.stdout
+    assert f"Kafka {text} is not published yet" in done.stderr.decode()
+    assert (done.returncode, newest.stderr) == (0, b"")

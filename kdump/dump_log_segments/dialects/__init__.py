@@ -382,6 +382,17 @@ DIALECTS: Final = (
 )  # fmt: skip
 
 
+LAST_MINORS: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
+"""The last minor release of each major one."""
+UNPUBLISHED: Final = (4, 4)
+"""Its broker is published and its DumpLogSegments is not (2026-11-22): the newest dialect stands for it."""
+
+
+def is_unpublished(text: str) -> bool:
+    """Whether release ``text`` is one whose DumpLogSegments is not published yet."""
+    return parse_release(text)[:2] == UNPUBLISHED
+
+
 def parse_release(text: str) -> tuple[int, ...]:
     """Return "3.6.1" as (3, 6, 1). Raises UsageError when it is no release number."""
     parts = text.split(".")
@@ -393,9 +404,14 @@ def parse_release(text: str) -> tuple[int, ...]:
 def newest(dialects: Sequence[D], text: str) -> D:
     """Return the last of ``dialects`` that release ``text`` has: a short one such as "4.2" stands for its last patch.
 
-    Raises UsageError when it is no release number or older than the oldest dialect.
+    Raises UsageError when it is no release number, when there is no such release, and when it is older than the oldest
+    dialect.
     """
     release = parse_release(text)
+    last = LAST_MINORS.get(release[0])
+    if last is None or (len(release) > 1 and release[1] > last):
+        known = ", ".join(f"{major}.{minor}" for major, minor in LAST_MINORS.items())
+        raise UsageError(f"there is no Kafka {text}: the last releases known are {known}")
     held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]
     if not held:
         oldest = ".".join(map(str, dialects[0].since))

@@ -1,0 +1,81 @@
+"""The ids of log dirs, one broker's or several brokers', as ``kdump check`` judges them."""
+
+import json
+
+import pytest
+
+from testing import forge
+from testing.processes import kdump
+
+IDS = "version=1\nnode.id=1\ncluster.id=c\n"
+
+
+def log_dir(folder, properties, *partitions):
+    for name in partitions:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "00000000000000000000.log").write_bytes(forge.batch([forge.record(b"k", b"v")]))
+        (folder / name / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAACw\n")
+    (folder / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    if properties is not None:
+        (folder / "meta.properties").write_text(properties)
+    return folder
+
+
+def findings(*paths):
+    done = kdump("check", "--json", *paths)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    found = [row for row in rows if row["kind"] == "finding" and row["file"].endswith("meta.properties")]
+    return done.returncode, [(row["check"], row["text"]) for row in found]
+
+
+def test_sound_ids_are_no_finding(tmp_path):
+    one = log_dir(tmp_path / "1", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzg\n", "a-0")
+    two = log_dir(tmp_path / "2", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzw\n", "b-0")
+    assert findings(one, two) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("properties", "check", "text"),
+    [
+        (None, "absent", "it is missing: a broker of KRaft does not start without it"),
+        ("", "property", "it cannot be read: the file holds no property"),
+        (f"{IDS}directory.id=nonsense\n", "property", "it cannot be read: directory.id is none that a broker takes"),
+        (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAAA\n", "property", "it cannot be read: directory.id is none that"),
+        (f"{IDS}directory.id=\n", "property", "it cannot be read: directory.id is none that a broker takes"),
+        (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAA*zg\n", "property", "it cannot be read: directory.id is none that"),
+    ],
+)
+def test_ids_that_keep_a_broker_from_starting(tmp_path, properties, check, text):
+    status, found = findings(log_dir(tmp_path / "1", properties, "a-0"))
+    assert (status, [one[0] for one in found]) == (4, [check])
+    assert found[0][1].startswith(text)
+
+
+def test_two_clusters_in_one_broker(tmp_path):
+    one = log_dir(tmp_path / "1", IDS, "a-0")
+    two = log_dir(tmp_path / "2", IDS.replace("cluster.id=c", "cluster.id=other"), "b-0")
+    status, found = findings(one, two)
+    assert (status, [check for check, _ in found]) == (4, ["cluster id"])
+
+
+def test_two_brokers_of_two_clusters_are_no_finding(tmp_path):
+    one = log_dir(tmp_path / "1", IDS, "a-0")
+    two = log_dir(tmp_path / "2", "version=1\nnode.id=2\ncluster.id=other\n", "a-0")
+    assert findings(one, two) == (0, [])
+
+
+def test_a_doubled_directory_id(tmp_path):
+    ids = f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzg\n"
+    one, two = log_dir(tmp_path / "1", ids, "a-0"), log_dir(tmp_path / "2", ids, "b-0")
+    status, found = findings(one, two)
+    assert (status, [check for check, _ in found]) == (4, ["directory id"])
+    copy = log_dir(tmp_path / "copy", ids, "a-0")
+    assert findings(one, copy) == (0, [])
+
+
+@pytest.mark.parametrize("command", ["check", "verify-index"])
+def test_quiet_json_prints_nothing_where_all_is_well(tmp_path, command):
+    place = log_dir(tmp_path / "1", IDS, "a-0")
+    done = kdump(command, "-q", "--json", place)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert kdump(command, "--json", place).stdout != b""
