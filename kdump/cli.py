@@ -27,6 +27,7 @@ COMMANDS: Final[dict[str, str]] = {
     "diff": "diff",
     "du": "disk_usage",
     "groups": "groups",
+    "retention": "retention",
     "salvage": "salvage",
     "slice": "slice",
     "verify-index": "verify_index",

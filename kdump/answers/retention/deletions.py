@@ -1,0 +1,132 @@
+"""What retention deletes: a line for each topic's configs, and one for each segment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kdump.answers.collector import Needs
+from kdump.answers.retention.aged_segments import From, LogFacts, log_facts
+from kdump.answers.retention.rules import RetentionCheck, RetentionRules, rules_of
+from kdump.internal_topics import cluster_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.answers.collector import AnswerLine, Place
+    from kdump.answers.retention.rules import Reason
+    from kdump.answers.topic_configs import TopicConfigs
+    from kdump.log_dirs.partition import Segment
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Damage, Trailing
+
+_KEYS: Final = (
+    *("cleanup.policy", "retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes"),
+    "remote.storage.enable",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRetention:
+    """The configs of a topic that decide; ``from_`` says of each whence it is."""
+
+    kind: ClassVar[str] = "topic"
+    topic: str
+    retention_ms: int
+    retention_bytes: int
+    local_retention_ms: int
+    local_retention_bytes: int
+    remote_storage_enable: bool
+    cleanup_policy: str
+    from_: dict[str, str]
+    broker_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRetention:
+    """A segment: whether it goes at a check at the time asked, and why. Times are in ms."""
+
+    kind: ClassVar[str] = "segment"
+    topic: str
+    partition: int
+    base_offset: int
+    next_offset: int
+    bytes: int
+    largest_timestamp_ms: int | None
+    largest_from: From
+    deletable: bool
+    reason: Reason | None
+    deletable_at_ms: int | None
+    blocked_by: int | None
+    why: str
+    log_dir: str
+
+
+class Retention:
+    """Gathers the segments of partitions. ``copied`` has the last offset that is in remote storage."""
+
+    def __init__(
+        self,
+        configs: TopicConfigs,
+        rules: RetentionRules | None = None,
+        copied: Mapping[tuple[str, int], int] | None = None,
+    ) -> None:
+        self._configs = configs
+        self._rules = rules or rules_of(None)
+        self._copied = copied or {}
+        self._found: list[tuple[tuple[str, int], str, str | None, LogFacts]] = []
+
+    def begin(self, place: Place) -> Needs:
+        if place.key is not None and place.key[0] != cluster_metadata.TOPIC:
+            self._found.append((place.key, place.log_dir.path, place.log_dir.broker_id, log_facts(place)))
+        return Needs.FILES
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:
+        """Batches are not looked at."""
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        """Damage is not looked at: neither does a broker."""
+
+    def end(self) -> None:
+        """There is nothing to close."""
+
+    def merge(self, other: Retention) -> None:
+        self._found += other._found
+
+    def answer(self, at: int) -> Iterator[AnswerLine]:
+        """Yield the topics, then the segments of each partition, the oldest first."""
+        for topic, broker in sorted({(key[0], broker_id or "") for key, _, broker_id, _ in self._found}):
+            yield self._topic(topic, broker or None)
+        for (topic, partition), log_dir, broker_id, facts in sorted(self._found, key=lambda found: found[:2]):
+            config = self._configs.of(topic, broker_id)
+            check = RetentionCheck(facts, config, self._rules, self._copied.get((topic, partition)), at)
+            for segment, verdict in zip(facts.segments, check.verdicts(), strict=True):
+                yield SegmentRetention(
+                    topic=topic,
+                    partition=partition,
+                    base_offset=segment.base_offset,
+                    next_offset=segment.next_offset,
+                    bytes=segment.size,
+                    largest_timestamp_ms=segment.largest if self._rules.times_from_index else segment.modified,
+                    largest_from=segment.largest_from if self._rules.times_from_index else "mtime",
+                    deletable=verdict.reason is not None,
+                    reason=verdict.reason,
+                    deletable_at_ms=verdict.due_at,
+                    blocked_by=verdict.blocked_by,
+                    why=verdict.why,
+                    log_dir=log_dir,
+                )
+
+    def _topic(self, topic: str, broker_id: str | None) -> TopicRetention:
+        config = self._configs.of(topic, broker_id)
+        return TopicRetention(
+            topic=topic,
+            retention_ms=config.number("retention.ms"),
+            retention_bytes=config.number("retention.bytes"),
+            local_retention_ms=config.number("local.retention.ms"),
+            local_retention_bytes=config.number("local.retention.bytes"),
+            remote_storage_enable=config.is_on("remote.storage.enable"),
+            cleanup_policy=config.cleanup_policy,
+            from_=config.sources(_KEYS),
+            broker_id=broker_id,
+        )

@@ -1,0 +1,200 @@
+"""Which segments a broker deletes at a check, and why the others stay.
+
+Source: Kafka's class UnifiedLog (``deleteOldSegments`` and what it calls; before 3.x Log). KIP-107 (log start, 0.11),
+KIP-405 (remote storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timestamps, 0.10.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from kdump.answers.topic_configs import FOREVER, INHERIT
+
+if TYPE_CHECKING:
+    from kdump.answers.retention.aged_segments import AgedSegment, LogFacts
+    from kdump.answers.topic_configs import TopicConfig
+
+Reason: TypeAlias = Literal["logStart", "size", "time"]
+
+
+@dataclass(frozen=True)
+class RetentionRules:
+    """The rules of releases from ``since`` on."""
+
+    since: tuple[int, ...]
+    order: tuple[Reason, ...] = ("time", "size")
+    times_from_index: bool = False
+    waits_for_high_watermark: bool = False
+    compact_goes_below_log_start: bool = False
+    remote: bool = False
+
+
+_0_8 = RetentionRules((0, 8))
+_0_10_1 = replace(_0_8, since=(0, 10, 1), times_from_index=True)
+_0_11 = replace(_0_10_1, since=(0, 11), order=("time", "size", "logStart"))
+_1_0 = replace(_0_11, since=(1, 0), waits_for_high_watermark=True)
+_2_1 = replace(_1_0, since=(2, 1), compact_goes_below_log_start=True)
+_3_0 = replace(_2_1, since=(3, 0), order=("logStart", "size", "time"))
+_3_6 = replace(_3_0, since=(3, 6), remote=True)
+RULES: Final = (_0_8, _0_10_1, _0_11, _1_0, _2_1, _3_0, _3_6)
+"""Each release's rules are the last that are not newer than it."""
+
+
+def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
+    """Return the rules of a release, by default of the newest."""
+    found = [rules for rules in RULES if release is None or rules.since <= release]
+    return found[-1] if found else _0_8
+
+
+class Limits(NamedTuple):
+    """What retention means for a partition: ms and bytes that stay, below 0 all; the last offset that is copied.
+
+    ``is_remote`` says whether segments must be copied before they go; then ``copied`` is None where nothing tells.
+    """
+
+    ms: int
+    size: int
+    is_remote: bool
+    copied: int | None
+    names: tuple[str, str] = ("retention.ms", "retention.bytes")
+
+
+def limits(config: TopicConfig, rules: RetentionRules, copied: int | None) -> Limits:
+    """Return the limits that a topic's configs set."""
+    ms, size = config.number("retention.ms"), config.number("retention.bytes")
+    if not rules.remote or not config.is_on("remote.storage.enable") or config.is_on("remote.log.copy.disable"):
+        return Limits(ms, size, False, None)
+    local_ms, local_size = config.number("local.retention.ms"), config.number("local.retention.bytes")
+    return Limits(
+        ms if local_ms == INHERIT else local_ms,
+        size if local_size == INHERIT else local_size,
+        True,
+        copied,
+        ("local.retention.ms", "local.retention.bytes"),
+    )
+
+
+class Verdict(NamedTuple):
+    """What becomes of a segment. ``due_at`` is the first ms at which its time rule holds, None without one.
+
+    ``blocked_by`` is the base offset of the segment before it that stays and so keeps it.
+    """
+
+    reason: Reason | None
+    due_at: int | None
+    blocked_by: int | None
+    why: str
+
+
+class RetentionCheck:
+    """One check of a partition at a time (ms)."""
+
+    def __init__(
+        self, facts: LogFacts, config: TopicConfig, rules: RetentionRules, copied: int | None, at: int
+    ) -> None:
+        self._facts, self._rules, self._at = facts, rules, at
+        self._limits = limits(config, rules, copied)
+        self._policies = config.policies
+        self._deletes = "delete" in self._policies or (not self._policies and self._limits.is_remote)
+
+    def verdicts(self) -> list[Verdict]:
+        """Return the verdict of each segment, in order."""
+        reasons = self._reasons()
+        segments = self._facts.segments
+        stays = segments[len(reasons)] if len(reasons) < len(segments) else None
+        found = []
+        for number, segment in enumerate(segments):
+            due_at = self._due_at(segment)
+            if number < len(reasons):
+                found.append(Verdict(reasons[number], due_at, None, self._says_why(segment, reasons[number])))
+                continue
+            is_due = due_at is not None and due_at <= self._at
+            blocker = stays.base_offset if stays is not None and segment is not stays and is_due else None
+            found.append(Verdict(None, due_at, blocker, self._keeps(segment, stays, blocker)))
+        return found
+
+    def _reasons(self) -> list[Reason]:
+        """Return the reasons of the segments that go, the oldest first."""
+        found: list[Reason] = []
+        for rule in self._rules.order:
+            if rule == "logStart" and not (self._deletes or self._rules.compact_goes_below_log_start):
+                continue
+            if rule != "logStart" and not self._deletes:
+                continue
+            left = sum(segment.size for segment in self._facts.segments[len(found) :]) - self._limits.size
+            for segment in self._facts.segments[len(found) :]:
+                if not self._may_go(segment, rule) or not self._breaches(segment, rule, left):
+                    break
+                left -= segment.size
+                found.append(rule)
+        return found
+
+    def _may_go(self, segment: AgedSegment, rule: Reason) -> bool:
+        """Tell whether a rule may take a segment at all."""
+        return not (segment.is_last and segment.size == 0) and self._held_back(segment, rule) is None
+
+    def _breaches(self, segment: AgedSegment, rule: Reason, left: int) -> bool:
+        """Tell whether a rule holds; ``left`` is by how many bytes the log is too large."""
+        if rule == "logStart":
+            return not segment.is_last and segment.next_offset <= self._facts.log_start
+        if rule == "size":
+            return self._limits.size > FOREVER and left >= segment.size
+        due_at = self._due_at(segment)
+        return due_at is not None and due_at <= self._at
+
+    def _held_back(self, segment: AgedSegment, rule: Reason) -> str | None:
+        """Return what keeps a segment whatever its age and size."""
+        end, watermark = segment.next_offset, self._facts.high_watermark
+        if self._rules.waits_for_high_watermark and watermark is not None and watermark < end:
+            return f"the high watermark is {watermark}: not all replicas have it up to {end}"
+        if rule == "logStart" or not self._limits.is_remote:
+            return None
+        if self._limits.copied is None:
+            return "it must be copied to remote storage first, and the given paths do not say that it is"
+        if end - 1 > self._limits.copied:
+            return f"it must be copied to remote storage first: copied is up to offset {self._limits.copied}"
+        return None
+
+    def _largest(self, segment: AgedSegment) -> int | None:
+        return segment.largest if self._rules.times_from_index else segment.modified
+
+    def _due_at(self, segment: AgedSegment) -> int | None:
+        largest = self._largest(segment)
+        if largest is None or not self._deletes or self._limits.ms <= FOREVER:
+            return None
+        return largest + self._limits.ms + 1
+
+    def _says_why(self, segment: AgedSegment, reason: Reason) -> str:
+        ms, size = self._limits.names
+        if reason == "logStart":
+            return f"all of it is below the log start offset {self._facts.log_start}"
+        if reason == "size":
+            return f"without it the log still has {size} = {self._limits.size} bytes"
+        age = self._at - (self._largest(segment) or 0)
+        return f"{self._time_of(segment)} is {age} ms old, more than {ms} = {self._limits.ms}"
+
+    def _time_of(self, segment: AgedSegment) -> str:
+        by_index = self._rules.times_from_index and segment.largest_from == "timeindex"
+        return "its largest timestamp" if by_index else "the last write of its file (no timestamp counts)"
+
+    def _keeps(self, segment: AgedSegment, stays: AgedSegment | None, blocker: int | None) -> str:
+        """Say why a segment stays."""
+        if not self._deletes:
+            policy = ",".join(sorted(self._policies)) or "empty"
+            return f"cleanup.policy is {policy}: neither its age nor the log's size counts"
+        if blocker is not None and stays is not None:
+            return f"it is due, and stays with segment {blocker} before it: {self._keeps(stays, None, None)}"
+        due_at = self._due_at(segment)
+        is_due = due_at is not None and due_at <= self._at
+        if segment.is_last and segment.size == 0:
+            return "it is the empty active segment"
+        held = self._held_back(segment, "time")
+        if held is not None and (is_due or due_at is None):
+            return held
+        if due_at is None:
+            return f"{self._limits.names[0]} is {self._limits.ms}, and the log is not too large"
+        largest = self._largest(segment) or 0
+        if largest > self._at:
+            return f"{self._time_of(segment)} lies {largest - self._at} ms in the future"
+        return f"{self._time_of(segment)} is {due_at - self._at} ms too young, and the log is not too large"

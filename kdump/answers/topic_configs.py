@@ -1,0 +1,175 @@
+"""The configs that a topic's log obeys, and where each comes from.
+
+Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConfigSynonyms (4.3). A value of the command line wins,
+then the topic's own, the broker's dynamic one, the dynamic default of all brokers; last Kafka's default. What a
+broker's properties file sets is in no log dir: it must come from the command line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import UsageError
+from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
+from kdump.primitives.wire import INT64_END
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+
+FOREVER: Final = -1
+"""A retention without end."""
+INHERIT: Final = -2
+"""A local retention that is the whole one (KIP-405)."""
+_DAY: Final = 86_400_000
+
+
+class ConfigKey(NamedTuple):
+    """A topic's config: its default, and the broker's configs that stand in for it with the ms of their unit."""
+
+    default: str
+    synonyms: tuple[tuple[str, int], ...] = ()
+
+
+KEYS: Final[dict[str, ConfigKey]] = {
+    "cleanup.policy": ConfigKey("delete", (("log.cleanup.policy", 1),)),
+    "retention.ms": ConfigKey(
+        str(7 * _DAY), (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000))
+    ),
+    "retention.bytes": ConfigKey("-1", (("log.retention.bytes", 1),)),
+    "local.retention.ms": ConfigKey("-2", (("log.local.retention.ms", 1),)),
+    "local.retention.bytes": ConfigKey("-2", (("log.local.retention.bytes", 1),)),
+    "remote.storage.enable": ConfigKey("false"),
+    "remote.log.copy.disable": ConfigKey("false"),
+    "min.cleanable.dirty.ratio": ConfigKey("0.5", (("log.cleaner.min.cleanable.ratio", 1),)),
+    "min.compaction.lag.ms": ConfigKey("0", (("log.cleaner.min.compaction.lag.ms", 1),)),
+    "max.compaction.lag.ms": ConfigKey(str(INT64_END - 1), (("log.cleaner.max.compaction.lag.ms", 1),)),
+    "delete.retention.ms": ConfigKey(str(_DAY), (("log.cleaner.delete.retention.ms", 1),)),
+    "max.message.bytes": ConfigKey("1048588", (("message.max.bytes", 1),)),
+}
+COMPACTED: Final = frozenset({consumer_offsets.TOPIC, transaction_state.TOPIC, share_group_state.TOPIC})
+"""Kafka's own topics that brokers create with ``cleanup.policy=compact``."""
+
+
+class GivenConfig(NamedTuple):
+    """A config of the command line; ``topic`` may be a glob."""
+
+    topic: str
+    key: str
+    value: str
+
+
+class Setting(NamedTuple):
+    """A value, and where it comes from: given, topic, broker, brokerDefault, default."""
+
+    value: str
+    source: str
+
+
+@dataclass(frozen=True)
+class TopicConfig:
+    """The configs of one topic on one broker, by Kafka's names."""
+
+    settings: Mapping[str, Setting]
+
+    def number(self, key: str) -> int:
+        """Return a config that is a whole number."""
+        return int(self.settings[key].value)
+
+    def real(self, key: str) -> float:
+        """Return a config that is a number."""
+        return float(self.settings[key].value)
+
+    def is_on(self, key: str) -> bool:
+        """Tell whether a config is true."""
+        return self.settings[key].value.strip().lower() == "true"
+
+    @property
+    def cleanup_policy(self) -> str:
+        """The policies with commas between, as set."""
+        return self.settings["cleanup.policy"].value
+
+    @property
+    def policies(self) -> frozenset[str]:
+        """The policies: delete, compact, both, or none (KIP-1150)."""
+        return frozenset(word.strip() for word in self.cleanup_policy.strip("[]").split(",") if word.strip())
+
+    def sources(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return where each of these configs comes from."""
+        return {key: self.settings[key].source for key in keys}
+
+
+class TopicConfigs:
+    """The configs of all topics: those of an image of the metadata log under those that are given."""
+
+    def __init__(self, image: ClusterImage | None = None, given: Sequence[GivenConfig] = ()) -> None:
+        self._given = tuple(given)
+        resources = {} if image is None else image.configs.resources
+        self._resources = {key: dict(values) for key, values in resources.items()}
+        self._known: dict[tuple[str, str | None], TopicConfig] = {}
+
+    def of(self, topic: str, broker_id: str | None) -> TopicConfig:
+        """Return the configs of a topic on a broker."""
+        key = topic, broker_id
+        if key not in self._known:
+            self._known[key] = TopicConfig({name: self._setting(name, topic, broker_id) for name in KEYS})
+        return self._known[key]
+
+    def _setting(self, key: str, topic: str, broker_id: str | None) -> Setting:
+        for given in reversed(self._given):
+            if given.key == key and fnmatchcase(topic, given.topic):
+                return Setting(given.value, "given")
+        own = self._resources.get((_TOPIC, topic), {})
+        if key in own:
+            return Setting(own[key], "topic")
+        for name, source in ((broker_id, "broker"), ("", "brokerDefault")):
+            configs = self._resources.get((_BROKER, name or ""), {}) if name is not None else {}
+            for synonym, unit in KEYS[key].synonyms:
+                if synonym in configs:
+                    return Setting(_in_ms(configs[synonym], unit), source)
+        if key == "cleanup.policy" and topic in COMPACTED:
+            return Setting("compact", "default")
+        return Setting(KEYS[key].default, "default")
+
+
+_TOPIC: Final = 2
+_BROKER: Final = 4
+
+
+def _in_ms(text: str, unit: int) -> str:
+    return text if unit == 1 or int(text) < 0 else str(int(text) * unit)
+
+
+def given_config(text: str) -> GivenConfig:
+    """Return what ``TOPIC:KEY=VALUE`` means. Raises UsageError."""
+    topic, colon, rest = text.partition(":")
+    key, equals, value = rest.partition("=")
+    if not (topic and colon and equals):
+        raise UsageError(f"{text!r} is no config: 'orders:retention.ms=3600000' and '*:retention.bytes=-1' are")
+    if key not in KEYS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(key, KEYS, 1, 0.4)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KEYS)}"
+        raise UsageError(f"{key!r} is no config that decides what goes: {hint}")
+    _check(key, value)
+    return GivenConfig(topic, key, value)
+
+
+def _check(key: str, value: str) -> None:
+    default = KEYS[key].default
+    if default in {"true", "false"}:
+        sound = value.lower() in {"true", "false"}
+    elif key == "cleanup.policy":
+        sound = {word.strip() for word in value.split(",")} <= {"delete", "compact", ""}
+    else:
+        try:
+            float(value) if "." in default else int(value)
+            sound = True
+        except ValueError:
+            sound = False
+    if not sound:
+        raise UsageError(f"{value!r} is no value of {key}: {default!r} is one")

@@ -1,0 +1,55 @@
+"""What retention deletes as tables: what goes, then what stays though it is due, then the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.retention.deletions import SegmentRetention, TopicRetention
+from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.quantities import size, time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine
+
+_COLUMNS: Final = ("partition", "segment", "next offset", "bytes", "largest time", "from", "due from", "reason", "why")
+_RIGHT: Final = frozenset({"segment", "next offset", "bytes"})
+_TOPIC_COLUMNS: Final = ("topic", "cleanup.policy", "retention.ms", "retention.bytes", "local ms", "local bytes", "set")
+
+
+def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the tables of an answer."""
+    segments = [line for line in lines if isinstance(line, SegmentRetention)]
+    going = [line for line in segments if line.deletable]
+    blocked = [line for line in segments if line.blocked_by is not None]
+    others = [line for line in segments if not line.deletable and line.blocked_by is None]
+    for found, title in (
+        (going, "segments go at the next check: "),
+        (blocked, "segments are due and blocked: "),
+        (others, "segments stay: "),
+    ):
+        total = size(sum(line.bytes for line in found))
+        yield AnswerTable(f"{len(found)} {title}{total}", _COLUMNS, list(map(_segment, found)), _RIGHT)
+    topics = [_topic(line) for line in lines if isinstance(line, TopicRetention)]
+    yield AnswerTable("Configs", _TOPIC_COLUMNS, topics, frozenset(_TOPIC_COLUMNS[2:6]))
+
+
+def _segment(line: SegmentRetention) -> tuple[object, ...]:
+    return (
+        f"{line.topic}-{line.partition}",
+        line.base_offset,
+        line.next_offset,
+        size(line.bytes),
+        time(line.largest_timestamp_ms),
+        line.largest_from,
+        time(line.deletable_at_ms),
+        line.reason,
+        line.why,
+    )
+
+
+def _topic(line: TopicRetention) -> tuple[object, ...]:
+    set_ones = [f"{key} by {source}" for key, source in line.from_.items() if source != "default"]
+    local = (line.local_retention_ms, line.local_retention_bytes) if line.remote_storage_enable else (None, None)
+    return line.topic, line.cleanup_policy, line.retention_ms, line.retention_bytes, *local, ", ".join(set_ones)

@@ -1,0 +1,163 @@
+"""What retention deletes: the rules of a broker, on files that have little else."""
+
+import json
+import os
+
+import pytest
+
+from kdump.answers.topic_configs import given_config
+from kdump.errors import UsageError
+from kdump.formats import time_index
+from kdump.formats.time_index import TimestampOffset
+from testing.processes import kdump
+from tests.helpers.segments import data
+
+NOW = 1_700_000_000_000
+HOUR = 3_600_000
+
+
+def segment(folder, base, *, age=0, index=True, size=100, written=NOW):
+    """A segment of two records whose largest timestamp is ``age`` ms before NOW."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / f"{base:020}"
+    log = stem.with_suffix(".log")
+    log.write_bytes(data(base, 2, timestamp=NOW - age, size=size))
+    stem.with_suffix(".index").write_bytes(b"")
+    entries = [TimestampOffset(NOW - age, base + 1)] if index else []
+    stem.with_suffix(".timeindex").write_bytes(time_index.encode(entries, base))
+    os.utime(log, ns=(0, written * 1_000_000))
+    return log.stat().st_size
+
+
+def checkpoint(folder, name, offset):
+    (folder / f"{name}-offset-checkpoint").write_text(f"0\n1\nt 0 {offset}\n")
+
+
+def answer(folder, *args, config=(), at=NOW, status=0):
+    configs = [word for one in config for word in ("--config", f"t:{one}")]
+    done = kdump("retention", folder, "--at", at, "-o", "jsonl", *configs, *args)
+    assert done.returncode == status, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return [line for line in lines if line["kind"] == "segment"], [line for line in lines if line["kind"] == "topic"]
+
+
+def reasons(folder, *args, **options):
+    return [(line["baseOffset"], line["reason"]) for line in answer(folder, *args, **options)[0]]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / ".kafka_cleanshutdown").write_text("{}")
+    checkpoint(tmp_path, "replication", 8)
+    for base, age in ((0, 4 * HOUR), (2, 3 * HOUR), (4, 2 * HOUR), (6, 0)):
+        segment(tmp_path / "t-0", base, age=age)
+    return tmp_path
+
+
+def test_time_is_strict_and_says_when_each_is_due(folder):
+    two_hours = f"retention.ms={2 * HOUR}"
+    assert reasons(folder, config=[two_hours]) == [(0, "time"), (2, "time"), (4, None), (6, None)]
+    assert reasons(folder, config=[two_hours], at=NOW + 1) == [(0, "time"), (2, "time"), (4, "time"), (6, None)]
+    lines, _ = answer(folder, config=[two_hours])
+    assert [line["deletableAtMs"] - NOW for line in lines] == [-2 * HOUR + 1, -HOUR + 1, 1, 2 * HOUR + 1]
+
+
+def test_a_future_time_blocks_what_follows(folder):
+    segment(folder / "t-0", 2, age=-HOUR)
+    lines, _ = answer(folder, config=[f"retention.ms={HOUR}"])
+    assert [(line["deletable"], line["blockedBy"]) for line in lines] == [
+        (True, None),
+        (False, None),
+        (False, 2),
+        (False, None),
+    ]
+    assert "in the future" in lines[1]["why"]
+    assert "segment 2" in lines[2]["why"]
+
+
+def test_size_takes_whole_segments_and_the_active_one_too(folder):
+    one = segment(folder / "t-0", 0, age=4 * HOUR)
+    for limit, gone in ((4 * one, 0), (3 * one + 1, 0), (3 * one, 1), (3 * one - 1, 1), (0, 4)):
+        found = reasons(folder, config=["retention.ms=-1", f"retention.bytes={limit}"])
+        assert [reason for _, reason in found] == ["size"] * gone + [None] * (4 - gone), limit
+
+
+def test_the_high_watermark_keeps_what_is_not_replicated(folder):
+    checkpoint(folder, "replication", 3)
+    lines, _ = answer(folder, config=["retention.ms=0"])
+    assert [line["reason"] for line in lines] == ["time", None, None, None]
+    assert "high watermark is 3" in lines[1]["why"]
+    assert reasons(folder, "--release", "0.11", config=["retention.ms=0"], at=NOW + 1)[3] == (6, "time")
+
+
+def test_log_start_goes_first_and_in_compacted_topics_too(folder):
+    checkpoint(folder, "log-start", 4)
+    both = [f"retention.ms={2 * HOUR}"]
+    assert reasons(folder, config=both)[:2] == [(0, "logStart"), (2, "logStart")]
+    assert reasons(folder, "--release", "2.8", config=both)[:2] == [(0, "time"), (2, "time")]
+    compacted = ["cleanup.policy=compact", "retention.ms=0"]
+    assert reasons(folder, config=compacted) == [(0, "logStart"), (2, "logStart"), (4, None), (6, None)]
+    assert reasons(folder, "--release", "2.0", config=compacted)[0] == (0, None)
+
+
+def test_without_a_timestamp_the_last_write_counts(folder):
+    segment(folder / "t-0", 0, age=4 * HOUR, index=False, written=NOW - HOUR)
+    lines, _ = answer(folder, config=[f"retention.ms={2 * HOUR}"])
+    assert (lines[0]["largestFrom"], lines[0]["largestTimestampMs"]) == ("mtime", NOW - HOUR)
+    assert [line["reason"] for line in lines] == [None] * 4
+    assert lines[1]["blockedBy"] == 0
+    (folder / "t-0" / f"{0:020}.index").unlink()  # a broker then makes both indexes anew
+    assert reasons(folder, config=[f"retention.ms={2 * HOUR}"])[0] == (0, "time")
+
+
+def test_old_releases_look_at_the_last_write_alone(folder):
+    lines, _ = answer(folder, "--release", "0.9", config=[f"retention.ms={HOUR}"])
+    assert {line["largestFrom"] for line in lines} == {"mtime"}
+    assert [line["reason"] for line in lines] == [None] * 4
+
+
+def test_an_index_of_zeros_says_1970(folder):
+    (folder / "t-0" / f"{0:020}.timeindex").write_bytes(bytes(12))
+    lines, _ = answer(folder)
+    assert (lines[0]["reason"], lines[0]["largestTimestampMs"]) == ("time", 0)
+
+
+def test_the_active_segment_is_read_after_an_unclean_stop(folder):
+    (folder / "t-0" / f"{6:020}.timeindex").write_bytes(bytes(10 << 10))
+    assert reasons(folder)[3] == (6, None), "the segments before it stay"
+    assert answer(folder)[0][3]["largestTimestampMs"] == 0
+    (folder / ".kafka_cleanshutdown").unlink()
+    assert answer(folder)[0][3]["largestTimestampMs"] == NOW
+
+
+def test_remote_storage_lets_go_of_what_is_copied_alone(folder):
+    lines, _ = answer(folder, config=["remote.storage.enable=true", f"local.retention.ms={HOUR}"])
+    assert [line["reason"] for line in lines] == [None] * 4
+    assert "copied" in lines[0]["why"]
+    off = ["remote.storage.enable=true", "remote.log.copy.disable=true", f"retention.ms={3 * HOUR}"]
+    assert reasons(folder, config=off)[0] == (0, "time")
+
+
+def test_configs_say_where_they_come_from(folder):
+    _, (topic,) = answer(folder, config=["retention.bytes=5"])
+    assert (topic["retentionMs"], topic["retentionBytes"], topic["localRetentionMs"]) == (7 * 24 * HOUR, 5, -2)
+    assert (topic["cleanupPolicy"], topic["from"]["retention.bytes"]) == ("delete", "given")
+    assert topic["from"]["retention.ms"] == "default"
+
+
+@pytest.mark.parametrize(
+    "text", ["t", "t:retention.ms", "t:retention.mss=1", "t:retention.ms=x", "t:cleanup.policy=gone", ":retention.ms=1"]
+)
+def test_a_config_that_makes_no_sense_is_refused(text):
+    with pytest.raises(UsageError):
+        given_config(text)
+
+
+def test_two_processes_and_the_table_say_the_same(folder):
+    for base in (0, 2):
+        segment(folder / "u-0", base, age=4 * HOUR)
+    config = ["--config", f"*:retention.ms={HOUR}"]
+    assert answer(folder, *config, "--jobs", "2") == answer(folder, *config)
+    table = kdump("retention", folder, "--at", NOW, *config).stdout.decode()
+    assert table.startswith("5 segments go at the next check: ")
+    assert "retention.ms by given" in table
