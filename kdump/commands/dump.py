@@ -126,8 +126,7 @@ class Dump:
         options, run = self.options, self.session
         return PartitionReader(
             filter=options.filter,
-            batches=options.batches,
-            counting=options.counting,
+            take=options.take,
             outcomes=options.shows_outcomes and not options.follow,
             on_error=options.on_error,
             include_damaged=options.include_damaged,
@@ -135,8 +134,6 @@ class Dump:
             wrong_index=run.wrong_index,
             fail=run.fail,
             progress=run.progress,
-            unread=options.is_lazy,
-            runs=options.is_lazy and not (options.batches or options.counting or options.stops_early),
         )
 
     def printer(self, out: BinaryIO) -> Printer:

@@ -10,6 +10,7 @@ from kdump import kernel
 from kdump.commands import options as shared
 from kdump.commands import words
 from kdump.errors import UsageError
+from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions
 from kdump.rows import columns as rows
@@ -159,9 +160,15 @@ class DumpOptions:
         return self.jobs > 1 and not self.stops_early and not self.follow
 
     @property
-    def is_lazy(self) -> bool:
-        """Whether the printer takes records that are not parsed yet: the kernel prints them."""
-        return kernel.COMPILED and self.output in {"jsonl", "json"} and not self.redact
+    def take(self) -> Take:
+        """The form in which batches are read: the kernel prints JSON of records that are not parsed."""
+        if self.batches:
+            return Take.BATCHES
+        if self.counting:
+            return Take.COUNT
+        if not kernel.COMPILED or self.output not in {"jsonl", "json"} or self.redact:
+            return Take.RECORDS
+        return Take.LAZY_RECORDS if self.stops_early else Take.RUNS
 
     @property
     def shows_outcomes(self) -> bool:

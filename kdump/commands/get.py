@@ -13,6 +13,7 @@ from kdump.commands import options as shared
 from kdump.commands import session
 from kdump.errors import DamageError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import open_output
@@ -196,7 +197,7 @@ def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
 def missing(partitions: list[Partition], topic: str, partition: int, offset: int) -> str:
     """Say why an offset is not there, as far as the files tell."""
     before = behind = None
-    reader = PartitionReader(batches=True, outcomes=False, fail=lambda _: None)
+    reader = PartitionReader(take=Take.BATCHES, outcomes=False, fail=lambda _: None)
     for part in partitions:
         at = max((n for n, where in enumerate(part.segments) if (where.base_offset or 0) <= offset), default=0)
         for item in reader.read(part, part.segments[max(0, at - 1) : at + 2]):

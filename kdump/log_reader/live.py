@@ -1,7 +1,7 @@
-"""Following a live log: what is appended, segment after segment.
+"""A live log: what a broker appends, segment after segment.
 
-A broker appends to the last segment only, and rolls to a new file; nothing tells a reader of it but the files' sizes
-and the folder. What cannot be read yet may be half written: it is damage when it has not changed by the next look.
+A broker appends to the last segment only, and rolls to a new file. A reader sees it by the sizes of files and by the
+folder. What cannot be read may be half written: it is damage if it has not changed by the next look.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import Finder
+from kdump.log_reader.batch_selection import BatchSelection
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange
 from kdump.segments import read, walk
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads one partition again and again. ``after`` skips what lies at or below that offset."""
+    """Reads one partition again and again, from the batch after the offset ``after`` on. Outcomes are not followed."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader
         self._partition = partition
+        self._selection = BatchSelection(reader.filter, reader.take)
         self._segments = list(partition.segments if after is None else partition.segments[-1:])
         self._position = 0
         self._after = after
@@ -53,7 +55,7 @@ class LiveReader:
             self._doubt = None
 
     def _find_new(self) -> bool:
-        """Look for segments behind the current one; tell whether there are any."""
+        """Look for segments after the current one; tell whether there are any."""
         base = self._segments[0].base_offset if self._segments else None
         for partition in Finder().find([self._partition.folder]):
             if partition.folder == self._partition.folder:
@@ -65,7 +67,7 @@ class LiveReader:
         return len(self._segments) > 1
 
     def _read(self, where: Segment, *, last: bool) -> Iterator[SelectedBatch | DamagedRange]:
-        file = self._reader.file(self._partition)._replace(name=where.name)
+        file = self._reader.marks.facts(self._partition)._replace(name=where.name)
         with where.open() as source:
             if source.size < self._position:
                 self._reader.note(f"{where.name} was cut to {source.size} bytes; what was there has been printed")
@@ -73,7 +75,7 @@ class LiveReader:
             for region in read.read(source, self._position, on_error=self._reader.on_error):
                 if isinstance(region, RecordBatch):
                     if self._after is None or region.last_offset > self._after:
-                        yield from self._reader.batch(region, file)
+                        yield from self._selection.select(region, file)
                 elif last and self._doubt != (region.position, source.size):
                     self._doubt = (region.position, source.size)
                     return

@@ -9,6 +9,7 @@ from kdump.errors import UnreadableError
 from kdump.formats import offset_index, time_index
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
+from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.rows.selection import DamagedRange, SelectedBatch
@@ -66,7 +67,9 @@ class Taken:
 
 def take(path, *, tail=None, batches=False, reader=None, **wanted):
     taken = Taken([], [], [])
-    reader = reader or PartitionReader(filter=Filter(**wanted), batches=batches, wrong_index=taken.notes.append)
+    reader = reader or PartitionReader(
+        filter=Filter(**wanted), take=Take.BATCHES if batches else Take.RECORDS, wrong_index=taken.notes.append
+    )
     for partition in Finder().find([str(path)]):
         for item in reader.read(partition) if tail is None else reader.tail(partition, tail):
             if isinstance(item, DamagedRange):

@@ -11,6 +11,7 @@ import pytest
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
+from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.printers.jsonl import JsonArray, JsonLines
@@ -33,7 +34,7 @@ KINDS = {
 
 def printed(*paths, batches=False, kind=JsonLines, **options) -> bytes:
     out = io.BytesIO()
-    reader = PartitionReader(batches=batches)
+    reader = PartitionReader(take=Take.BATCHES if batches else Take.RECORDS)
     printer = kind(out, columns.BATCH if batches else columns.RECORD, batches=batches, **options)
     for partition in Finder().find(map(str, paths)):
         for item in reader.read(partition):

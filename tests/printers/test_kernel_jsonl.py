@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kdump import kernel
 from kdump.log_dirs.finder import Finder
+from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
@@ -36,7 +37,9 @@ def printed(path, *, unread, runs=None, kind=JsonLines, columns=rows.RECORD, mar
     """What is printed of a file, and how many batches nobody read."""
     out = io.BytesIO()
     reader = PartitionReader(
-        unread=unread, runs=bool(runs), filter=options.pop("filter", Filter()), include_damaged=runs is None
+        take=Take.RUNS if runs else Take.LAZY_RECORDS if unread else Take.RECORDS,
+        filter=options.pop("filter", Filter()),
+        include_damaged=runs is None,
     )
     printer = kind(out, columns, **options)
     taken = 0

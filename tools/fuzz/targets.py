@@ -32,6 +32,7 @@ from kdump.formats.record_layout import BatchHeader
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics.decode import decode
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
@@ -349,7 +350,7 @@ def _printed(path: Path, release: str) -> tuple[object, ...]:
 def _objects(path: Path) -> bytes:
     """Return the same as JSON lines."""
     out = io.BytesIO()
-    reader = PartitionReader(unread=kernel.COMPILED, include_damaged=True, fail=lambda _: None)
+    reader = PartitionReader(take=Take.LAZY_RECORDS, include_damaged=True, fail=lambda _: None)
     printer = JsonLines(out)
     for partition in Finder(Wanted(max_batch_bytes=LIMIT)).find([str(path)]):
         for item in reader.read(partition):

@@ -20,8 +20,8 @@ from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.remote import RemoteFiles, places
 from kdump.log_reader import replicas
+from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import attempt, is_sound_at
-from kdump.log_reader.reader import PartitionReader
 from kdump.output.files import no_room
 from kdump.primitives.terminal import path_text
 from kdump.records.record_batch import RecordBatch
@@ -289,11 +289,11 @@ class _Planner:
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         self._options, self._note = options, note
-        self._reader = PartitionReader(wrong_index=note, fail=lambda error: note(str(error)))
+        self._marks = CheckpointMarks(note, fail=lambda error: note(str(error)))
 
     def by_index(self, partition: Partition) -> Iterator[Planned]:
         """Yield a partition's segments, cut where their offset indexes tell."""
-        file = self._reader.file(partition)
+        file = self._marks.facts(partition)
         kept = {segment.path for segment in prune(partition.segments, self._options)}
         for segment in partition.segments:
             bounds = [0, *self._cuts(segment), segment.size] if segment.path in kept else [0]
@@ -310,7 +310,7 @@ class _Planner:
 
     def by_survey(self, partition: Partition, surveys: list[Survey], offsets: Ranges | None) -> Iterator[Planned]:
         """Yield a partition's segments, cut and pruned as their headers tell."""
-        file = self._reader.file(partition)
+        file = self._marks.facts(partition)
         kept = {segment.path for segment in prune(partition.segments, self._options)}
         fates, stable = self._outcomes(partition, surveys)
         for segment, told in zip(partition.segments, surveys, strict=True):

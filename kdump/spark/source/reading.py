@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import UnreadableError
+from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
-from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2
@@ -107,13 +107,13 @@ def _end(content: DamagedRange | Padding) -> int:
 
 def _contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None) -> Iterator[Content]:
     inside = split.end < source.size
-    reader = PartitionReader(wanted(options))
+    selection = BatchSelection(wanted(options))
     content: Content
     for region in segments_read.read(source, split.start, split.end, on_error="resync"):
         if rows is not None and isinstance(region, magic_2.Batch) and _read(region, rows, split, options):
             content, lost = BatchContent(region, []), []
         elif isinstance(region, RecordBatch):
-            items = list(reader.batch(region, split.file))
+            items = list(selection.select(region, split.file))
             content = BatchContent(region, [kept for item in items if (kept := _kept(item, split, options))])
             lost = [item for item in items if isinstance(item, DamagedRange)]
         elif isinstance(region, Padding) and not inside:

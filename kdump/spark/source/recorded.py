@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record import Record
-from kdump.log_reader.reader import RECORD_COST
+from kdump.log_reader.batch_selection import RECORD_COST
 from kdump.primitives.java_text import java_utf8
 from kdump.primitives.wire import INT64_END
 

@@ -1,0 +1,161 @@
+"""What a filter takes of a batch: its records, in the form that the reader wants."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from kdump import kernel
+from kdump.errors import DamageError, LimitError
+from kdump.primitives import compression
+from kdump.records.magic_2 import Batch
+from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.segments import walk
+from kdump.segments.lazy_records import Unread, UnreadRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.formats.record import Record
+    from kdump.kernel.cursor import Cursor
+    from kdump.log_reader.filter import Filter
+    from kdump.records.record_batch import RecordBatch
+    from kdump.rows.selection import SegmentFacts
+    from kdump.segments.batch_runs import Run
+    from kdump.segments.regions import Damage
+    from kdump.transactions.outcomes import Outcome, Outcomes
+
+RECORD_COST: Final = 300
+"""Bytes that a record takes in memory beyond its own size, about."""
+
+
+class Take(Enum):
+    """The form in which batches are wanted. Only the first is meant for the general path alone."""
+
+    RECORDS = auto()
+    """Each batch with its records."""
+    LAZY_RECORDS = auto()
+    """Records may come as :class:`kdump.segments.lazy_records.Unread`, where all of a sound batch are taken."""
+    RUNS = auto()
+    """The records of many batches may come as one :class:`kdump.segments.lazy_records.UnreadRun`."""
+    BATCHES = auto()
+    """Batches; records are read only where the filter needs them."""
+    COUNT = auto()
+    """The number of records: a sound batch without records holds as many as its header says."""
+
+
+class BatchSelection:
+    """Selects records of the batches of one partition, one batch after another.
+
+    ``outcomes`` returns what became of the partition's transactions; without it their outcome is None.
+    """
+
+    def __init__(
+        self, wanted: Filter, take: Take = Take.RECORDS, outcomes: Callable[[], Outcomes] | None = None
+    ) -> None:
+        self._filter, self._take, self._outcomes = wanted, take, outcomes
+        self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
+        self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
+        self._cursor: Cursor | None = None
+
+    def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
+        """Yield a batch with the records that the filter takes, and the damage among them."""
+        if not self._filter.may_hold(batch):
+            return
+        outcome = self._outcome(batch)
+        if self._filter.committed and (outcome in ("aborted", None) or self._is_unstable(batch)):
+            return
+        looks = self._take is not Take.BATCHES or self._filter.looks_into_records
+        if self._take is Take.COUNT and not self._filter.looks_into_records and self._is_sound(batch):
+            yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
+        elif looks and self._is_lazy and (unread := Unread.of(batch, self._filter.takes_all, RECORD_COST)) is not None:
+            yield SelectedBatch(file, batch, batch.base_offset, unread, outcome, batch.crc_valid)
+        else:
+            yield from self._read(batch, file, outcome, looks=looks)
+
+    def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
+        """Yield batches that are alike, as many in one go as can be."""
+        first = run.first
+        row, sound = 0, run.sound
+        while row < run.count:
+            if row < sound and not (first.is_control or first.is_transactional):
+                unread = UnreadRun(run, row, sound)
+                yield SelectedBatch(file, first, run.batch(row).base_offset, unread)
+                row = sound
+            else:
+                yield from self.select(run.batch(row), file)
+                row += 1
+
+    def is_past(self, batch: RecordBatch) -> bool:
+        """Tell whether a batch lies after the last offset that is wanted, and with it all that follow."""
+        last = self._filter.last_offset
+        if last is None or batch.last_offset <= last:
+            return False
+        return batch.base_offset > last if batch.magic > 1 else batch.codec == compression.NONE
+
+    def _read(
+        self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
+    ) -> Iterator[SelectedBatch | DamagedRange]:
+        """Read the records of a batch one by one, up to the first that is damaged."""
+        records: list[Record] = []
+        first: int | None = batch.base_offset if batch.magic > 1 else None
+        damage: DamageError | None = None
+        empty = True
+        left = batch.limit
+        try:
+            for record in batch.records() if looks else ():
+                if empty and first is None:
+                    first = record.offset
+                empty = False
+                if self._filter.takes(batch, record):
+                    left -= RECORD_COST + record.size
+                    if left < 0:
+                        raise _too_many(batch)
+                    records.append(record)
+            if first is None:
+                first = batch.base_offset
+        except DamageError as error:
+            damage = error
+        shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
+        if first is not None and (records or shows_empty):
+            yield SelectedBatch(file, batch, first, records, outcome, batch.crc_valid)
+        if damage is not None:
+            yield DamagedRange(file, _in_batch(damage, batch))
+
+    def _is_sound(self, batch: RecordBatch) -> bool:
+        """Tell whether the kernel finds as many sound records in a batch as its header says."""
+        if not kernel.COMPILED or not isinstance(batch, Batch):
+            return False
+        if self._cursor is None:
+            from kdump.kernel.cursor import Cursor
+
+            self._cursor = Cursor()
+        try:
+            data, start = batch.payload()
+        except DamageError:  # reported where the records are read
+            return False
+        return self._cursor.begin(data, start, batch.header, ()) and self._cursor.sound()
+
+    def _outcome(self, batch: RecordBatch) -> Outcome | None:
+        if not batch.is_transactional:
+            return "none"
+        return None if self._outcomes is None else self._outcomes().of(batch)
+
+    def _is_unstable(self, batch: RecordBatch) -> bool:
+        return self._stable is not None and batch.last_offset >= self._stable
+
+
+def _too_many(batch: RecordBatch) -> LimitError:
+    return LimitError(
+        "limit",
+        f"the records of the batch take more memory than the limit ({compression.LIMIT_OPTION})",
+        expected=f"at most {batch.limit} bytes",
+        found=f"{batch.count} records" if batch.count is not None else None,
+    )
+
+
+def _in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
+    """Return the region for damage among the records of a batch; positions in unpacked records are not the file's."""
+    if batch.codec != compression.NONE:
+        damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
+    return walk.as_region(damage, batch.position, batch.size)

@@ -1,0 +1,79 @@
+"""The regions of a segment for a reader: a range of bytes, or all of a file with batches in runs, read ahead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.formats import record_layout
+from kdump.log_dirs import local
+from kdump.primitives import compression
+from kdump.records.magic_2 import Batch
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read as segments_read
+from kdump.segments import read_ahead, resync, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from kdump.log_dirs.files import Source
+    from kdump.log_dirs.partition import Segment
+    from kdump.segments.batch_runs import Run
+    from kdump.segments.index_lookup import Range
+    from kdump.segments.regions import Damage, OnError, Region
+
+
+def stream(
+    segment: Segment, source: Source, span: Range | None, on_error: OnError, *, runs: bool
+) -> Generator[Region | Run, None, None]:
+    """Yield the regions of a range of bytes; None is an empty one.
+
+    With ``runs`` all of the file is wanted: batches that are alike may come as one Run, and threads read ahead of a
+    local file. Raises UnreadableError.
+    """
+    if span is None:
+        return
+    if not (runs and isinstance(source, local.LocalFile) and source.limit >= compression.DEFAULT_LIMIT):
+        yield from _range(segment, source, span, on_error)
+        return
+    leash = read_ahead.Leash(source)
+    reader = resync.ResyncReader(leash, 0, source.size, on_error, segment.base_offset, limit=None, runs=True)
+    yield from read_ahead.read(reader.read(), leash, source.size, unpack=True, check=True)
+
+
+def _range(segment: Segment, source: Source, span: Range, on_error: OnError) -> Iterator[Region]:
+    """Yield the regions of a range; where its end, given by an index, is not the end of a batch, go on."""
+    start = span.start
+    first_offset = segment.base_offset if start == 0 else None
+    for region in segments_read.read(source, start, span.end, on_error=on_error, first_offset=first_offset):
+        if span.end is not None and not isinstance(region, RecordBatch):
+            start = region.position
+            break
+        yield region
+    else:
+        return
+    yield from segments_read.read(source, start, on_error=on_error)
+
+
+def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
+    """Yield the batches with a wrong crc that a damaged stretch begins with, as far as they are plausible."""
+    last = -1
+    for region in walk.walk(source, damage.position, damage.end):
+        if (
+            not isinstance(region, RecordBatch)
+            or region.crc_valid
+            or region.attributes & record_layout.CODEC_MASK >= len(compression.NAMES)
+            or (region.position > damage.position and not _is_plausible(region, last))
+        ):
+            return
+        yield region
+        last = region.last_offset
+
+
+def _is_plausible(batch: RecordBatch, last: int) -> bool:
+    """Tell whether bytes that only the length of the batch before leads to are a batch: its offsets go on."""
+    if not last < batch.last_offset or not 0 <= batch.magic <= record_layout.MAGIC_2:
+        return False
+    if not isinstance(batch, Batch):
+        return True
+    header = batch.header
+    return last < header.base_offset and 0 <= header.records_count <= header.last_offset_delta + 1
