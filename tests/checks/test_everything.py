@@ -406,7 +406,7 @@ def test_a_right_crc_hides_no_size_without_an_end(tmp_path):
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path, jobs):
-    one_dir, other = two_log_dirs(tmp_path, "AAAA", "BBBB")
+    one_dir, other = two_log_dirs(tmp_path, "AAAAAAAAAAAAAAAAAAAAzg", "BBBBBBBBBBBBBBBBBBBBzg")
     done = kdump("check", "--json", "--jobs", jobs, one_dir, other)
     (found,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "finding"]
     assert (found["check"], found["file"], done.returncode) == ("twice", str(other / "orders-0"), 4)
@@ -416,10 +416,10 @@ def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path
 @pytest.mark.parametrize(
     ("directories", "rest", "remarks"),
     [
-        (("AAAA", "AAAA"), {}, 0),  # two copies of one
+        (("AAAAAAAAAAAAAAAAAAAAzg", "AAAAAAAAAAAAAAAAAAAAzg"), {}, 0),  # two copies of one
         ((None, None), {}, 1),  # before 3.7 nothing tells
-        (("AAAA", "BBBB"), {"broker": "2"}, 0),  # replicas
-        (("AAAA", "BBBB"), {"name": f"orders-0.{'0' * 32}-future"}, 0),  # on its way from one disk to the other
+        (("AAAAAAAAAAAAAAAAAAAAzg", "BBBBBBBBBBBBBBBBBBBBzg"), {"broker": "2"}, 0),  # replicas
+        (("AAAAAAAAAAAAAAAAAAAAzg", "BBBBBBBBBBBBBBBBBBBBzg"), {"name": f"orders-0.{'0' * 32}-future"}, 0),  # on its way from one disk to the other
     ],
 )
 def test_copies_and_replicas_are_no_partition_that_is_there_twice(tmp_path, directories, rest, remarks):
