@@ -68,7 +68,7 @@ def test_image_has_topics_by_name_and_id_with_partitions_and_configs():
     assert image.topics.by_id[topic.id] is topic
     assert len(topic.id_text) == 22
     state = topic.partitions[0]
-    assert (state.leader, state.leader_epoch, state.replicas, state.isr) == (1, 0, [1], [1])
+    assert (state.leader, state.leader_epoch, state.replicas, state.isr) == (-1, 1, [1], [])
     assert image.configs.topic("compact")["cleanup.policy"] == "compact"
     assert image.configs.topic("no-such-topic") == {}
     assert image.configs.broker_defaults == {}
