@@ -213,4 +213,7 @@ RegisterControllerRecord; type 27 from 3.7; versions 0 from 3.7; flexible 0+
 
 ClearElrRecord; type 28 from 4.0; versions 0 from 4.0; flexible 0+
     topicName                string
+
+UnregisterControllerRecord; type 29 from 4.4; versions 0 from 4.4; flexible 0+
+    controllerId             int32
 """)

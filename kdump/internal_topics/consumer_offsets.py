@@ -220,6 +220,8 @@ StreamsGroupMetadataValue; type 17 from 4.1; versions 0 from 4.1; flexible 0+
     lastAssignmentConfigs    []LastAssignmentConfig  null  tag 1  from 4.2
         key                  string
         value                string
+    storedDescriptionTopologyEpoch  int32  tag 2  = -1  from 4.4
+    failedDescriptionTopologyEpoch  int32  tag 3  = -1  from 4.4
 
 StreamsGroupMemberMetadataKey; type 19 from 4.1; versions 0 from 4.1
     groupId                  string
