@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, str]] = {
     "du": "disk_usage",
     "groups": "groups",
     "retention": "retention",
+    "metadata": "metadata",
     "salvage": "salvage",
     "slice": "slice",
     "verify-index": "verify_index",

@@ -29,8 +29,17 @@ class AnswerTable(NamedTuple):
 
 def json_line(value: Mapping[str, object]) -> bytes:
     """Return a JSON object on a line of its own, with nothing in it that a terminal obeys."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _text_line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _text_line(text: str) -> bytes:
     return harmless_json(text).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def write_texts(texts: Iterable[str], out: BinaryIO) -> None:
+    """Write lines that are JSON already."""
+    for text in texts:
+        out.write(_text_line(text))
 
 
 def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:

@@ -38,6 +38,8 @@ class ClusterImage:
         """When the last of them was appended, in ms; -1 for none."""
         self.open_transaction: int | None = None
         """Where a metadata transaction (KIP-868) begins that has no end below ``end_offset``: it is not applied."""
+        self.cut_batch: int | None = None
+        """The base offset of a batch that ``end_offset`` lies in, None between batches."""
         self.features = Features()
         self.cluster = Cluster()
         self.topics = Topics()
@@ -49,6 +51,8 @@ class ClusterImage:
         self.tokens = Tokens()
         self.voters: list[Fields] | None = None
         """The voters of the last VotersRecord (KIP-853), None where they are static."""
+        self.voter_ids: list[int] = []
+        """The voters that the log names last; with one alone all that is there is committed."""
         self.kraft_version = 0
         areas = (self.features, self.cluster, self.topics, self.configs, self.quotas, self.producer_ids, self.acls)
         self._handlers: Final[dict[str, Callable[[Fields], None]]] = (
@@ -57,6 +61,7 @@ class ClusterImage:
                 "RemoveTopicRecord": self._remove_topic,
                 "VotersRecord": self._set_voters,
                 "KRaftVersionRecord": self._set_kraft_version,
+                "LeaderChangeMessage": self._set_leader,
             }
             | dict.fromkeys(_WITHOUT_EFFECT, _nothing)
         )
@@ -73,6 +78,10 @@ class ClusterImage:
 
     def _set_voters(self, fields: Fields) -> None:
         self.voters = fields["voters"]
+        self._set_leader(fields)
+
+    def _set_leader(self, fields: Fields) -> None:
+        self.voter_ids = [voter["voterId"] for voter in fields["voters"]]
 
     def _set_kraft_version(self, fields: Fields) -> None:
         self.kraft_version = fields["kRaftVersion"]
@@ -93,7 +102,7 @@ class ClusterImage:
             yield from self.tokens.records()
 
 
-_WITHOUT_EFFECT: Final = ("NoOpRecord", "LeaderChangeMessage", "SnapshotHeaderRecord", "SnapshotFooterRecord")
+_WITHOUT_EFFECT: Final = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")
 
 
 def _nothing(_: Fields) -> None:

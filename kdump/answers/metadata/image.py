@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.copies import Copies, Said, SnapshotFile
+from kdump.answers.metadata.events import Event, Events
 from kdump.answers.metadata.records import MetadataRecord, Undecoded, read_batch
 from kdump.answers.metadata.replay import Break, MetadataReplay
+from kdump.errors import UsageError
 from kdump.log_dirs.finder import raise_it
+from kdump.primitives.timestamps import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from kdump.answers.metadata.replay import Observer
     from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
 
@@ -56,42 +58,58 @@ class MetadataLog:
         self.copies = copies
         self._damage = damage
 
-    def image(
-        self, *, offset: int | None = None, at: int | None = None, observer: Observer | None = None
-    ) -> ClusterImage:
-        """Return the image of the records below ``offset``, or appended up to ``at`` (ms)."""
-        breaks = Breaks(self._damage)
-        image = self._begin(offset, at, breaks)
-        self._go_on(image, breaks, offset, at, observer)
-        breaks.finish()
-        return image
+    def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
+        """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
 
-    def history(self, observer: Observer, *, at: int | None = None) -> ClusterImage:
-        """Show the observer all records of the log, the image before each at hand; return the last image.
-
-        It begins with the snapshot that the log goes on from: what was before is lost.
+        Raises UsageError when the files do not reach back so far.
         """
         breaks = Breaks(self._damage)
-        first = self.copies.first_offset()
-        image = self._begin(first, None, breaks) if first is not None else self._begin(None, at, breaks)
-        self._go_on(image, breaks, None, at, observer)
-        breaks.finish()
-        return image
-
-    def _go_on(
-        self, image: ClusterImage, breaks: Breaks, offset: int | None, at: int | None, observer: Observer | None
-    ) -> None:
-        replay = MetadataReplay(image, breaks, to=offset, at=at, observer=observer)
+        image = self._begin(offset, at, breaks)
+        replay = MetadataReplay(image, breaks, to=offset, at=at)
         for batch in self.copies.batches(image.end_offset):
             if not replay.add(batch):
                 break
+        breaks.finish()
+        return image
+
+    def history(self, *, offset: int | None = None, at: int | None = None) -> Iterator[Event]:
+        """Yield what happened from the beginning of the log on, below ``offset``, or up to ``at`` (ms).
+
+        It begins with the snapshot that the log goes on from: what was before is lost.
+        """
+        breaks, snapshots = Breaks(self._damage), self.copies.snapshots
+        image = self._oldest(breaks)
+        events = Events(snapshots[-1].end_offset if snapshots else 0)
+        replay = MetadataReplay(image, breaks, to=offset, at=at, observer=events)
+        for batch in self.copies.batches(image.end_offset):
+            wanted = replay.add(batch)
+            yield from events.take()
+            if not wanted:
+                break
+        breaks.finish()
 
     def _begin(self, offset: int | None, at: int | None, breaks: Breaks) -> ClusterImage:
-        """Return the image of the newest sound snapshot, or an empty one."""
+        """Return the image of the newest sound snapshot that holds nothing too new, or an empty one."""
         for snapshot in reversed(self.copies.snapshots):
             if offset is not None and snapshot.end_offset > offset:
                 continue
             if self.copies.sound(snapshot) and (at is None or last_time(snapshot) <= at):
+                return load(snapshot, breaks)
+        first = self.copies.first_offset()
+        if first != 0 and (offset is not None or at is not None) and self.copies.snapshots:
+            oldest = self.copies.snapshots[0]
+            time = iso(last_time(oldest))
+            raise UsageError(f"the oldest image that can be made is at offset {oldest.end_offset}, {time}")
+        return ClusterImage()
+
+    def _oldest(self, breaks: Breaks) -> ClusterImage:
+        """Return the image that the log goes on from: an empty one for a log that begins at offset 0."""
+        first = self.copies.first_offset() or 0
+        there = self.copies.snapshots
+        below = [snapshot for snapshot in there if snapshot.end_offset <= first]
+        above = [snapshot for snapshot in there if snapshot.end_offset > first and first]
+        for snapshot in [*reversed(below), *above]:
+            if self.copies.sound(snapshot):
                 return load(snapshot, breaks)
         return ClusterImage()
 

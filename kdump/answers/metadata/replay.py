@@ -51,12 +51,15 @@ class Observer(Protocol):
     def applied(self) -> None:
         """Learn that the record was applied; without this call it broke."""
 
+    def broken(self, found: Break) -> None:
+        """Learn where the replay breaks."""
+
     def together(self) -> None:
         """Learn that what was appended as one, a batch or a transaction, is complete."""
 
 
 class MetadataReplay:
-    """Applies batches to ``image``. ``broken`` is called with each break; ``observer`` sees what is applied.
+    """Applies batches to ``image``. ``broken`` is called with each break; ``observer`` sees those and what is applied.
 
     Records at or above the offset ``to``, and all from the first on that was appended after ``at`` (ms), are left out.
     """
@@ -84,17 +87,18 @@ class MetadataReplay:
             return False
         if batch.base_offset > image.end_offset:
             reason = f"the records from offset {image.end_offset} on are missing, up to this one"
-            self._broken(Break(batch.base_offset, batch.max_timestamp, "", reason))
+            self._say(Break(batch.base_offset, batch.max_timestamp, "", reason))
         try:
             for record in read_batch(batch):
                 if self._to is not None and record.offset >= self._to:
+                    image.cut_batch = batch.base_offset if record.offset > batch.base_offset else None
                     return False
                 if record.offset < image.end_offset:
                     continue
                 self._take(record)
                 image.end_offset, image.epoch, image.timestamp = record.offset + 1, record.epoch, record.timestamp
         except DamageError as damage:
-            self._broken(Break(image.end_offset, batch.max_timestamp, "", f"the batch cannot be read: {damage}"))
+            self._say(Break(image.end_offset, batch.max_timestamp, "", f"the batch cannot be read: {damage}"))
         image.end_offset = max(image.end_offset, batch.last_offset + 1)
         if self._observer is not None and image.open_transaction is None:
             self._observer.together()
@@ -105,7 +109,7 @@ class MetadataReplay:
 
     def _take(self, record: MetadataRecord | Undecoded) -> None:
         if isinstance(record, Undecoded):
-            self._broken(Break(record.offset, record.timestamp, "", record.reason))
+            self._say(Break(record.offset, record.timestamp, "", record.reason))
         elif record.name in (BEGIN, END, ABORT):
             self._bound(record)
         elif self.image.open_transaction is not None:
@@ -141,4 +145,9 @@ class MetadataReplay:
             observer.applied()
 
     def _break(self, record: MetadataRecord, reason: str) -> None:
-        self._broken(Break(record.offset, record.timestamp, record.name, reason))
+        self._say(Break(record.offset, record.timestamp, record.name, reason))
+
+    def _say(self, found: Break) -> None:
+        self._broken(found)
+        if self._observer is not None:
+            self._observer.broken(found)

@@ -1,0 +1,100 @@
+"""The lines of the answer on the metadata log: topics, and the records of an image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kdump.answers.metadata import configs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.snapshot_record import SnapshotRecord
+    from kdump.answers.metadata.topics import PartitionImage, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLine:
+    """A partition of a topic line: leader -1 is none."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: list[int]
+    isr: list[int]
+    elr: list[int]
+    partition_epoch: int
+    adding: list[int]
+    removing: list[int]
+
+    @classmethod
+    def of(cls, number: int, state: PartitionImage) -> PartitionLine:
+        """Return the line of a partition."""
+        return cls(
+            number,
+            state.leader,
+            state.leader_epoch,
+            state.replicas,
+            state.isr,
+            state.elr,
+            state.partition_epoch,
+            state.adding,
+            state.removing,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLine:
+    """A topic with its partitions and its own configs."""
+
+    kind: ClassVar[str] = "topic"
+    topic: str
+    topic_id: str
+    internal: bool
+    partitions: list[PartitionLine]
+    configs: dict[str, str]
+
+
+INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+"""What brokers call internal (``org.apache.kafka.common.internals.Topic``)."""
+
+
+def takes(wanted: Sequence[str], topic: str | None) -> bool:
+    """Tell whether names and globs of topics take a topic; none take all."""
+    return not wanted or (topic is not None and any(fnmatchcase(topic, pattern) for pattern in wanted))
+
+
+def topic_lines(image: ClusterImage, wanted: Sequence[str]) -> Iterator[TopicLine]:
+    """Yield a line for each topic, by name."""
+    for name, topic in sorted(image.topics.by_name.items()):
+        if takes(wanted, name):
+            yield _line(topic, image)
+
+
+def _line(topic: Topic, image: ClusterImage) -> TopicLine:
+    lines = [PartitionLine.of(number, state) for number, state in sorted(topic.partitions.items())]
+    own = dict(sorted(image.configs.topic(topic.name).items()))
+    return TopicLine(topic.name, topic.id_text, topic.name in INTERNAL, lines, own)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A record of an image, for CSV."""
+
+    kind: ClassVar[str] = "record"
+    type: str
+    version: int
+    data: dict[str, Any]
+
+
+def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[SnapshotRecord]:
+    """Yield the records of an image; of those of the topics alone where any are named."""
+    ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
+    for record in image.records():
+        fields = record.fields
+        is_config = record.name == "ConfigRecord" and fields["resourceType"] == configs.TOPIC
+        if not wanted or fields.get("topicId") in ids or (is_config and takes(wanted, fields["resourceName"])):
+            yield record

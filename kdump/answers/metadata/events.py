@@ -1,0 +1,343 @@
+"""The history of a cluster in words: one event for each thing that a record of the metadata log brings about.
+
+No record says who asked for it. The time is the controller's, when it appended the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from kdump.answers.metadata import acls, configs, quotas, scram
+from kdump.answers.metadata.metadata_versions import FEATURE, level_name
+from kdump.answers.metadata.records import NO_LEADER, NO_LEADER_CHANGE, Fields, MetadataRecord
+from kdump.answers.metadata.topics import id_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.replay import Break
+    from kdump.answers.metadata.topics import PartitionImage, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened, and the offset and time of (one of) the records that say so.
+
+    ``name`` is a topic, a config resource, a user, a feature, a broker's id, TOPIC-PARTITION for what befalls a
+    partition; ``id`` a topic's id. ``topic`` is the topic that it befalls. ``committed`` is None where the files
+    do not tell: a torn quorum may still drop the record.
+    """
+
+    kind: ClassVar[str] = "event"
+    offset: int
+    timestamp_ms: int
+    what: str
+    name: str
+    id: str | None
+    details: dict[str, Any]
+    topic: str | None = None
+    committed: bool | None = None
+
+
+Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
+"""What, name, id, details, topic."""
+
+
+class Events:
+    """An observer of a replay: :meth:`take` gives the events of what was applied since the last call.
+
+    Records below ``committed`` are known to be: a snapshot holds them.
+    """
+
+    def __init__(self, committed: int) -> None:
+        self._committed = committed
+        self._ready: list[Event] = []
+        self._pending: list[Event] = []
+        self._created: dict[bytes, Event] = {}
+        self._grown: dict[bytes, Event] = {}
+
+    def take(self) -> list[Event]:
+        """Return the events that are complete, in order of offset."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def broken(self, found: Break) -> None:
+        """Take a break of the replay as an event."""
+        details = {"record": found.record, "reason": found.reason}
+        self._ready.append(Event(found.offset, found.timestamp, "ReplayBroken", "", None, details))
+
+    def before(self, record: MetadataRecord, image: ClusterImage) -> None:
+        """Make the events of a record from the image before it."""
+        self._pending = []
+        if record.name == "PartitionRecord":
+            self._partition(record, image)
+            return
+        tell = _TELLERS.get(record.name)
+        for made in tell(record.fields, image) if tell is not None else ():
+            self._pending.append(self._event(record, image, made))
+
+    def _event(self, record: MetadataRecord, image: ClusterImage, made: Made) -> Event:
+        committed = record.offset < self._committed or len(image.voter_ids) == 1
+        return Event(record.offset, record.timestamp, *made, committed or None)
+
+    def _partition(self, record: MetadataRecord, image: ClusterImage) -> None:
+        """A partition comes with its topic, or is added to it: one event for all that come together."""
+        number, fields = record.fields["topicId"], record.fields
+        topic = image.topics.by_id.get(number)
+        created = self._created.get(number)
+        if topic is None:
+            return
+        if created is not None:
+            created.details["partitions"] += 1
+            created.details["replicationFactor"] = len(fields["replicas"])
+        elif number in self._grown:
+            self._grown[number].details["partitions"].append(fields["partitionId"])
+        elif fields["partitionId"] not in topic.partitions:
+            details = {"partitions": [fields["partitionId"]], "replicas": fields["replicas"]}
+            made = "PartitionsAdded", topic.name, topic.id_text, details, topic.name
+            self._grown[number] = self._event(record, image, made)
+            self._pending.append(self._grown[number])
+
+    def applied(self) -> None:
+        """Keep the events of the record, which was applied."""
+        for event in self._pending:
+            if event.what == "TopicCreated":
+                self._created[_topic_id(event)] = event
+        self._ready += self._pending
+        self._pending = []
+
+    def together(self) -> None:
+        """A batch or transaction is complete: partitions from here on are added ones."""
+        self._created.clear()
+        self._grown.clear()
+
+
+def _topic_id(event: Event) -> bytes:
+    from base64 import urlsafe_b64decode
+
+    return urlsafe_b64decode(f"{event.id}==")
+
+
+def _topic_created(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    details = {"partitions": 0, "replicationFactor": 0}
+    yield "TopicCreated", fields["name"], id_text(fields["topicId"]), details, fields["name"]
+
+
+def _topic_deleted(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    topic = image.topics.by_id.get(fields["topicId"])
+    if topic is not None:
+        details = {"partitions": len(topic.partitions), "configs": dict(image.configs.topic(topic.name))}
+        yield "TopicDeleted", topic.name, topic.id_text, details, topic.name
+
+
+def _partition_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    topic = image.topics.by_id.get(fields["topicId"])
+    state = None if topic is None else topic.partitions.get(fields["partitionId"])
+    if topic is None or state is None:
+        return
+    name = f"{topic.name}-{fields['partitionId']}"
+    for what, details in _changes(fields, state):
+        yield what, name, topic.id_text, details, topic.name
+
+
+def _changes(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, dict[str, Any]]]:
+    leader = fields["leader"]
+    if leader != NO_LEADER_CHANGE:
+        details = {"leader": leader, "was": state.leader, "leaderEpoch": state.leader_epoch + 1, "isr": state.isr}
+        if leader != NO_LEADER and state.is_unclean(leader):
+            yield "UncleanElection", details
+        yield "LeaderChanged", details
+    if _differs(fields, "isr", state.isr):
+        yield "IsrChanged", {"isr": fields["isr"], "was": state.isr}
+    if _differs(fields, "eligibleLeaderReplicas", state.elr):
+        yield "ElrChanged", {"elr": fields["eligibleLeaderReplicas"], "was": state.elr}
+    yield from _reassignment(fields, state)
+    if fields.get("replicas") is None and _differs(fields, "directories", state.directories):
+        made = [id_text(directory) for directory in fields["directories"]]
+        yield "DirectoriesChanged", {"directories": made, "was": [id_text(each) for each in state.directories]}
+    if fields.get("leaderRecoveryState", -1) not in (-1, state.recovery_state):
+        yield "LeaderRecoveryChanged", {"recovering": fields["leaderRecoveryState"] == 1}
+
+
+def _differs(fields: Fields, name: str, before: list[Any]) -> bool:
+    value = fields.get(name)
+    return value is not None and value != before
+
+
+def _reassignment(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A reassignment starts where replicas are added or removed; one that needs no time ends in the same record."""
+    replicas = state.replicas if fields.get("replicas") is None else fields["replicas"]
+    adding = state.adding if fields.get("addingReplicas") is None else fields["addingReplicas"]
+    removing = state.removing if fields.get("removingReplicas") is None else fields["removingReplicas"]
+    goes_on = bool(adding or removing)
+    details = {"replicas": replicas, "was": state.replicas, "adding": adding, "removing": removing}
+    at_once = not goes_on and not state.is_moving and replicas != state.replicas
+    if at_once or (goes_on and (adding, removing) != (state.adding, state.removing)):
+        yield "ReassignmentStarted", details
+    if at_once or (state.is_moving and not goes_on):
+        yield "ReassignmentEnded", details
+
+
+def _config_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    kind, name = fields["resourceType"], fields["resourceName"]
+    was = image.configs.resources.get((kind, name), {}).get(fields["name"])
+    is_topic = kind == configs.TOPIC
+    topic = image.topics.by_name.get(name) if is_topic else None
+    details = {
+        "type": configs.TYPES.get(kind, str(kind)),
+        "config": fields["name"],
+        "value": fields["value"],
+        "was": was,
+    }
+    yield "ConfigChanged", name, topic.id_text if topic else None, details, name if is_topic else None
+
+
+def _acl_added(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    yield "AclAdded", fields["resourceName"], None, _acl(fields), None
+
+
+def _acl_removed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    entry = image.acls.by_id.get(fields["id"])
+    if entry is not None:
+        yield "AclRemoved", entry["resourceName"], None, _acl(entry), None
+
+
+def _acl(fields: Fields) -> dict[str, Any]:
+    return {"id": id_text(fields["id"]), **acls.in_words(fields)}
+
+
+def _quota_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    entity = quotas.entity_of(fields)
+    was = image.quotas.entities.get(entity, {}).get(fields["key"])
+    value = None if fields["remove"] else fields["value"]
+    details = {"entity": dict(entity), "key": fields["key"], "value": value, "was": was}
+    yield "QuotaChanged", quotas.entity_text(entity), None, details, None
+
+
+def _scram_changed(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    details = {"mechanism": scram.mechanism(fields), "iterations": fields.get("iterations")}
+    yield "ScramChanged", fields["name"], None, {**details, "removed": "iterations" not in fields}, None
+
+
+def _feature_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    name: str = fields["name"]
+    level: int = fields["featureLevel"] if "featureLevel" in fields else fields.get("maxFeatureLevel", 0)
+    details: dict[str, Any] = {"level": level, "was": image.features.levels.get(name)}
+    if name == FEATURE:
+        details["release"] = level_name(level)
+    yield "FeatureChanged", name, None, details, None
+
+
+def _broker_registered(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    before = image.cluster.brokers.get(fields["brokerId"])
+    details = {
+        "epoch": fields["brokerEpoch"],
+        "fenced": fields.get("fenced"),
+        "rack": fields["rack"],
+        "endpoints": [f"{each['name']}://{each['host']}:{each['port']}" for each in fields["endPoints"]],
+        "wasEpoch": None if before is None else before["brokerEpoch"],
+    }
+    yield "BrokerRegistered", str(fields["brokerId"]), None, details, None
+
+
+def _broker_unregistered(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    yield "BrokerUnregistered", str(fields["brokerId"]), None, {"epoch": fields["brokerEpoch"]}, None
+
+
+def _broker_fenced(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    yield "BrokerFenced", str(fields["id"]), None, {"epoch": fields["epoch"]}, None
+
+
+def _broker_unfenced(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    yield "BrokerUnfenced", str(fields["id"]), None, {"epoch": fields["epoch"]}, None
+
+
+def _broker_changed(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    name, details = str(fields["brokerId"]), {"epoch": fields["brokerEpoch"]}
+    if fields.get("inControlledShutdown", 0) == 1:
+        yield "BrokerShuttingDown", name, None, details, None
+    if fields["fenced"]:
+        yield "BrokerFenced" if fields["fenced"] > 0 else "BrokerUnfenced", name, None, details, None
+    for field in ("logDirs", "cordonedLogDirs"):
+        if fields.get(field):
+            dirs = [id_text(each) for each in fields[field]]
+            yield "BrokerDirectoriesChanged", name, None, {**details, field: dirs}, None
+
+
+def _token_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    number = fields["tokenId"]
+    token = fields if "owner" in fields else image.tokens.by_id.get(number, {})
+    details = {
+        "owner": token.get("owner"),
+        "requester": token.get("requester"),
+        "renewers": token.get("renewers"),
+        "expirationTimestampMs": token.get("expirationTimestamp"),
+        "removed": "owner" not in fields,
+    }
+    yield "TokenChanged", number, None, details, None
+
+
+def _controller_registered(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    details = {"endpoints": [f"{each['name']}://{each['host']}:{each['port']}" for each in fields["endPoints"]]}
+    yield "ControllerRegistered", str(fields["controllerId"]), None, details, None
+
+
+def _controller_unregistered(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    yield "ControllerUnregistered", str(fields["controllerId"]), None, {}, None
+
+
+def _controller_elected(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    details = {"voters": [voter["voterId"] for voter in fields["voters"]]}
+    yield "ControllerElected", str(fields["leaderId"]), None, details, None
+
+
+def _voters_changed(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+    yield "VotersChanged", "", None, {"voters": [voter["voterId"] for voter in fields["voters"]]}, None
+
+
+def _producer_ids(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    details = {"nextProducerId": fields["nextProducerId"], "was": image.producer_ids.next}
+    yield "ProducerIdsAllocated", str(fields["brokerId"]), None, details, None
+
+
+def _elr_cleared(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    name = fields["topicName"]
+    topic: Topic | None = image.topics.by_name.get(name)
+    yield "ElrCleared", name, topic.id_text if topic else None, {}, name or None
+
+
+def _migration_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
+    if fields["zkMigrationState"] != image.features.zk_migration:
+        details = {"state": fields["zkMigrationState"], "was": image.features.zk_migration}
+        yield "ZkMigrationChanged", "", None, details, None
+
+
+_TELLERS: Final[dict[str, Callable[[Fields, ClusterImage], Iterator[Made]]]] = {
+    "TopicRecord": _topic_created,
+    "RemoveTopicRecord": _topic_deleted,
+    "PartitionChangeRecord": _partition_changed,
+    "ConfigRecord": _config_changed,
+    "AccessControlEntryRecord": _acl_added,
+    "RemoveAccessControlEntryRecord": _acl_removed,
+    "ClientQuotaRecord": _quota_changed,
+    "UserScramCredentialRecord": _scram_changed,
+    "RemoveUserScramCredentialRecord": _scram_changed,
+    "FeatureLevelRecord": _feature_changed,
+    "RemoveFeatureLevelRecord": _feature_changed,
+    "RegisterBrokerRecord": _broker_registered,
+    "UnregisterBrokerRecord": _broker_unregistered,
+    "FenceBrokerRecord": _broker_fenced,
+    "UnfenceBrokerRecord": _broker_unfenced,
+    "BrokerRegistrationChangeRecord": _broker_changed,
+    "DelegationTokenRecord": _token_changed,
+    "RemoveDelegationTokenRecord": _token_changed,
+    "RegisterControllerRecord": _controller_registered,
+    "UnregisterControllerRecord": _controller_unregistered,
+    "LeaderChangeMessage": _controller_elected,
+    "VotersRecord": _voters_changed,
+    "ProducerIdsRecord": _producer_ids,
+    "ClearElrRecord": _elr_cleared,
+    "ZkMigrationStateRecord": _migration_changed,
+}

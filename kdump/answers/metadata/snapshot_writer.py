@@ -1,0 +1,127 @@
+"""A snapshot of an image, as a controller writes it (KIP-630): header, voters, records in batches, footer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from kdump.errors import UsageError
+from kdump.formats.record_layout import CONTROL_FLAG, MAGIC_2, BatchHeader
+from kdump.internal_topics import cluster_metadata, control_records, frame, interpreter
+from kdump.primitives.wire import write_unsigned_varint
+from kdump.records import control
+from kdump.records.magic_2 import write_batch, write_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.records import Fields
+    from kdump.answers.metadata.snapshot_record import SnapshotRecord
+
+BATCH: Final = 1 << 20
+"""Bytes from which on a batch is closed; a controller reads up to 8 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A snapshot that was written."""
+
+    kind: ClassVar[str] = "snapshot"
+    path: str
+    end_offset: int
+    epoch: int
+    bytes: int
+
+
+class KeyValue(NamedTuple):
+    """Key and value of a record."""
+
+    key: bytes | None
+    value: bytes
+
+
+def file_name(image: ClusterImage) -> str:
+    """Return the name of the image's snapshot: its end offset and epoch."""
+    return f"{image.end_offset:020}-{image.epoch:010}.checkpoint"
+
+
+def encode(image: ClusterImage) -> bytes:
+    """Return the bytes of a snapshot.
+
+    Raises UsageError inside a batch or a metadata transaction: no controller writes a snapshot there.
+    """
+    if image.cut_batch is not None:
+        raise UsageError(
+            f"offset {image.end_offset} lies inside a batch: a snapshot can be written at offset {image.cut_batch}"
+        )
+    if image.open_transaction is not None:
+        raise UsageError(
+            f"a metadata transaction is open at offset {image.end_offset}: "
+            f"a snapshot can be written at offset {image.open_transaction}, where it begins"
+        )
+    out, position = [], 0
+    for records, attributes in _batches(image):
+        out.append(_batch(records, image, position, attributes))
+        position += len(records)
+    return b"".join(out)
+
+
+def _batches(image: ClusterImage) -> Iterator[tuple[list[KeyValue], int]]:
+    """Yield the records of each batch, and its attributes."""
+    yield list(_head(image)), CONTROL_FLAG
+    held: list[KeyValue] = []
+    size = 0
+    for record in image.records():
+        value = _value(record)
+        held.append(KeyValue(None, value))
+        size += len(value)
+        if size >= BATCH:
+            yield held, 0
+            held, size = [], 0
+    if held:
+        yield held, 0
+    yield [_control("SnapshotFooterRecord", {"version": 0})], CONTROL_FLAG
+
+
+def _head(image: ClusterImage) -> Iterator[KeyValue]:
+    yield _control("SnapshotHeaderRecord", {"version": 0, "lastContainedLogTimestamp": max(0, image.timestamp)})
+    if image.kraft_version:
+        yield _control("KRaftVersionRecord", {"version": 0, "kRaftVersion": image.kraft_version})
+        yield _control("VotersRecord", {"version": 0, "voters": image.voters or []})
+
+
+def _control(name: str, fields: Fields) -> KeyValue:
+    message = control_records.MESSAGES[name]
+    key = control.KEY.write(control.ControlKey(0, message.types.items[0][0]))
+    return KeyValue(key, interpreter.write(message.struct(0), fields))
+
+
+def _value(record: SnapshotRecord) -> bytes:
+    number = cluster_metadata.MESSAGES[record.name].types.items[-1][0]
+    head = b"".join(map(write_unsigned_varint, (frame.CURRENT, number, record.version)))
+    return head + interpreter.write(record.struct, record.fields)
+
+
+def _batch(records: list[KeyValue], image: ClusterImage, position: int, attributes: int) -> bytes:
+    data = b"".join(
+        write_record(timestamp_delta=0, offset_delta=number, key=record.key, value=record.value)
+        for number, record in enumerate(records)
+    )
+    time = max(0, image.timestamp)
+    header = BatchHeader(
+        base_offset=position,
+        length=0,
+        partition_leader_epoch=image.epoch,
+        magic=MAGIC_2,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=len(records) - 1,
+        base_timestamp=time,
+        max_timestamp=time,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        records_count=len(records),
+    )
+    return write_batch(header, data)

@@ -1,0 +1,182 @@
+"""``kdump metadata``: the KRaft metadata log as an image, a tree, a history, a difference."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from kdump.commands.answering import FORM, PATHS, Answering, Moment
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.errors import UnreadableError, UsageError
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.output.stdout import open_output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.image import MetadataLog
+
+RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
+NOTHING: Final = "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it"
+
+
+class Asked(NamedTuple):
+    """Which part of the log: topics (all when empty), and where it ends."""
+
+    topics: tuple[str, ...]
+    offset: int | None
+    at: int | None
+
+
+@click.command("metadata")
+@click.option("--offset", type=AtLeast(0), metavar="N", help="The image of all records below this offset.")
+@click.option("--at", type=Moment(), metavar="TIME", help="The records up to this time: ISO 8601 (UTC), ms, or -2h.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'.")
+@click.option("--topics", "list_topics", is_flag=True, help="Topics with partitions, leaders, ISR and configs.")
+@click.option("--tree", metavar="NODE", help="The nodes of kafka-metadata-shell: /, /topics/orders, /cluster/brokers.")
+@click.option("--events", is_flag=True, help="What happened, in order. With --topic: a topic through all its ids.")
+@click.option("--diff", metavar="N..M|PATH", help="What changed from offset N to M (N..: to the end), or up to PATH.")
+@click.option("--write-snapshot", "folder", metavar="DIR", help="Write the image as a .checkpoint into DIR.")
+@click.option(
+    "--jobs", type=AtLeast(1), default=1, metavar="N", help="Taken as everywhere; a replay needs one process."
+)
+def command(**options: Any) -> int:
+    """Tell what the KRaft metadata log says.
+
+    \b
+    Examples:
+      kdump metadata /var/kafka
+      kdump metadata /var/kafka --topics --at -2h
+      kdump metadata /var/kafka --events --topic orders
+      kdump metadata /var/kafka --diff 1000..2000
+      kdump metadata old.checkpoint --diff new.checkpoint
+      kdump metadata /var/kafka --tree /topics/orders
+      kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
+
+    PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot of it. The image at an
+    offset or time begins with the newest sound snapshot at or below it; then record by record is applied, metadata
+    transactions as a whole. -o jsonl prints it as the records of Kafka's own snapshot, with SCRAM salts and keys; the
+    tables hide these.
+
+    Where the replay breaks (a record for a topic that is not there, an unknown type, damage, a gap), standard error
+    names offset and record. That record is left out, and the rest is answered.
+
+    Several PATHs are copies of one quorum's log: they are merged by offset and leader epoch. Where the files do not
+    prove that a record is committed, "committed" of an event is null.
+
+    No record says who asked for a change: principals stand in ACLs, SCRAM users and tokens alone. The history begins
+    where the log does. Client defaults and configs of properties files are in no record.
+
+    --write-snapshot is for rescue: with the node stopped, put the file alone into an empty __cluster_metadata-0.
+
+    Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met, or the replay breaks.
+    """
+    asked = Asked(options["topics"], options.pop("offset"), options["at"])
+    modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "folder")}
+    if sum(bool(mode) for mode in modes.values()) > 1:
+        raise UsageError("give one of --topics, --tree, --events, --diff and --write-snapshot")
+    if asked.offset is not None and asked.at is not None:
+        raise UsageError("--offset and --at exclude each other")
+    run = Answering({**options, "partitions": ()})
+    log = _log(run, run.paths)
+    if log is None:
+        return run.session.status
+    if modes["events"]:
+        return _events(run, log, asked)
+    if modes["diff"]:
+        return _diff(run, log, modes["diff"], asked)
+    image = log.image(offset=asked.offset, at=asked.at)
+    if asked.offset is not None and image.end_offset < asked.offset:
+        run.session.note(f"the log ends at offset {image.end_offset}")
+    if image.open_transaction is not None:
+        run.session.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
+    if modes["folder"]:
+        return _write(run, image, modes["folder"])
+    return _show(run, image, asked.topics, list_topics=modes["list_topics"], tree=modes["tree"])
+
+
+for _decorate in (*PATHS, *FORM, MAX_BATCH_BYTES, CACHE):
+    _decorate(command)
+
+
+def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
+    from kdump.answers.metadata.copies import Copies, Said
+    from kdump.answers.metadata.image import MetadataLog
+    from kdump.answers.metadata.records import TOPIC
+
+    session = run.session
+    given = list(paths)
+    wanted = Wanted(topics=(TOPIC,), siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
+    found = list(Finder(wanted, fail=session.fail).find(given))
+    if not found and not session.met and "-" not in given:  # a copy of the log may lie in a folder of any name
+        anywhere = Wanted(siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
+        found = [each for each in Finder(anywhere, fail=session.fail).find(given) if each.topic is None]
+    copies = Copies(found, Said(session.damage, session.note, session.fail))
+    if not copies and not session.met:
+        session.fail(UnreadableError(given[0], NOTHING))
+    return MetadataLog(copies, session.damage) if copies else None
+
+
+def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
+    from kdump.answers.metadata.answer import takes
+    from kdump.printers.answer_tables import metadata as tables
+
+    events = log.history(offset=asked.offset, at=asked.at)
+    return run.answer((event for event in events if takes(asked.topics, event.topic)), tables.events)
+
+
+def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
+    from kdump.answers.metadata.answer import takes
+    from kdump.answers.metadata.difference import differences
+    from kdump.printers.answer_tables import metadata as tables
+
+    ends = RANGE.fullmatch(wanted)
+    if ends and (asked.offset is not None or asked.at is not None):
+        raise UsageError("--diff N..M names both offsets: leave out --offset and --at")
+    if ends:
+        earlier = log.image(offset=int(ends[1]))
+        later = log.image(offset=int(ends[2]) if ends[2] else None)
+    else:
+        other = _log(run, [wanted])
+        if other is None:
+            return run.session.status
+        earlier, later = (each.image(offset=asked.offset, at=asked.at) for each in (log, other))
+    found = (each for each in differences(earlier, later) if takes(asked.topics, each.topic))
+    return run.answer(found, tables.differences)
+
+
+def _write(run: Answering, image: ClusterImage, folder: str) -> int:
+    from kdump.answers.metadata import snapshot_writer
+    from kdump.output import files
+    from kdump.printers.answer_tables import metadata as tables
+
+    if run.session.met:
+        raise UsageError("no snapshot is written of an image that has breaks or damage: choose an --offset below")
+    files.outside(run.paths, folder)
+    data = snapshot_writer.encode(image)
+    written = files.write(folder, {snapshot_writer.file_name(image): data})
+    line = snapshot_writer.Written(str(written[0]), image.end_offset, image.epoch, len(data))
+    return run.answer([line], tables.written)
+
+
+def _show(run: Answering, image: ClusterImage, topics: tuple[str, ...], *, list_topics: bool, tree: str | None) -> int:
+    from kdump.answers.metadata.answer import RecordLine, image_records, topic_lines
+    from kdump.printers.answer_lines import write_texts
+    from kdump.printers.answer_tables import metadata as tables
+
+    if list_topics:
+        return run.answer(topic_lines(image, topics), tables.topics)
+    if tree is not None:
+        from kdump.answers.metadata.tree import leaves
+
+        return run.answer(leaves(image, tree), tables.nodes)
+    if run.output == "jsonl":
+        with open_output() as out:
+            write_texts((record.text for record in image_records(image, topics)), out)
+        return run.session.status
+    if run.output == "csv":
+        return run.answer((RecordLine(**record.plain) for record in image_records(image, topics)), tables.records)
+    return run.answer((), lambda _: tables.image(image, topics))

@@ -1,0 +1,255 @@
+"""What the metadata log says, as tables: images, topics, events, differences."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from kdump.answers.metadata import acls, answer, configs, quotas, scram
+from kdump.answers.metadata.metadata_versions import level_name
+from kdump.answers.metadata.topics import id_text
+from kdump.primitives.timestamps import iso
+from kdump.printers.answer_lines import AnswerTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.difference import ImageDifference
+    from kdump.answers.metadata.events import Event
+    from kdump.answers.metadata.records import Fields
+    from kdump.answers.metadata.snapshot_writer import Written
+    from kdump.answers.metadata.tree import NodeLine
+
+PARTITIONS = ("topic", "partition", "leader", "leader epoch", "replicas", "isr", "elr", "moving")
+
+
+def topics(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the table of topics, and that of their partitions."""
+    found = cast("list[answer.TopicLine]", lines)
+    yield _topics(found)
+    rows = [
+        (
+            line.topic,
+            each.partition,
+            _leader(each),
+            each.leader_epoch,
+            _list(each.replicas),
+            _list(each.isr),
+            _list(each.elr) or None,
+            _moving(each),
+        )
+        for line in found
+        for each in line.partitions
+    ]
+    if rows:
+        yield AnswerTable("Partitions", PARTITIONS, rows, frozenset(("partition", "leader", "leader epoch")))
+
+
+def _topics(lines: Iterable[answer.TopicLine]) -> AnswerTable:
+    rows = [
+        (
+            line.topic,
+            line.topic_id,
+            len(line.partitions),
+            sum(each.leader < 0 for each in line.partitions),
+            sum(len(each.isr) < len(each.replicas) for each in line.partitions),
+            _pairs(line.configs),
+        )
+        for line in lines
+    ]
+    names = ("topic", "id", "partitions", "no leader", "below full isr", "configs")
+    title = f"Topics: {len(rows)}"
+    return AnswerTable(title, names, rows, frozenset(("partitions", "no leader", "below full isr")))
+
+
+def _leader(line: answer.PartitionLine) -> object:
+    return None if line.leader < 0 else line.leader
+
+
+def _moving(line: answer.PartitionLine) -> str | None:
+    adding = f"adds {_list(line.adding)}" if line.adding else ""
+    removing = f"removes {_list(line.removing)}" if line.removing else ""
+    return " ".join(filter(None, (adding, removing))) or None
+
+
+def _list(values: Sequence[object]) -> str:
+    return ",".join(map(str, values))
+
+
+def _pairs(values: dict[str, Any]) -> str | None:
+    return " ".join(f"{name}={value}" for name, value in values.items()) or None
+
+
+def image(found: ClusterImage, wanted: Sequence[str]) -> Iterator[AnswerTable]:
+    """Yield an image for people: SCRAM users without salts and keys. With topics named, these alone."""
+    level = found.features.metadata_version
+    title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {iso(found.timestamp) or '-'}"
+    yield AnswerTable(f"{title}, metadata.version {level_name(level)}", (), ())
+    yield _topics(answer.topic_lines(found, wanted))
+    if wanted:
+        return
+    for table in (_brokers(found), _controllers(found), _features(found), _configs(found), _acls(found)):
+        if table.rows:
+            yield table
+    for table in (_quotas(found), _scram(found), _tokens(found)):
+        if table.rows:
+            yield table
+
+
+def _brokers(found: ClusterImage) -> AnswerTable:
+    rows = [
+        (number, each["brokerEpoch"], _state(each), each["rack"], _endpoints(each), len(each.get("logDirs", ())))
+        for number, each in sorted(found.cluster.brokers.items())
+    ]
+    names = ("broker", "epoch", "state", "rack", "endpoints", "log dirs")
+    return AnswerTable(f"Brokers: {len(rows)}", names, rows, frozenset(("broker", "epoch", "log dirs")))
+
+
+def _state(broker: Fields) -> str:
+    state = "fenced" if broker.get("fenced", True) else "unfenced"
+    return f"{state}, shutting down" if broker.get("inControlledShutdown") else state
+
+
+def _endpoints(fields: Fields) -> str:
+    return _list([f"{each['name']}://{each['host']}:{each['port']}" for each in fields["endPoints"]])
+
+
+def _controllers(found: ClusterImage) -> AnswerTable:
+    voters = {voter["voterId"]: id_text(voter["voterDirectoryId"]) for voter in found.voters or ()}
+    known = found.cluster.controllers
+    rows = [
+        (
+            number,
+            "yes" if number in found.voter_ids else "no",
+            voters.get(number),
+            _endpoints(known[number]) if number in known else None,
+        )
+        for number in sorted({*known, *found.voter_ids})
+    ]
+    names = ("controller", "voter", "directory", "endpoints")
+    return AnswerTable(f"Controllers: {len(rows)}", names, rows, frozenset(("controller",)))
+
+
+def _features(found: ClusterImage) -> AnswerTable:
+    rows = sorted(found.features.levels.items())
+    return AnswerTable("Features", ("feature", "level"), rows, frozenset(("level",)))
+
+
+def _configs(found: ClusterImage) -> AnswerTable:
+    rows = [
+        (configs.TYPES.get(kind, kind), name or "<default>", key, value)
+        for (kind, name), values in sorted(found.configs.resources.items())
+        if kind != configs.TOPIC
+        for key, value in sorted(values.items())
+    ]
+    return AnswerTable("Configs, but for those of topics", ("type", "name", "config", "value"), rows)
+
+
+def _acls(found: ClusterImage) -> AnswerTable:
+    names = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+    words = map(acls.in_words, found.acls.by_id.values())
+    rows = sorted(tuple(each[name] for name in names) for each in words)
+    return AnswerTable(f"ACLs: {len(rows)}", names, rows)
+
+
+def _quotas(found: ClusterImage) -> AnswerTable:
+    rows = [
+        (quotas.entity_text(entity), key, value)
+        for entity, values in found.quotas.entities.items()
+        for key, value in sorted(values.items())
+    ]
+    return AnswerTable("Quotas", ("entity", "quota", "value"), sorted(rows), frozenset(("value",)))
+
+
+def _scram(found: ClusterImage) -> AnswerTable:
+    rows = sorted(
+        (each["name"], scram.mechanism(each), each["iterations"]) for each in found.scram.credentials.values()
+    )
+    return AnswerTable("SCRAM users", ("user", "mechanism", "iterations"), rows, frozenset(("iterations",)))
+
+
+def _tokens(found: ClusterImage) -> AnswerTable:
+    rows = [
+        (number, each["owner"], _list(each["renewers"]) or None, iso(each["expirationTimestamp"]))
+        for number, each in sorted(found.tokens.by_id.items())
+    ]
+    return AnswerTable("Delegation tokens", ("token", "owner", "renewers", "expires"), rows)
+
+
+def events(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the table of events, unclean elections counted above it."""
+    found = cast("list[Event]", lines)
+    unclean = sum(event.what == "UncleanElection" for event in found)
+    title = f"Events: {len(found)}" + (f", UNCLEAN ELECTIONS: {unclean}" if unclean else "")
+    rows = [
+        (event.offset, iso(event.timestamp_ms), event.what, event.name, event.id, _details(event.details))
+        for event in found
+    ]
+    yield AnswerTable(title, ("offset", "time", "what", "name", "id", "details"), rows, frozenset(("offset",)))
+
+
+def _details(details: dict[str, Any]) -> str | None:
+    return _pairs({name: _plain(value) for name, value in details.items() if value is not None})
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
+
+
+def differences(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the table of what differs: of changed records the fields that do."""
+    found = cast("list[ImageDifference]", lines)
+    rows = [(line.kind, each.type, each.topic, _difference(each)) for line, each in zip(lines, found, strict=True)]
+    yield AnswerTable(f"Differences: {len(rows)}", ("what", "record", "topic", "data"), rows)
+
+
+NAMES = frozenset(
+    (
+        "partitionId",
+        "brokerId",
+        "controllerId",
+        "resourceType",
+        "resourceName",
+        "name",
+        "entity",
+        "key",
+        "id",
+        "tokenId",
+    )
+)
+"""The fields that say what a changed record is about."""
+
+
+def _difference(line: ImageDifference) -> str | None:
+    if line.was is None:
+        return _details(line.data)
+    before: dict[str, Any] = line.was["data"]
+    names = [*line.data, *(name for name in before if name not in line.data)]
+    words = []
+    for name in names:
+        new, old = line.data.get(name), before.get(name)
+        if new != old:
+            words.append(f"{name}={_plain(old)}->{_plain(new)}")
+        elif name in NAMES:
+            words.append(f"{name}={_plain(new)}")
+    return " ".join(words)
+
+
+def nodes(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the table of the leaves of a tree."""
+    rows = [(line.path, line.value) for line in cast("list[NodeLine]", lines)]
+    yield AnswerTable("", ("node", "value"), rows)
+
+
+def records(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the table of the records of an image."""
+    rows = [(line.type, line.version, _details(line.data)) for line in cast("list[answer.RecordLine]", lines)]
+    yield AnswerTable("", ("record", "version", "data"), rows)
+
+
+def written(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the table of a snapshot that was written."""
+    rows = [(line.path, line.end_offset, line.epoch, line.bytes) for line in cast("list[Written]", lines)]
+    yield AnswerTable("", ("snapshot", "end offset", "epoch", "bytes"), rows)

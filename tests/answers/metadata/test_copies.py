@@ -1,0 +1,45 @@
+"""Several copies of the metadata log: merged by offset and epoch, and disagreement is named."""
+
+from __future__ import annotations
+
+from kdump.answers.metadata.copies import Copies, Said
+from kdump.log_dirs.finder import raise_it
+from tests.answers.metadata.test_image import partitions
+from tests.answers.metadata.test_replay import batch, value
+
+
+def topic(name):
+    return value("TopicRecord", name=name, topicId=name.encode().rjust(16, b"\0"))
+
+
+def merged(tmp_path, *logs):
+    """The batches of copies as (base offset, epoch), what is said of damage, and what is noted."""
+    for number, log in enumerate(logs):
+        folder = tmp_path / str(number) / "__cluster_metadata-0"
+        folder.mkdir(parents=True)
+        (folder / f"{log[0].base_offset:020}.log").write_bytes(b"".join(bytes(each.raw) for each in log))
+    damage, notes = [], []
+    copies = Copies(partitions(tmp_path), Said(damage.append, notes.append, raise_it))
+    found = [(each.base_offset, each.partition_leader_epoch) for each in copies.batches(0)]
+    return found, damage, notes
+
+
+A, B, C = batch(0, topic("a")), batch(1, topic("b")), batch(2, topic("c"))
+
+
+def test_what_one_copy_lacks_the_other_has(tmp_path):
+    assert merged(tmp_path, [A, B], [B, C]) == ([(0, 1), (1, 1), (2, 1)], [], [])
+
+
+def test_a_tail_of_an_older_epoch_was_not_committed(tmp_path):
+    newer = batch(2, topic("d"), epoch=2)
+    found, damage, notes = merged(tmp_path, [A, B, C, batch(3, topic("e"))], [A, B, newer])
+    assert found == [(0, 1), (1, 1), (2, 2)]
+    assert damage == []
+    assert [note[:8] for note in notes] == ["offset 2", "offset 3"]
+
+
+def test_copies_that_differ_within_an_epoch_are_named(tmp_path):
+    found, damage, _ = merged(tmp_path, [A, B], [A, batch(1, topic("x"))])
+    assert found == [(0, 1), (1, 1)]
+    assert damage == ["offset 1: copies of epoch 1 differ: one of them is damaged, or they are of two clusters"]

@@ -1,0 +1,181 @@
+"""The replay: what breaks it is named, and nothing in a log ends in an exception."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdump.answers.metadata.cluster_image import ClusterImage
+from kdump.answers.metadata.replay import MetadataReplay
+from kdump.internal_topics import cluster_metadata, interpreter
+from kdump.log_dirs.local import LocalFile
+from kdump.primitives.wire import write_unsigned_varint
+from kdump.records.magic_2 import Batch
+from kdump.segments import read
+from tests.answers.metadata.test_image import FOLDERS, records
+from tests.helpers import forge
+
+ID, OTHER = bytes(15) + b"\7", bytes(15) + b"\x08"
+
+
+def value(name, version=0, /, **fields):
+    message = cluster_metadata.MESSAGES[name]
+    head = b"".join(map(write_unsigned_varint, (1, message.types.items[-1][0], version)))
+    return head + interpreter.write(message.struct(version), fields)
+
+
+def batch(offset, *values, epoch=1, timestamp=1000):
+    made = [forge.record(None, each, offset=number) for number, each in enumerate(values)]
+    data = forge.batch(made, base_offset=offset, leader_epoch=epoch, base_timestamp=timestamp)
+    return Batch(memoryview(data), 0, len(data))
+
+
+def replayed(*values, to=None):
+    """The image of one batch a value, and its breaks."""
+    image, breaks = ClusterImage(), []
+    replay = MetadataReplay(image, breaks.append, to=to)
+    for number, each in enumerate(values):
+        replay.add(batch(number, each))
+    return image, breaks
+
+
+TOPIC = value("TopicRecord", name="orders", topicId=ID)
+PARTITION = value("PartitionRecord", partitionId=0, topicId=ID, replicas=[1, 2], isr=[1, 2], leader=1, leaderEpoch=0)
+BROKER = value("RegisterBrokerRecord", brokerId=1, brokerEpoch=5, fenced=True)
+BEGIN, END, ABORT = (value(f"{name}TransactionRecord") for name in ("Begin", "End", "Abort"))
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (value("TopicRecord", name="orders", topicId=OTHER), "topic orders is there already"),
+        (value("RemoveTopicRecord", topicId=OTHER), "there is no topic with id AAAAAAAAAAAAAAAAAAAACA"),
+        (value("PartitionRecord", topicId=OTHER), "there is no topic with id"),
+        (value("PartitionRecord", 1, topicId=ID, replicas=[1], directories=[ID, ID]), "1 replicas have 2 directories"),
+        (value("PartitionChangeRecord", partitionId=9, topicId=ID, leader=1), "topic orders has no partition 9"),
+        (value("ClearElrRecord", topicName="gone"), "there is no topic gone"),
+        (value("FenceBrokerRecord", id=1, epoch=6), "broker 1 is registered with epoch 5, not 6"),
+        (value("UnfenceBrokerRecord", id=2, epoch=5), "broker 2 is not registered"),
+        (value("UnregisterBrokerRecord", brokerId=2, brokerEpoch=5), "broker 2 is not registered"),
+        (value("BrokerRegistrationChangeRecord", brokerId=1, brokerEpoch=5, fenced=7), "no such change is known"),
+        (value("UnregisterControllerRecord", controllerId=3), "controller 3 is not registered"),
+        (value("RemoveAccessControlEntryRecord", id=ID), "there is no ACL with id"),
+        (value("RemoveUserScramCredentialRecord", name="bob", mechanism=1), "no credential of SCRAM-SHA-256"),
+        (END, "no transaction is open"),
+        (ABORT, "no transaction is open"),
+        (b"\1\x7f\0", "record type 127 is unknown"),
+        (b"\x02\0\0", "frame version 2 is unknown"),
+        (TOPIC[:-3], "short"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_a_named_break(broken, reason):
+    before, none = replayed(TOPIC, PARTITION, BROKER)
+    assert none == []
+    image, breaks = replayed(TOPIC, PARTITION, BROKER, broken)
+    assert len(breaks) == 1
+    assert breaks[0].offset == 3
+    assert reason in breaks[0].reason
+    assert "fatal fault" in breaks[0].text
+    assert records(image) == records(before)
+    assert image.end_offset == 4
+
+
+def test_transaction_counts_from_its_end_on():
+    assert "orders" not in replayed(BEGIN, TOPIC)[0].topics.by_name
+    assert replayed(BEGIN, TOPIC)[0].open_transaction == 0
+    assert "orders" not in replayed(BEGIN, TOPIC, ABORT)[0].topics.by_name
+    image, breaks = replayed(BEGIN, TOPIC, END)
+    assert "orders" in image.topics.by_name
+    assert image.open_transaction is None
+    assert breaks == []
+
+
+def test_transaction_that_begins_inside_another_is_a_break():
+    image, breaks = replayed(BEGIN, TOPIC, BEGIN, PARTITION, END)
+    assert [each.offset for each in breaks] == [2, 3]
+    assert not image.topics.by_name
+
+
+def test_change_of_a_partition_raises_epochs():
+    change = value("PartitionChangeRecord", 2, partitionId=0, topicId=ID, leader=2, isr=[2])
+    image, _ = replayed(TOPIC, PARTITION, change, value("PartitionChangeRecord", partitionId=0, topicId=ID, isr=[2, 1]))
+    state = image.topics.by_name["orders"].partitions[0]
+    assert (state.leader, state.leader_epoch, state.partition_epoch, state.isr) == (2, 1, 1, [2, 1])
+
+
+def test_a_topic_goes_with_its_configs():
+    config = value("ConfigRecord", resourceType=2, resourceName="orders", name="retention.ms", value="1")
+    assert replayed(TOPIC, config)[0].configs.topic("orders") == {"retention.ms": "1"}
+    image, _ = replayed(TOPIC, config, value("RemoveTopicRecord", topicId=ID), TOPIC)
+    assert image.configs.topic("orders") == {}
+
+
+def test_controller_of_4_4_can_be_unregistered():
+    register = value("RegisterControllerRecord", controllerId=3)
+    image, breaks = replayed(register, value("UnregisterControllerRecord", controllerId=3))
+    assert breaks == []
+    assert image.cluster.controllers == {}
+
+
+def test_a_part_of_a_batch_is_applied_up_to_the_offset():
+    image, breaks = ClusterImage(), []
+    assert not MetadataReplay(image, breaks.append, to=1).add(batch(0, TOPIC, PARTITION))
+    assert (image.end_offset, image.cut_batch) == (1, 0)
+    assert image.topics.by_name["orders"].partitions == {}
+
+
+def golden(folder):
+    for path in sorted(folder.glob("*.log")):
+        with LocalFile(path) as source:
+            for region in read.read(source):
+                yield bytes(region.raw), len(list(region.records()))
+
+
+def replay_all(datas, breaks):
+    image = ClusterImage()
+    replay = MetadataReplay(image, breaks.append)
+    for data in datas:
+        replay.add(Batch(memoryview(data), 0, len(data)))
+    return image
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_cut_at_each_batch_a_log_still_replays(folder):
+    datas = [data for data, _ in golden(folder)]
+    image, breaks = ClusterImage(), []
+    replay = MetadataReplay(image, breaks.append)
+    for data in datas:
+        region = Batch(memoryview(data), 0, len(data))
+        replay.add(region)
+        assert image.end_offset == region.last_offset + 1
+        assert all(record.plain["data"] for record in image.records())
+    assert breaks == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_with_a_batch_dropped_the_gap_is_named(folder):
+    datas = [data for data, _ in golden(folder)]
+    for number in range(0, len(datas) - 1, 11):
+        breaks = []
+        image = replay_all(datas[:number] + datas[number + 1 :], breaks)
+        assert "are missing" in breaks[0].reason
+        assert image.end_offset == replay_all(datas[-1:], []).end_offset
+
+
+def test_with_each_record_dropped_once_there_is_an_answer_or_a_break():
+    """Each record of the log of 3.3.2 becomes a no-op: what needs it is named, and the rest is there."""
+    no_op = value("NoOpRecord")
+    kept = []
+    for data, _ in golden(FOLDERS[0]):
+        region = Batch(memoryview(data), 0, len(data))
+        kept.append((region.base_offset, region.is_control, [record.value for record in region.records()], data))
+    whole = replay_all([data for *_, data in kept], [])
+    named = 0
+    for number, (offset, is_control, values, _) in enumerate(kept):
+        for at in range(len(values)) if not is_control else ():
+            made = bytes(batch(offset, *values[:at], no_op, *values[at + 1 :]).raw)
+            breaks = []
+            image = replay_all([made if n == number else data for n, (*_, data) in enumerate(kept)], breaks)
+            assert image.end_offset == whole.end_offset
+            assert all(each.offset > offset + at for each in breaks)
+            named += bool(breaks)
+    assert named > 20

@@ -1,0 +1,79 @@
+"""``kdump metadata`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.helpers.support import GOLDEN, kdump
+
+LOG = GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"
+
+
+def lines(*args, status=0):
+    done = kdump("metadata", *args, "-o", "jsonl")
+    assert done.returncode == status, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_image_as_the_records_of_a_snapshot():
+    found = lines(LOG, "--offset", "77")
+    assert found[0] == {
+        "type": "FEATURE_LEVEL_RECORD",
+        "version": 0,
+        "data": {"name": "metadata.version", "featureLevel": 29},
+    }
+    assert {"TOPIC_RECORD", "PARTITION_RECORD", "REGISTER_BROKER_RECORD"} <= {line["type"] for line in found}
+
+
+def test_one_topic_of_the_image():
+    found = lines(LOG, "--topic", "compact")
+    assert {line["type"] for line in found} == {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD"}
+
+
+def test_topics_events_difference_and_tree():
+    assert [line["topic"] for line in lines(LOG, "--topics", "--topic", "multi")] == ["multi"]
+    assert {line["topic"] for line in lines(LOG, "--events", "--topic", "multi")} == {"multi"}
+    assert {line["kind"] for line in lines(LOG, "--diff", "77..147")} <= {"added", "removed", "changed"}
+    (node,) = lines(LOG, "--tree", "/topics/multi/name")
+    assert node == {"kind": "node", "path": "/topics/byName/multi/name", "value": "multi"}
+
+
+def test_difference_of_two_snapshots():
+    names = [LOG / f"{end:020}-{1:010}.checkpoint" for end in (77, 147)]
+    assert lines(names[0], "--diff", names[1]) == lines(LOG, "--diff", "77..147")
+
+
+def test_tables_hide_secrets():
+    done = kdump("metadata", LOG)
+    assert done.returncode == 0
+    assert b"Topics: " in done.stdout
+    assert b"storedKey" not in done.stdout
+
+
+def test_break_is_named_and_the_status_tells_of_damage(tmp_path):
+    folder = tmp_path / LOG.name
+    folder.mkdir()
+    (folder / f"{390:020}.log").write_bytes((LOG / f"{390:020}.log").read_bytes())
+    done = kdump("metadata", folder, "-o", "jsonl")
+    assert done.returncode == 3
+    assert b"offset 390: the replay breaks: the records from offset 0 on are missing" in done.stderr
+
+
+def test_snapshot_is_written_outside_of_the_input(tmp_path):
+    done = kdump("metadata", LOG, "--write-snapshot", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (written,) = (tmp_path / "out").iterdir()
+    assert lines(written) == lines(LOG)
+    assert kdump("metadata", LOG, "--write-snapshot", LOG / "out").returncode == 2
+    assert kdump("metadata", LOG, "--write-snapshot", tmp_path / "out").returncode == 2
+
+
+def test_what_cannot_be_asked():
+    assert kdump("metadata", LOG, "--topics", "--events").returncode == 2
+    assert kdump("metadata", LOG, "--offset", "5", "--at", "-2h").returncode == 2
+    assert kdump("metadata", LOG, "--diff", "1..2", "--offset", "5").returncode == 2
+    done = kdump("metadata", GOLDEN / "brokers" / "4.2.2" / "one-0")
+    assert done.returncode == 1
+    assert b"no metadata log" in done.stderr
+    snapshot = LOG / f"{147:020}-{1:010}.checkpoint"
+    assert kdump("metadata", snapshot, "--offset", "5").returncode == 2
