@@ -382,6 +382,10 @@ def test_every_damage_of_the_golden_files_is_named_or_shown_to_be_harmless():
     assert verdicts[Verdict.CONTENT] < 20
 
 
+ONE, OTHER = "AAAAAAAAAAAAAAAAAAAAzg", "BBBBBBBBBBBBBBBBBBBBzg"
+"""Directory ids that a broker takes."""
+
+
 def two_log_dirs(tmp_path, *directories, broker="1", name="orders-0"):
     places = []
     for number, directory in enumerate(directories):
@@ -406,7 +410,7 @@ def test_a_right_crc_hides_no_size_without_an_end(tmp_path):
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path, jobs):
-    one_dir, other = two_log_dirs(tmp_path, "AAAAAAAAAAAAAAAAAAAAzg", "BBBBBBBBBBBBBBBBBBBBzg")
+    one_dir, other = two_log_dirs(tmp_path, ONE, OTHER)
     done = kdump("check", "--json", "--jobs", jobs, one_dir, other)
     (found,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "finding"]
     assert (found["check"], found["file"], done.returncode) == ("twice", str(other / "orders-0"), 4)
@@ -416,10 +420,10 @@ def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path
 @pytest.mark.parametrize(
     ("directories", "rest", "remarks"),
     [
-        (("AAAAAAAAAAAAAAAAAAAAzg", "AAAAAAAAAAAAAAAAAAAAzg"), {}, 0),  # two copies of one
+        ((ONE, ONE), {}, 0),  # two copies of one
         ((None, None), {}, 1),  # before 3.7 nothing tells
-        (("AAAAAAAAAAAAAAAAAAAAzg", "BBBBBBBBBBBBBBBBBBBBzg"), {"broker": "2"}, 0),  # replicas
-        (("AAAAAAAAAAAAAAAAAAAAzg", "BBBBBBBBBBBBBBBBBBBBzg"), {"name": f"orders-0.{'0' * 32}-future"}, 0),  # on its way from one disk to the other
+        ((ONE, OTHER), {"broker": "2"}, 0),  # replicas
+        ((ONE, OTHER), {"name": f"orders-0.{'0' * 32}-future"}, 0),  # on its way from one disk to the other
     ],
 )
 def test_copies_and_replicas_are_no_partition_that_is_there_twice(tmp_path, directories, rest, remarks):
