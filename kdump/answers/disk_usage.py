@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlia
 
 from kdump.answers.collector import Needs
 from kdump.errors import UnreadableError
+from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, SIBLING_NAME
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
@@ -28,13 +29,17 @@ if TYPE_CHECKING:
     from kdump.segments.segment_end import SegmentEnd
 
 METADATA: Final = "__cluster_metadata"
-_STATES: Final = {"delete": "deleted", "future": "future", "stray": "stray"}
-_KINDS: Final = {
-    "remote-log-index-cache": "indexes of remote segments",
-    "lost+found": "the file system's",
-    "remote_log_snapshot": "snapshots of remote log metadata",
+_STATES: Final = {
+    file_names.DELETE_FOLDER: "deleted",
+    file_names.FUTURE_FOLDER: "future",
+    file_names.STRAY_FOLDER: "stray",
 }
-_OWN: Final = frozenset({".lock", "bootstrap.checkpoint"})
+_KINDS: Final = {
+    file_names.REMOTE_INDEX_CACHE: "indexes of remote segments",
+    "lost+found": "the file system's",
+    file_names.REMOTE_LOG_SNAPSHOT: "snapshots of remote log metadata",
+}
+_OWN: Final = frozenset({file_names.LOCK, file_names.BOOTSTRAP_SNAPSHOT})
 By: TypeAlias = Literal["partition", "folder", "topic", "segment"]
 
 

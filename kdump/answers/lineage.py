@@ -12,6 +12,7 @@ from kdump.answers.log_end import log_end
 from kdump.errors import DamageError
 from kdump.formats import leader_epoch
 from kdump.formats.leader_epoch import EpochEntry
+from kdump.log_dirs import file_names
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
 
@@ -67,7 +68,7 @@ def lineage(partition: Partition, wrong: Callable[[str], None]) -> Lineage:
 
 def _checkpoint(partition: Partition, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...]:
     for entry in partition.others:
-        if entry.name == leader_epoch.NAME:
+        if entry.name == file_names.LEADER_EPOCHS:
             with partition.files.open(entry.path) as source:
                 data = source.read(0, source.size)
             try:

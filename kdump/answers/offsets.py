@@ -10,6 +10,7 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.time_lookup import TimeAnswer, TimeLookup
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import leader_epoch
+from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -168,13 +169,13 @@ class _PartitionPass:
 def _newest_epoch(place: Place) -> int | None:
     """Return the newest epoch in the partition's ``leader-epoch-checkpoint``, None when it tells none."""
     try:
-        data = _file(place.partition, leader_epoch.NAME)
+        data = _file(place.partition, file_names.LEADER_EPOCHS)
         entries = leader_epoch.read(data) if data else ()
     except UnreadableError as error:
         place.fail(error)
         return None
     except DamageError as damage:
-        place.wrong(f"{place.partition.files.shown(place.partition.folder)}/{leader_epoch.NAME}: {damage}")
+        place.wrong(f"{place.partition.files.shown(place.partition.folder)}/{file_names.LEADER_EPOCHS}: {damage}")
         return None
     return max((entry.epoch for entry in entries), default=None)
 

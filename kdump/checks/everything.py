@@ -11,8 +11,8 @@ from kdump.checks import folder, kraft_snapshot, log_dir, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, many
-from kdump.formats import leader_epoch, meta_properties, partition_metadata
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
+from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery import log_loader
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.recovery.log_loader import Cut, Outcome
     from kdump.segments.regions import Region
 
-IRRELEVANT: Final = frozenset({meta_properties.NAME, partition_metadata.NAME})
+IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
 """Files that do not decide what becomes of a log when a broker starts."""
 
 
@@ -117,7 +117,7 @@ def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[Unreadabl
     """Yield the snapshots of the metadata log, checked."""
     paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
     for path in paths:
-        if path.endswith(kraft_snapshot.SUFFIX):
+        if file_names.is_kraft_snapshot(path):
             try:
                 yield kraft_snapshot.check(part.files, path, records=options.records, limit=part.limit)
             except UnreadableError as error:
@@ -137,13 +137,13 @@ def _log(
     part: Partition, options: CheckOptions, place: LogDir, read: Callable[[int], None], failed: list[UnreadableError]
 ) -> _Log:
     """Check the log and its indexes in one pass."""
-    logs = [segment for segment in part.segments if not segment.path.endswith(kraft_snapshot.SUFFIX)]
+    logs = [segment for segment in part.segments if not file_names.is_kraft_snapshot(segment.path)]
     live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
     log = LogCheck(
         records=options.records,
         topic=part.topic,
         epochs=folder.epochs(part),
-        epochs_file=part.files.shown(posixpath.join(part.folder, leader_epoch.NAME)),
+        epochs_file=part.files.shown(posixpath.join(part.folder, file_names.LEADER_EPOCHS)),
         cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
     )
     findings: list[Finding] = []

@@ -6,11 +6,12 @@ import posixpath
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from kdump.checks import kraft_snapshot, log_dir
+from kdump.checks import log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, broken
 from kdump.errors import DamageError, UnreadableError
 from kdump.findings import Finding, Level
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
+from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, SIBLING_NAME
 from kdump.log_dirs.finder import raise_it
 
@@ -24,42 +25,41 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 UNFINISHED: Final = {
-    ".deleted": "a file that is to be deleted: a broker removes it when it starts",
-    ".cleaned": "what a compaction had not finished: a broker removes it when it starts",
-    ".swap": "a segment that was to take the place of others: a broker finishes that when it starts",
-    ".part": "a snapshot that was being written: a node removes it when it starts",
-    ".tmp": HALF_WRITTEN,
+    file_names.DELETED: "a file that is to be deleted: a broker removes it when it starts",
+    file_names.CLEANED: "what a compaction had not finished: a broker removes it when it starts",
+    file_names.SWAP: "a segment that was to take the place of others: a broker finishes that when it starts",
+    file_names.PART: "a snapshot that was being written: a node removes it when it starts",
+    file_names.TMP: HALF_WRITTEN,
 }
 LEFTOVERS: Final = {
-    "delete": "a replica that is to be deleted: a broker removes it when it starts",
-    "future": "a replica on its way from another log dir",
-    "stray": "a replica that the cluster did not know: nobody removes it",
+    file_names.DELETE_FOLDER: "a replica that is to be deleted: a broker removes it when it starts",
+    file_names.FUTURE_FOLDER: "a replica on its way from another log dir",
+    file_names.STRAY_FOLDER: "a replica that the cluster did not know: nobody removes it",
 }
 OTHER_REPLICA: Final = "With the broker stopped, take it from another replica of the partition."
 NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the log instead."
 READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
-    leader_epoch.NAME: (leader_epoch.read, OTHER_REPLICA),
-    partition_metadata.NAME: (partition_metadata.read, OTHER_REPLICA),
-    quorum_state.NAME: (
+    file_names.LEADER_EPOCHS: (leader_epoch.read, OTHER_REPLICA),
+    file_names.PARTITION_METADATA: (partition_metadata.read, OTHER_REPLICA),
+    file_names.QUORUM_STATE: (
         quorum_state.read,
         "A node that cannot read it does not start; without it the node has forgotten its vote, and asks the others.",
     ),
 }
 """Name -> what reads it, and what to do where that fails."""
-LOCK: Final = ".lock"
-"""A broker holds a lock on it as long as it runs."""
+KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
 def leftover_of(partition: Partition) -> str | None:
     """Return what a folder is that holds no live replica, None for one that does."""
-    name = posixpath.basename(partition.folder.rstrip("/"))
-    return LEFTOVERS[name.rpartition("-")[2]] if LEFTOVER_FOLDER.fullmatch(name) else None
+    named = LEFTOVER_FOLDER.fullmatch(posixpath.basename(partition.folder.rstrip("/")))
+    return LEFTOVERS[named["state"]] if named else None
 
 
 def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
     """Return the leader epoch checkpoint, None where it is absent, broken or closed: :func:`check` tells of that."""
     try:
-        data = _content(partition, leader_epoch.NAME)
+        data = _content(partition, file_names.LEADER_EPOCHS)
         return None if data is None else leader_epoch.read(data)
     except (DamageError, UnreadableError):
         return None
@@ -74,7 +74,7 @@ def check(partition: Partition, dirs: LogDirs, fail: Callable[[UnreadableError],
     if (leftover := leftover_of(partition)) is not None:
         yield _remark(partition.files.shown(partition.folder), "leftover", leftover)
     for each in partition.segments:
-        state = "." + each.path.rpartition(".")[2]
+        state = each.path.rpartition(".")[2]
         if state in UNFINISHED:
             yield _remark(each.name, "leftover", UNFINISHED[state])
     for entry in partition.others:
@@ -86,14 +86,14 @@ def check(partition: Partition, dirs: LogDirs, fail: Callable[[UnreadableError],
 
 def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Finding]:
     path = partition.files.shown(entry.path)
-    state = "." + entry.name.rpartition(".")[2]
+    state = entry.name.rpartition(".")[2]
     if state in UNFINISHED:
         yield _remark(path, "leftover", UNFINISHED[state])
-    elif entry.name.endswith(".snapshot"):
+    elif entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}"):
         yield from _producers(partition, entry)
     elif entry.name in READERS:
         yield from _judge(partition, entry, *READERS[entry.name])
-        if entry.name == leader_epoch.NAME:
+        if entry.name == file_names.LEADER_EPOCHS:
             yield from _order(path, epochs(partition) or ())
     elif entry.name in log_dir.READERS:
         dirs.judge(entry.name, path, _bytes(partition, entry))
@@ -104,7 +104,7 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
 def _is_known(name: str) -> bool:
     """Tell whether others look at a file of this name."""
     is_sibling = SIBLING_NAME.fullmatch(name) or SEGMENT_NAME.fullmatch(name)
-    return is_sibling is not None or name.endswith(kraft_snapshot.SUFFIX) or name == LOCK
+    return is_sibling is not None or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 
 
 def _bytes(partition: Partition, entry: Entry) -> bytes:

@@ -10,6 +10,7 @@ from kdump.checks.time_index import TimeIndexCheck
 from kdump.checks.txn_index import TxnIndexCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level, text_of
+from kdump.log_dirs.file_names import INDEXES, LOG, TIME_INDEX, TXN_INDEX, beside_log
 from kdump.transactions.replay import Replay
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from kdump.records.record_batch import RecordBatch
 
-SUFFIXES: Final = ("index", "timeindex", "txnindex")
 LOG_ADVICE: Final = "The log itself is damaged: take this copy aside before a broker starts on it and cuts it."
 
 
@@ -39,8 +39,7 @@ class SegmentFiles:
 
     def beside(self, suffix: str) -> str:
         """Return the name of another file of this segment; what follows the suffix (.deleted, ...) stays."""
-        stem, _, rest = self.name.rpartition(".log")
-        return f"{stem}.{suffix}{rest}"
+        return beside_log(self.name, suffix)
 
 
 class PartitionState:
@@ -72,8 +71,8 @@ class IndexCheck:
         base = files.base_offset
         index, times = files.index or b"", files.timeindex or b""
         self.offsets = OffsetIndexCheck(files.beside("index"), index, base, files.log_size)
-        self.times = TimeIndexCheck(files.beside("timeindex"), times, base)
-        self.txns = TxnIndexCheck(files.beside("txnindex"), files.txnindex, base)
+        self.times = TimeIndexCheck(files.beside(TIME_INDEX), times, base)
+        self.txns = TxnIndexCheck(files.beside(TXN_INDEX), files.txnindex, base)
         self.batches = 0
         self.valid_end = 0
         self._next_offset = base
@@ -144,9 +143,9 @@ class IndexCheck:
         if files.log_size is None:
             yield Finding(
                 level=Level.DERIVED,
-                file=files.beside(next(suffix for suffix in SUFFIXES if getattr(files, suffix) is not None)),
+                file=files.beside(next(suffix for suffix in INDEXES if getattr(files, suffix) is not None)),
                 kind="no log",
-                text=f"there is no {files.beside('log')}",
+                text=f"there is no {files.beside(LOG)}",
                 advice="The log was lost, moved or renamed; a broker removes indexes without one when it starts.",
             )
             readable = False
@@ -167,7 +166,7 @@ class IndexCheck:
             good = files.index is not None and not self.offsets.faults
             yield from self.times.finish(closed=closed, offsets_good=good, readable=readable)
         elif files.log_size is not None and self.times.highest >= 0:
-            yield self._absent("timeindex")
+            yield self._absent(TIME_INDEX)
         state = self.partition
         yield from self.txns.finish(
             complete=state.complete, compacted=state.compacted, readable=readable, alone=files.index is None

@@ -8,13 +8,13 @@ one that ends with SNAPSHOT_FOOTER the last. A snapshot gets its name when it is
 from __future__ import annotations
 
 import posixpath
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.log import LogCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
+from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 TOPIC: Final = "__cluster_metadata"
-SUFFIX: Final = ".checkpoint"
-BOOTSTRAP: Final = "bootstrap.checkpoint"
-"""What a node formatted its log dir with; it has no end offset."""
-NAME: Final = re.compile(r"(?P<offset>\d{20})-(?P<epoch>\d{10})\.checkpoint", re.ASCII)
 ADVICE: Final = (
     "With the node stopped, take this snapshot from another controller, or move it away: "
     "the node then begins with an older one, and needs the log from there on."
@@ -59,10 +55,10 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     Raises UnreadableError.
     """
     shown, name = files.shown(path), posixpath.basename(path)
-    named = NAME.fullmatch(name)
+    named = KRAFT_SNAPSHOT_NAME.fullmatch(name)
     findings: list[Finding] = []
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
-    if named is None and name != BOOTSTRAP:
+    if named is None and name != BOOTSTRAP_SNAPSHOT:
         findings.append(_wrong(shown, "name", "its name tells no end offset and no epoch", None, _NAMES))
     log = LogCheck(records=records, topic=TOPIC, cleaned=False)
     first: RecordBatch | None = None

@@ -12,6 +12,7 @@ from kdump.findings import Finding, Level, text_of
 from kdump.formats import checkpoints, clean_shutdown, meta_properties
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.formats.meta_properties import MetaProperties
+from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import FOLDER_NAME, LEFTOVER_FOLDER
 from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.local import LOCAL
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.wire import Bytes
 
-MARK: Final = clean_shutdown.NAME
+MARK: Final = file_names.CLEAN_SHUTDOWN
 """What counts of it is that it is there, whatever it holds."""
-CACHE: Final = "remote-log-index-cache"
-"""What a broker keeps of the indexes of tiered segments (KIP-405): it makes it anew."""
 
 
 def _properties(data: Bytes) -> MetaProperties:
@@ -36,21 +35,21 @@ def _properties(data: Bytes) -> MetaProperties:
 
 
 READERS: Final[dict[str, Callable[[Bytes], object]]] = {
-    meta_properties.NAME: _properties,
-    clean_shutdown.NAME: clean_shutdown.read,
-    checkpoints.RECOVERY_POINTS: checkpoints.read,
-    checkpoints.HIGH_WATERMARKS: checkpoints.read,
-    checkpoints.LOG_STARTS: checkpoints.read,
-    checkpoints.CLEANED: checkpoints.read,
+    file_names.META_PROPERTIES: _properties,
+    file_names.CLEAN_SHUTDOWN: clean_shutdown.read,
+    file_names.RECOVERY_POINTS: checkpoints.read,
+    file_names.HIGH_WATERMARKS: checkpoints.read,
+    file_names.LOG_STARTS: checkpoints.read,
+    file_names.CLEANER_OFFSETS: checkpoints.read,
 }
 REFUSED: Final = "A broker that cannot read it does not start."
 ADVICE: Final = {
-    meta_properties.NAME: f"{REFUSED} Write it anew with the ids of the cluster and of this broker.",
-    clean_shutdown.NAME: "What counts for a broker is that it is there; from 3.7 on it holds the broker's epoch.",
-    checkpoints.RECOVERY_POINTS: f"{REFUSED} Without the file it reads all logs after an unclean stop.",
-    checkpoints.HIGH_WATERMARKS: f"{REFUSED} Without the file a replica begins at its log start, and learns it again.",
-    checkpoints.LOG_STARTS: f"{REFUSED} Without the file offsets that were deleted by request come back.",
-    checkpoints.CLEANED: f"{REFUSED} Without the file compaction begins anew.",
+    file_names.META_PROPERTIES: f"{REFUSED} Write it anew with the ids of the cluster and of this broker.",
+    file_names.CLEAN_SHUTDOWN: "What counts for a broker is that it is there; from 3.7 on it holds the broker's epoch.",
+    file_names.RECOVERY_POINTS: f"{REFUSED} Without the file it reads all logs after an unclean stop.",
+    file_names.HIGH_WATERMARKS: f"{REFUSED} Without the file a replica begins at its log start, and learns it again.",
+    file_names.LOG_STARTS: f"{REFUSED} Without the file offsets that were deleted by request come back.",
+    file_names.CLEANER_OFFSETS: f"{REFUSED} Without the file compaction begins anew.",
 }
 
 
@@ -107,14 +106,14 @@ class LogDirs:
         offsets = {
             name: content.offsets[here] for name, content in found.items() if content and here in content.offsets
         }
-        properties = found[meta_properties.NAME]
+        properties = found[file_names.META_PROPERTIES]
         return LogDir(
             known=True,
             clean=MARK in readable,
-            recovery_point=offsets.get(checkpoints.RECOVERY_POINTS),
-            high_watermark=offsets.get(checkpoints.HIGH_WATERMARKS),
-            log_start=offsets.get(checkpoints.LOG_STARTS),
-            cleaned=checkpoints.CLEANED in offsets if checkpoints.CLEANED in readable else None,
+            recovery_point=offsets.get(file_names.RECOVERY_POINTS),
+            high_watermark=offsets.get(file_names.HIGH_WATERMARKS),
+            log_start=offsets.get(file_names.LOG_STARTS),
+            cleaned=file_names.CLEANER_OFFSETS in offsets if file_names.CLEANER_OFFSETS in readable else None,
             properties=properties.properties if properties else None,
         )
 
@@ -171,14 +170,14 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
         return
     for entry in entries:
         path = files.shown(entry.path)
-        if entry.name == kraft_snapshot.BOOTSTRAP:
+        if entry.name == file_names.BOOTSTRAP_SNAPSHOT:
             try:
                 yield from kraft_snapshot.check(files, entry.path).findings
             except UnreadableError as error:
                 fail(error)
-        elif entry.name.endswith(".tmp"):
+        elif entry.name.endswith(f".{file_names.TMP}"):
             yield Finding(level=Level.REMARK, file=path, kind="leftover", text=HALF_WRITTEN)
-        elif entry.is_folder and entry.name != CACHE and not _is_partition(entry.name):
+        elif entry.is_folder and entry.name != file_names.REMOTE_INDEX_CACHE and not _is_partition(entry.name):
             yield Finding(
                 level=Level.DERIVED,
                 file=path,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.checks.log_dir import above
 from kdump.findings import Finding, Level
-from kdump.formats import meta_properties, partition_metadata
+from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,10 +37,14 @@ def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
         if part.topic is None:
             continue
         state, path = dirs.of(part, lambda _: None), above(part)
-        shown = part.files.shown(part.path_beside(meta_properties.NAME))
+        shown = part.files.shown(part.path_beside(file_names.META_PROPERTIES))
         if state.properties is not None:
             found.setdefault(path, _Ids(path, shown, state.properties, set())).partitions.add(part.name)
-        elif state.known and path not in missing and part.files.look(part.path_beside(meta_properties.NAME)) is None:
+        elif (
+            state.known
+            and path not in missing
+            and part.files.look(part.path_beside(file_names.META_PROPERTIES)) is None
+        ):
             missing.add(path)
             yield _missing(part, shown)
     brokers: dict[str, list[_Ids]] = defaultdict(list)
@@ -54,7 +58,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
 
 def _missing(part: Partition, shown: str) -> Finding:
     """Return the finding of a log dir without the file: brokers of 0.8 had none, those of ZooKeeper wrote it anew."""
-    modern = any(entry.name == partition_metadata.NAME for entry in part.others)
+    modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
     text = "it is missing: a broker of KRaft does not start without it"
     return Finding(
         level=Level.DERIVED if modern else Level.REMARK,

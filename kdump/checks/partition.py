@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kdump.checks.indexes import LOG_ADVICE, SUFFIXES, IndexCheck, PartitionState, SegmentFiles, log_finding
+from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, UnreadableError
 from kdump.findings import Finding, Level
-from kdump.log_dirs.file_names import SEGMENT_NAME
+from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.regions import Trailing
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
     Tap: TypeAlias = Callable[[Segment, OpenSource], Iterator[Region]]
 
-INDEX_NAME: Final = re.compile(
-    r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.(?P<suffix>index|timeindex|txnindex)", re.ASCII
-)
 TRIES: Final = 3
 """How often the youngest segment is looked at while a broker may write to it."""
 PAUSE: Final = 0.1
@@ -72,7 +68,7 @@ def check(
         yield checked
     for stem, contents in orphans.items():
         files = SegmentFiles(
-            name=partition.files.shown(posixpath.join(partition.folder, f"{stem}.log")),
+            name=partition.files.shown(posixpath.join(partition.folder, f"{stem}.{LOG}")),
             base_offset=int(stem.split("-")[0]),
             log_size=None,
             index=contents.get("index"),
@@ -92,7 +88,7 @@ def _with_logs(
     missing: list[str] = []
     orphans: dict[str, dict[str, bytes]] = {}
     for found in named:
-        log = f"{found['stem']}.log"
+        log = f"{found['stem']}.{LOG}"
         path = posixpath.join(partition.folder, log)
         if log in logs:
             continue
@@ -135,7 +131,7 @@ def _segment(
         after = state.copy()
         contents: dict[str, bytes | None] = {}
         closed: set[object] = set()
-        for suffix in SUFFIXES:
+        for suffix in INDEXES:
             try:
                 contents[suffix] = _beside(segment, suffix)
             except UnreadableError as error:  # the log can be checked without it
@@ -168,8 +164,8 @@ def _segment(
 def _beside(segment: Segment, suffix: str) -> bytes | None:
     """Return the content of another file of the segment, also of one that came after the folder was listed."""
     content = segment.sibling(suffix)
-    path = f"{segment.path.removesuffix('.log')}.{suffix}"
-    if content is not None or not segment.path.endswith(".log") or segment.files.look(path) is None:
+    path = beside_log(segment.path, suffix)
+    if content is not None or not segment.path.endswith(f".{LOG}") or segment.files.look(path) is None:
         return content
     with segment.files.open(path) as source:
         return source.read(0, source.size)

@@ -5,7 +5,7 @@ Source: Kafka's class OffsetCheckpointFile. One layout serves all four files: to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.formats import checkpoint_text
 
@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kdump.primitives.wire import Bytes
-
-RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-"""Up to which offset a partition is on disk for certain (0.8)."""
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-"""Up to which offset all replicas in sync have a partition (0.8)."""
-CLEANED: Final = "cleaner-offset-checkpoint"
-"""Up to where compaction has come (0.8.1)."""
-LOG_STARTS: Final = "log-start-offset-checkpoint"
-"""Below which offset records have been deleted for consumers (0.11)."""
 
 SHAPE = "topic, partition and offset"
 

@@ -7,14 +7,13 @@ Its presence is what counts: without it a broker recovers the directory's logs a
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
-NAME: Final = ".kafka_cleanshutdown"
 CURRENT_VERSION = 0
 
 

@@ -5,7 +5,7 @@ Source: KIP-101 and Kafka's class LeaderEpochCheckpointFile (0.11).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.formats import checkpoint_text
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from kdump.primitives.wire import Bytes
 
-NAME: Final = "leader-epoch-checkpoint"
 SHAPE = "leader epoch and start offset"
 
 

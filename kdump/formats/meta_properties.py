@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kdump.primitives.wire import Bytes
 
-NAME: Final = "meta.properties"
 BLANKS = " \t\f"
 LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats import checkpoint_text
@@ -17,7 +17,6 @@ from kdump.formats import checkpoint_text
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
-NAME: Final = "partition.metadata"
 VERSION = 0
 ZERO_ID = bytes(16)
 

@@ -14,7 +14,6 @@ from kdump.errors import DamageError
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
-NAME: Final = "quorum-state"
 VERSION: Final = "data_version"
 NEEDED: Final = {
     0: {"clusterId": str, "leaderId": int, "leaderEpoch": int, "votedId": int, "appliedOffset": int},
@@ -38,16 +37,16 @@ def read(data: Bytes) -> QuorumState:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as fault:  # the second when it is nested deeply
-        raise DamageError("json", f"{NAME} is not JSON: {fault}") from None
+        raise DamageError("json", f"quorum-state is not JSON: {fault}") from None
     if not isinstance(content, dict):
-        raise DamageError("json", f"{NAME} is no JSON object", found=type(content).__name__)
+        raise DamageError("json", "quorum-state is no JSON object", found=type(content).__name__)
     version = content.get(VERSION)
     if type(version) is not int or version not in NEEDED:
-        raise DamageError("version", f"{NAME} has an unknown {VERSION}", expected="0 or 1", found=repr(version))
+        raise DamageError("version", f"quorum-state has an unknown {VERSION}", expected="0 or 1", found=repr(version))
     for name, kind in NEEDED[version].items():
         if type(content.get(name)) is not kind:
             expected = "a whole number" if kind is int else "a text"
             raise DamageError(
-                "json", f"{name} is missing in {NAME}, or odd", expected=expected, found=content.get(name)
+                "json", f"{name} is missing in quorum-state, or odd", expected=expected, found=content.get(name)
             )
     return QuorumState(version, content["leaderId"], content["leaderEpoch"], content["votedId"])

@@ -1,4 +1,8 @@
-"""The names of files and folders in a log dir, and what each says."""
+"""Every name that Kafka gives to the files and folders of a log dir, and what each says.
+
+Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore. The first release
+of a name is that of the first tag whose sources write it.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,101 @@ import posixpath
 import re
 from typing import Final, NamedTuple
 
-from kdump.formats import clean_shutdown, meta_properties, partition_metadata, quorum_state
+LOG: Final = "log"
+INDEX: Final = "index"
+TIME_INDEX: Final = "timeindex"
+TXN_INDEX: Final = "txnindex"
+PRODUCER_SNAPSHOT: Final = "snapshot"
+KRAFT_SNAPSHOT: Final = "checkpoint"
+INDEXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
+SIBLINGS: Final = (*INDEXES, PRODUCER_SNAPSHOT)
+"""What the names of the files beside a segment end in."""
 
-SEGMENT_NAME: Final = re.compile(r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)\.log(?P<state>\.\w+)?", re.ASCII)
+DELETED: Final = "deleted"
+CLEANED: Final = "cleaned"
+SWAP: Final = "swap"
+PART: Final = "part"
+TMP: Final = "tmp"
+"""These five end the names of files that a broker adds or removes (0.8.1; ``part`` and ``checkpoint.deleted`` 2.8)."""
+
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+QUORUM_STATE: Final = "quorum-state"
+REMOTE_LOG_SNAPSHOT: Final = "remote_log_snapshot"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
+META_PROPERTIES: Final = "meta.properties"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+BOOTSTRAP_SNAPSHOT: Final = "bootstrap.checkpoint"
+LOCK: Final = ".lock"
+
+REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
+"""The folder in which a broker keeps indexes of tiered segments (KIP-405, 3.6.0): it makes them anew."""
+
+DELETE_FOLDER: Final = "delete"
+FUTURE_FOLDER: Final = "future"
+STRAY_FOLDER: Final = "stray"
+"""These three end the names of folders that hold no live replica (0.10.2, 1.1 and 3.6.1)."""
+
+
+class FileName(NamedTuple):
+    """A name with ``*`` for what differs, the first release that writes it, what it holds, and what reads it.
+
+    ``format`` is a module of :mod:`kdump.formats`, None for a file that is known by its name alone.
+    """
+
+    name: str
+    since: str
+    holds: str
+    format: str | None = None
+
+
+FILES: Final = (
+    FileName(f"*.{LOG}", "0.8.0", "The records: batches one after the other", "record_layout"),
+    FileName(f"*.{INDEX}", "0.8.0", "Where in the log some offsets stand", "offset_index"),
+    FileName(f"*.{TIME_INDEX}", "0.10.1", "The largest timestamp so far, and the offset that has it", "time_index"),
+    FileName(f"*.{TXN_INDEX}", "0.11.0", "The aborted transactions whose marker is in the segment", "txn_index"),
+    FileName(f"*.{PRODUCER_SNAPSHOT}", "0.11.0", "What a partition remembers of its producers", "producer_snapshot"),
+    FileName(LEADER_EPOCHS, "0.11.0", "At which offset each leader epoch began", "leader_epoch"),
+    FileName(PARTITION_METADATA, "2.8.0", "The topic id of the folder", "partition_metadata"),
+    FileName(f"*.{KRAFT_SNAPSHOT}", "2.8.0", "A snapshot of the metadata log, as batches", "record_layout"),
+    FileName(BOOTSTRAP_SNAPSHOT, "3.3.0", "The metadata that a node was formatted with", "record_layout"),
+    FileName(QUORUM_STATE, "2.8.0", "For whom a KRaft node voted, and whom it takes for the leader", "quorum_state"),
+    FileName(META_PROPERTIES, "0.9.0", "Which broker and cluster the log dir belongs to", "meta_properties"),
+    FileName(CLEAN_SHUTDOWN, "0.8.0", "That the broker stopped in good order", "clean_shutdown"),
+    FileName(RECOVERY_POINTS, "0.8.1", "Up to which offset each partition is on disk for certain", "checkpoints"),
+    FileName(HIGH_WATERMARKS, "0.8.0", "The high watermark of each partition", "checkpoints"),
+    FileName(LOG_STARTS, "0.11.0", "The log start offset of partitions with deleted records", "checkpoints"),
+    FileName(CLEANER_OFFSETS, "0.8.1", "Up to which offset compaction has come", "checkpoints"),
+    FileName(REMOTE_LOG_SNAPSHOT, "3.6.0", "Which segments tiered storage has (up to 3.7)"),
+    FileName(LOCK, "0.8.0", "Nothing: a broker holds a lock on it as long as it runs"),
+)
+"""The files of a log dir and of the folders in it, in the order of README.md."""
+
+
+def _any(*names: str) -> str:
+    """Return a pattern of these names."""
+    return "(?:" + "|".join(map(re.escape, names)) + ")"
+
+
+STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
+"""The base offset, and the segment id of a segment of tiered storage."""
+SEGMENT_NAME: Final = re.compile(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
+INDEX_NAME: Final = re.compile(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})", re.ASCII)
+KRAFT_SNAPSHOT_NAME: Final = re.compile(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}", re.ASCII)
 SIBLING_NAME: Final = re.compile(
-    r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.\w+)?|.*-checkpoint|.*\.checkpoint\.(?:part|deleted)|.*\.tmp|"
-    + "|".join(map(re.escape, (partition_metadata.NAME, quorum_state.NAME, meta_properties.NAME, clean_shutdown.NAME))),
+    rf".*\.{_any(*SIBLINGS)}(?:\.\w+)?|.*-checkpoint|.*\.{KRAFT_SNAPSHOT}\.{_any(PART, DELETED)}|.*\.{TMP}|"
+    + _any(PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, CLEAN_SHUTDOWN),
     re.ASCII,
 )
-LOG_DIR_FILE: Final = re.compile(
-    r".*-offset-checkpoint|.*\.checkpoint|" + "|".join(map(re.escape, (meta_properties.NAME, clean_shutdown.NAME)))
-)
+LOG_DIR_FILE: Final = re.compile(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
 FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
-LEFTOVER_FOLDER: Final = re.compile(r"(?P<folder>.+-\d{1,10})\.[0-9a-f]{32}-(?P<state>delete|future|stray)", re.ASCII)
+LEFTOVER_FOLDER: Final = re.compile(
+    rf"(?P<folder>.+-\d{{1,10}})\.[0-9a-f]{{32}}-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})", re.ASCII
+)
 TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-[\w-]{22}", re.ASCII)
-SIBLINGS: Final = ("index", "timeindex", "txnindex", "snapshot")
 
 
 class Name(NamedTuple):
@@ -40,3 +124,14 @@ def folder_name(path: str) -> Name:
     if name.isdecimal() and (tiered := TIERED_FOLDER.fullmatch(posixpath.basename(above))):
         return Name(tiered["topic"], int(name))
     return Name(None, None)
+
+
+def is_kraft_snapshot(path: str) -> bool:
+    """Tell whether a file is a snapshot of the metadata log, by its name."""
+    return path.endswith(f".{KRAFT_SNAPSHOT}")
+
+
+def beside_log(path: str, suffix: str) -> str:
+    """Return the path of another file of a segment; a state such as ``.deleted`` stays."""
+    stem, _, state = path.rpartition(f".{LOG}")
+    return f"{stem}.{suffix}{state}"

@@ -16,7 +16,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
-from kdump.formats import partition_metadata, record_layout
+from kdump.formats import record_layout
+from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import (
     LEFTOVER_FOLDER,
     LOG_DIR_FILE,
@@ -256,7 +257,7 @@ class Finder:
             others.append(entry)
             if found:
                 self.note(f"{files.shown(entry.path)} is left out: it is not part of the log (--leftovers reads it)")
-            elif entry.name.endswith(".log"):
+            elif entry.name.endswith(f".{file_names.LOG}"):
                 self.note(f"{files.shown(entry.path)} is left out: its name begins with no offset (name it to read it)")
         limit = self.wanted.max_batch_bytes
         return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
@@ -282,7 +283,7 @@ class _Place(NamedTuple):
 
 def _belongs(name: str) -> bool:
     """Tell whether a file of this name makes its folder a partition."""
-    return SEGMENT_NAME.fullmatch(name) is not None or name == partition_metadata.NAME or _index_name(name)
+    return SEGMENT_NAME.fullmatch(name) is not None or name == file_names.PARTITION_METADATA or _index_name(name)
 
 
 def _index_name(name: str) -> bool:

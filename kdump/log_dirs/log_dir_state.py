@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError, UnreadableError
-from kdump.formats import checkpoints, clean_shutdown, meta_properties
+from kdump.formats import checkpoints, meta_properties
+from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,12 +67,12 @@ class LogDirStates:
         found = {
             name: self._file(partition, name)
             for name in (
-                meta_properties.NAME,
-                clean_shutdown.NAME,
-                checkpoints.RECOVERY_POINTS,
-                checkpoints.HIGH_WATERMARKS,
-                checkpoints.LOG_STARTS,
-                checkpoints.CLEANED,
+                file_names.META_PROPERTIES,
+                file_names.CLEAN_SHUTDOWN,
+                file_names.RECOVERY_POINTS,
+                file_names.HIGH_WATERMARKS,
+                file_names.LOG_STARTS,
+                file_names.CLEANER_OFFSETS,
             )
         }
         folder, name = posixpath.split(partition.folder.rstrip("/"))
@@ -79,12 +80,12 @@ class LogDirStates:
         return LogDirState(
             path=partition.files.shown(shown),
             is_log_dir=any(data is not None for data in found.values()),
-            clean=found[clean_shutdown.NAME] is not None,
-            properties=self._properties(partition, found[meta_properties.NAME]),
-            recovery_points=self._offsets(partition, checkpoints.RECOVERY_POINTS, found),
-            high_watermarks=self._offsets(partition, checkpoints.HIGH_WATERMARKS, found),
-            log_starts=self._offsets(partition, checkpoints.LOG_STARTS, found),
-            cleaned=self._offsets(partition, checkpoints.CLEANED, found),
+            clean=found[file_names.CLEAN_SHUTDOWN] is not None,
+            properties=self._properties(partition, found[file_names.META_PROPERTIES]),
+            recovery_points=self._offsets(partition, file_names.RECOVERY_POINTS, found),
+            high_watermarks=self._offsets(partition, file_names.HIGH_WATERMARKS, found),
+            log_starts=self._offsets(partition, file_names.LOG_STARTS, found),
+            cleaned=self._offsets(partition, file_names.CLEANER_OFFSETS, found),
         )
 
     def _file(self, partition: Partition, name: str) -> bytes | None:
@@ -98,7 +99,7 @@ class LogDirStates:
         try:
             return None if data is None else meta_properties.read(data)
         except DamageError as damage:
-            self._wrong(f"{partition.files.shown(partition.path_beside(meta_properties.NAME))}: {damage}")
+            self._wrong(f"{partition.files.shown(partition.path_beside(file_names.META_PROPERTIES))}: {damage}")
             return None
 
     def _offsets(self, partition: Partition, name: str, found: Mapping[str, bytes | None]) -> Offsets:

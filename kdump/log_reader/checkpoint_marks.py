@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import checkpoints
+from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
 from kdump.rows.selection import SegmentFacts
 
@@ -37,8 +38,8 @@ class CheckpointMarks:
             "",
             partition.topic,
             partition.partition,
-            self._mark(partition, checkpoints.HIGH_WATERMARKS),
-            self._mark(partition, checkpoints.LOG_STARTS),
+            self._mark(partition, file_names.HIGH_WATERMARKS),
+            self._mark(partition, file_names.LOG_STARTS),
         )
 
     def _mark(self, partition: Partition, name: str) -> int | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError, UsageError
-from kdump.formats import meta_properties
+from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -107,7 +107,7 @@ def outside(paths: Iterable[str], out: str) -> None:
         if folder.is_dir() and target.is_relative_to(folder.resolve()):
             raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
     for above in target.parents:
-        if os.path.lexists(above / meta_properties.NAME):
+        if os.path.lexists(above / file_names.META_PROPERTIES):
             raise UsageError(f"{out} lies in the log dir {above}, which stays as it is: name a place outside of it")
 
 

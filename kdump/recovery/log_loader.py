@@ -17,6 +17,7 @@ from kdump.errors import DamageError
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
+from kdump.log_dirs import file_names
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, at, origin, split
@@ -259,7 +260,7 @@ def _snapshots(partition: Partition) -> set[int]:
     found = set()
     for entry in partition.others:
         stem, _, suffix = entry.name.partition(".")
-        if suffix == "snapshot" and stem.isdecimal():
+        if suffix == file_names.PRODUCER_SNAPSHOT and stem.isdecimal():
             with partition.files.open(entry.path) as source:
                 try:
                     producer_snapshot.read(source.read(0, source.size))
@@ -271,13 +272,13 @@ def _snapshots(partition: Partition) -> set[int]:
 
 def _after_swaps(segments: list[Segment]) -> list[Segment]:
     """Return the segments that are loaded: an interrupted swap is finished first, unless its cleaning was not."""
-    by_state: dict[str, list[Segment]] = {".cleaned": [], ".swap": [], "": []}
+    by_state: dict[str, list[Segment]] = {file_names.CLEANED: [], file_names.SWAP: [], "": []}
     for each in sorted(segments, key=_base):
-        state = each.path.rpartition(".log")[2]
+        state = each.path.rpartition(f".{file_names.LOG}")[2].removeprefix(".")
         if state in by_state:
             by_state[state].append(each)
-    cleaned_from = min((_base(each) for each in by_state[".cleaned"]), default=None)
-    swaps = [each for each in by_state[".swap"] if cleaned_from is None or _base(each) < cleaned_from]
+    cleaned_from = min((_base(each) for each in by_state[file_names.CLEANED]), default=None)
+    swaps = [each for each in by_state[file_names.SWAP] if cleaned_from is None or _base(each) < cleaned_from]
     if not swaps:
         return by_state[""]
     first, end = _base(swaps[0]), max(_walk_next_offset(each) for each in swaps)
@@ -286,9 +287,9 @@ def _after_swaps(segments: list[Segment]) -> list[Segment]:
 
 def _loads_by_recovery(each: Segment) -> bool:
     """Tell whether a segment is recovered whatever the stop was like: no ``.index``, or an impossible ``.txnindex``."""
-    if "index" not in each.siblings:
+    if file_names.INDEX not in each.siblings:
         return True
-    aborted = each.sibling("txnindex")
+    aborted = each.sibling(file_names.TXN_INDEX)
     if not aborted:
         return False
     try:

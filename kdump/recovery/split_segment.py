@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.log_dirs.file_names import INDEX, TIME_INDEX
 from kdump.log_dirs.partition import Segment
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.regions import Damage
@@ -107,8 +108,10 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
 
 
 def _part(whole: Segment, start: int, end: int, base: int) -> SplitPart:
-    siblings = {"index": "", "timeindex": ""}
-    return SplitPart(whole.files, whole.path, end - start, base, siblings, whole.limit, origin(whole) + start)
+    siblings = {INDEX: "", TIME_INDEX: ""}
+    return SplitPart(
+        whole.files, whole.path, end - start, base, siblings, limit=whole.limit, start=origin(whole) + start
+    )
 
 
 def _overflows(segment: Segment, indexed: int) -> bool:

@@ -13,9 +13,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError
-from kdump.formats import leader_epoch, partition_metadata, record_layout
+from kdump.formats import leader_epoch, record_layout
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
+from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
 from kdump.primitives.terminal import path_text
 from kdump.records import log_entry
@@ -74,7 +75,7 @@ def write(
         segments += 1
         builder = IndexBuilder(run[0].base_offset, interval=limits.interval)
         stem = f"{run[0].base_offset:020}"
-        with (folder / f"{stem}.log").open("xb") as file:
+        with (folder / f"{stem}.{file_names.LOG}").open("xb") as file:
             for place, data in _bytes(run):
                 region = _batch(data, file.tell(), place.segment.limit)
                 try:
@@ -87,11 +88,11 @@ def write(
                     epochs.append(EpochEntry(place.epoch, place.base_offset))
             size += file.tell()
         indexes = builder.finish()
-        (folder / f"{stem}.index").write_bytes(indexes.offset_index)
-        (folder / f"{stem}.timeindex").write_bytes(indexes.time_index)
+        (folder / f"{stem}.{file_names.INDEX}").write_bytes(indexes.offset_index)
+        (folder / f"{stem}.{file_names.TIME_INDEX}").write_bytes(indexes.time_index)
         if indexes.txn_index:
-            (folder / f"{stem}.txnindex").write_bytes(indexes.txn_index)
-    (folder / leader_epoch.NAME).write_bytes(leader_epoch.encode(epochs))
+            (folder / f"{stem}.{file_names.TXN_INDEX}").write_bytes(indexes.txn_index)
+    (folder / file_names.LEADER_EPOCHS).write_bytes(leader_epoch.encode(epochs))
     _copy_metadata(copies, folder, fail)
     _account(merged, name, copies, out / "lost+found" / name, WrittenLog(segments, len(merged.placed), size))
     return WrittenLog(segments, len(merged.placed), size)
@@ -132,7 +133,7 @@ def _batch(data: bytes, position: int, limit: int) -> RecordBatch:
 def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:
     for copy in copies:
         for entry in copy.others:
-            if entry.name == partition_metadata.NAME:
+            if entry.name == file_names.PARTITION_METADATA:
                 try:
                     with copy.files.open(entry.path) as source:
                         data = source.read(0, source.size)

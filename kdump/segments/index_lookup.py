@@ -13,6 +13,7 @@ from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
 from kdump.formats.time_index import TimeIndex
+from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
 
@@ -77,12 +78,12 @@ class Seeker:
     def by_time(self, since: int) -> Range | None:
         """Return the bytes that hold all records of ``since`` (ms) and later; None when there are none."""
         offsets = self._offset_index()
-        data = self._where.sibling("timeindex")
+        data = self._where.sibling(TIME_INDEX)
         base = self._where.base_offset
         if offsets is None or data is None or base is None or not data:
             return Range()
         times = TimeIndex(data, base)
-        path = self._where.siblings["timeindex"]
+        path = self._where.siblings[TIME_INDEX]
         try:
             if times.ragged:
                 raise WrongIndexError(f"{path}: {len(data)} bytes are no whole entries of 12")

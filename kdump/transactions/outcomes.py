@@ -16,6 +16,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats import txn_index
 from kdump.formats.record_layout import MAGIC_2
 from kdump.formats.txn_index import AbortedTxn
+from kdump.log_dirs.file_names import TXN_INDEX
 from kdump.primitives.wire import INT64_END
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
@@ -167,7 +168,7 @@ class TransactionFollower:
     """Follows the transactions of one segment; :meth:`add` and :meth:`lose` take its regions in order."""
 
     def __init__(self, where: Segment) -> None:
-        self._path = where.siblings.get("txnindex", "")
+        self._path = where.siblings.get(TXN_INDEX, "")
         self._base = where.base_offset
         self._replay = Replay()
         self._ended: list[AbortedTxn | EndedTransaction | DamagedGap | Doubt] = []
@@ -179,7 +180,7 @@ class TransactionFollower:
     def _read(self, where: Segment) -> list[AbortedTxn]:
         """Return the entries of the segment's ``.txnindex``, the last one first."""
         try:
-            data = where.sibling("txnindex")
+            data = where.sibling(TXN_INDEX)
             return sorted(txn_index.read(data), key=lambda entry: -entry.last_offset) if data else []
         except DamageError as damage:
             self._wrong.append(f"{self._path}: {damage}")

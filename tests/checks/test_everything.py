@@ -10,6 +10,7 @@ import pytest
 from kdump.checks import log_dir
 from kdump.formats import checkpoints, leader_epoch, producer_snapshot
 from kdump.formats.checkpoints import PartitionOffset
+from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import Partition
 from testing import GOLDEN, ROOT, forge
@@ -438,7 +439,7 @@ def test_a_checkpoint_is_read_once_for_all_partitions_of_a_log_dir(tmp_path, mon
     for number in range(3):
         folder(tmp_path, (0, one(0))).rename(tmp_path / f"orders-{number + 1}")
     entries = [PartitionOffset("orders", number + 1, 1) for number in range(3)]
-    (tmp_path / checkpoints.RECOVERY_POINTS).write_bytes(checkpoints.encode(entries))
+    (tmp_path / file_names.RECOVERY_POINTS).write_bytes(checkpoints.encode(entries))
     asked = []
     monkeypatch.setattr(Partition, "beside", lambda _, name: asked.append(name))
     dirs = log_dir.LogDirs()

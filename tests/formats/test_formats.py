@@ -1,37 +1,24 @@
-"""The table of formats: each has its module and a file of a real broker."""
+"""The modules of formats and the table of file names: each knows the other, and has a file of a real broker."""
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import kdump.formats
-from kdump.formats import FORMATS
+from kdump.log_dirs.file_names import CLEAN_SHUTDOWN, FILES
 from testing import GOLDEN
 
-NOT_RECORDED = {".kafka_cleanshutdown"}  # the log dirs in golden/ were copied without it
+READ = [file for file in FILES if file.format]
+NOT_RECORDED = {CLEAN_SHUTDOWN}  # the log dirs in golden/ were copied without it
 FOLDER = Path(kdump.formats.__file__).parent
 SHARED = {"__init__", "record", "sparse_index", "checkpoint_text"}
 """Modules for parts of files."""
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_each_has_files_of_a_real_broker(name):
-    assert (next((GOLDEN / "brokers").rglob(f"*{name}"), None) is None) == (name in NOT_RECORDED)
-
-
-def test_the_table_and_the_modules_know_the_same_names():
-    told = {}
-    for module in set(FORMATS.values()):
-        constants = vars(import_module(f"kdump.formats.{module}"))
-        told |= {constants[one]: module for one in NAMES if one in constants}
-    assert told == {name: module for name, module in FORMATS.items() if name in told}
-    assert {name for name in FORMATS if name not in told} == SUFFIXES
-
-
-NAMES = ("NAME", "RECOVERY_POINTS", "HIGH_WATERMARKS", "LOG_STARTS", "CLEANED")
-SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"}
+@pytest.mark.parametrize("file", READ, ids=lambda file: file.name)
+def test_each_has_files_of_a_real_broker(file):
+    assert (next((GOLDEN / "brokers").rglob(file.name), None) is None) == (file.name in NOT_RECORDED)
 
 
 def test_no_module_is_left_out():
-    assert {path.stem for path in FOLDER.glob("*.py")} - SHARED == set(FORMATS.values())
+    assert {path.stem for path in FOLDER.glob("*.py")} - SHARED == {file.format for file in READ}

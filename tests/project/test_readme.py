@@ -1,7 +1,6 @@
 import re
-from importlib import import_module
 
-from kdump.formats import FORMATS
+from kdump.log_dirs.file_names import FILES
 from testing import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -26,10 +25,6 @@ def test_ci_runs_the_readmes_own_command():
 
 
 def test_it_names_every_file_that_is_read():
-    rows = {}
-    for name, module in FORMATS.items():
-        said = import_module(f"kdump.formats.{module}").__doc__.splitlines()[0].partition(": ")[2]
-        rows.setdefault(said[0].upper() + said[1:].rstrip("."), []).append(f"`{name}`")
-    table = "| File | What it holds |\n|---|---|\n"
-    table += "".join(f"| {', '.join(names)} | {said} |\n" for said, names in rows.items())
+    table = "| File | Since | What it holds |\n|---|---|---|\n"
+    table += "".join(f"| `{file.name}` | {file.since} | {file.holds} |\n" for file in FILES if file.format)
     assert f"<!-- formats -->\n{table}\n" in README, f"README.md needs this table:\n{table}"

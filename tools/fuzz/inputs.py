@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from random import Random
 
-from kdump.formats import FORMATS
+from kdump.log_dirs.file_names import FILES
 from kdump.primitives import compression
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.read import read
@@ -90,7 +90,8 @@ def golden_files() -> Iterator[bytes]:
 @functools.cache
 def _texts() -> list[bytes]:
     """The golden files of lines that brokers keep beside their logs."""
-    found = [path for name in FORMATS if not name.startswith(".") for path in sorted(GOLDEN.rglob(name))]
+    names = [file.name for file in FILES if "*" not in file.name and file.format not in {None, "record_layout"}]
+    found = [path for name in names for path in sorted(GOLDEN.rglob(name))]
     return [data for path in found if (data := path.read_bytes())]
 
 

@@ -26,11 +26,12 @@ from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, UnreadableError
-from kdump.formats import FORMATS, producer_snapshot
+from kdump.formats import producer_snapshot
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.record_layout import BatchHeader
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics.decode import decode
+from kdump.log_dirs.file_names import FILES
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
@@ -131,7 +132,7 @@ def state(data: bytes) -> None:
 @functools.cache
 def _readers() -> list[Callable[[bytes], object]]:
     """The readers of whole files, every one of the table."""
-    names = sorted(set(FORMATS.values()) - {"record_layout", "offset_index", "time_index"})
+    names = sorted({file.format for file in FILES if file.format} - {"record_layout", "offset_index", "time_index"})
     return [import_module(f"kdump.formats.{name}").read for name in names]
 
 

@@ -8,6 +8,7 @@ from kdump.answers.collector import Needs, Reading
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.formats import partition_metadata
+from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -101,7 +102,7 @@ def _read_topic_id(place: Place) -> bytes | None:
     """Return the topic id of a folder, None where none can be read. Raises UnreadableError."""
     partition = place.partition
     for entry in partition.others:
-        if entry.name == partition_metadata.NAME:
+        if entry.name == file_names.PARTITION_METADATA:
             with partition.files.open(entry.path) as source:
                 data = source.read(0, source.size)
             try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.metadata.records import TOPIC
 from kdump.checks import kraft_snapshot
 from kdump.errors import UnreadableError
+from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.regions import Damage, Trailing
@@ -68,10 +69,10 @@ class Copies:
         return bool(self._logs or self.snapshots)
 
     def _take(self, partition: Partition) -> None:
-        named = [segment.path for segment in partition.segments if _is_snapshot(segment.path)]
-        beside = [entry.path for entry in partition.others if kraft_snapshot.NAME.fullmatch(entry.name)]
+        named = [segment.path for segment in partition.segments if is_kraft_snapshot(segment.path)]
+        beside = [entry.path for entry in partition.others if KRAFT_SNAPSHOT_NAME.fullmatch(entry.name)]
         for path in named + beside:
-            found = kraft_snapshot.NAME.fullmatch(posixpath.basename(path))
+            found = KRAFT_SNAPSHOT_NAME.fullmatch(posixpath.basename(path))
             end, epoch = (int(found["offset"]), int(found["epoch"])) if found else (0, 0)
             self.snapshots.append(SnapshotFile(end, epoch, partition.files, path, partition.limit))
         log = tuple(segment for segment in partition.segments if segment.path not in named)
@@ -151,7 +152,3 @@ def _epoch(batch: RecordBatch) -> int:
 
 def _same_place(one: RecordBatch, other: RecordBatch) -> bool:
     return one.base_offset == other.base_offset and _epoch(one) == _epoch(other)
-
-
-def _is_snapshot(path: str) -> bool:
-    return path.endswith(kraft_snapshot.SUFFIX)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, KdumpError
 from kdump.formats import partition_metadata
+from kdump.log_dirs import file_names
 from kdump.log_reader.header_scan import is_sound
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
@@ -74,7 +75,7 @@ START: Final = Mark()
 def topic_id(partition: Partition) -> str:
     """Return the id of a folder's topic, empty where ``partition.metadata`` is missing or broken."""
     for entry in partition.others:
-        if entry.name == partition_metadata.NAME:
+        if entry.name == file_names.PARTITION_METADATA:
             with partition.files.open(entry.path) as source:
                 data = source.read(0, source.size)
             try:

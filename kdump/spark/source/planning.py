@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from kdump.errors import UnreadableError
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
+from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.remote import RemoteFiles, places
@@ -272,7 +273,7 @@ def _latest(segment: Segment, base: int, following: int) -> int | None:
     A broker appends that timestamp when it rolls a segment. An index that is cut, empty or names offsets of other
     segments is not believed, and the active segment's is never complete.
     """
-    data = _sibling(segment, "timeindex")
+    data = _sibling(segment, TIME_INDEX)
     if not data:
         return None
     index = TimeIndex(data, base)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import UnreadableError
+from kdump.log_dirs.file_names import DELETED
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
 from kdump.primitives import compression
@@ -219,7 +220,7 @@ def _open(split: Split, options: SourceOptions) -> OpenSource | None:
 
 
 def _names(split: Split) -> tuple[str, str]:
-    return split.path, f"{split.path}.deleted"
+    return split.path, f"{split.path}.{DELETED}"
 
 
 def vanished(splits: Iterable[Split]) -> Iterator[str]:
