@@ -35,6 +35,8 @@ COMMANDS: Final[dict[str, str]] = {
     "rebuild-index": "rebuild_index",
     "offsets": "offsets",
     "producers": "producers",
+    "transactions": "transactions",
+    "coordinator": "coordinator",
     "spark-export": "spark_export",
 }
 """Subcommand -> the module under kdump.commands that holds it."""

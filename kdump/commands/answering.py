@@ -40,6 +40,15 @@ class Moment(click.ParamType[int]):
         return value if isinstance(value, int) else words.moment(value, least_ms=self._least_ms)
 
 
+class Duration(click.ParamType[int]):
+    """A length of time in ms: ``15m``, ``7d``, ``1h30m``."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
+        return value if isinstance(value, int) else words.duration(value)
+
+
 PATHS: Final[list[Decorator]] = [
     click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path()),
 ]
@@ -111,6 +120,7 @@ class Answering:
         self.output: str = options.pop("output")
         self.jobs: int = options.pop("jobs")
         self._also = also
+        self._said: set[str] = set()
         self.paths: tuple[str, ...] = options.pop("paths")
         named: tuple[str, ...] = options.pop("topics")
         self.asked = Wanted(
@@ -152,7 +162,7 @@ class Answering:
                     (run.note, gathered.notes),
                 ):
                     for text in texts:
-                        say(text)
+                        self._once(say)(text)
                 for error in gathered.failed:
                     run.fail(error)
         else:
@@ -162,29 +172,47 @@ class Answering:
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds the collectors and says on standard error what is wrong."""
         run = self.session
+        damage = self._once(run.damage)
         return LogDirPass(
             collectors,
-            LogDirStates(run.damage, run.fail),
-            damage=run.damage,
+            LogDirStates(damage, run.fail),
+            damage=damage,
             fail=run.fail,
-            wrong=run.wrong_index,
-            note=run.note,
+            wrong=self._once(run.wrong_index),
+            note=self._once(run.note),
             progress=run.progress,
         )
 
+    def _once(self, say: Callable[[str], None]) -> Callable[[str], None]:
+        """Return ``say`` for texts that were not said before: some answers need two passes over a log."""
+
+        def say_new(text: str) -> None:
+            if text not in self._said:
+                self._said.add(text)
+                say(text)
+
+        return say_new
+
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
         """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""
-        from kdump.printers import answer_lines
-
-        with open_output() as out:
-            if self.output == "jsonl":
-                answer_lines.write_jsonl(lines, out)
-            elif self.output == "csv":
-                answer_lines.write_csv(lines, out)
-            elif sys.stdout.isatty():
-                from kdump.printers import answer_terminal
-
-                answer_terminal.draw(tables(list(lines)), sys.stdout)
-            else:
-                answer_lines.write_plain(tables(list(lines)), out)
+        write_answer(lines, self.output, tables)
         return self.session.status
+
+
+def write_answer(
+    lines: Iterable[AnswerLine], output: str, tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]
+) -> None:
+    """Print the lines of an answer as ``output``, one of the forms of FORM."""
+    from kdump.printers import answer_lines
+
+    with open_output() as out:
+        if output == "jsonl":
+            answer_lines.write_jsonl(lines, out)
+        elif output == "csv":
+            answer_lines.write_csv(lines, out)
+        elif sys.stdout.isatty():
+            from kdump.printers import answer_terminal
+
+            answer_terminal.draw(tables(list(lines)), sys.stdout)
+        else:
+            answer_lines.write_plain(tables(list(lines)), out)

@@ -10,22 +10,13 @@ from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.commands import options as shared
 from kdump.commands import words
-from kdump.commands.answering import Answering, inputs
+from kdump.commands.answering import Answering, Duration, inputs
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
 from kdump.printers.answer_tables.groups import tables, write_reset_csv
 
 if TYPE_CHECKING:
     from kdump.answers.groups.collector import Ranking
-
-
-class Duration(click.ParamType[int]):
-    """A length of time in ms: ``15m``, ``7d``, ``1h30m``."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
-        return value if isinstance(value, int) else words.duration(value)
 
 
 OPTIONS: Final[list[shared.Decorator]] = [

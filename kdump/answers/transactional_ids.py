@@ -1,0 +1,244 @@
+"""What transaction coordinators know: the last state of each transactional id (KIP-98, KIP-890)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from kdump.answers.collector import Needs, unsaid
+from kdump.errors import DamageError
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
+from kdump.internal_topics.decode import decode
+from kdump.internal_topics.transaction_state import STATES, TOPIC
+from kdump.primitives.wire import read_varint
+from kdump.segments.regions import Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from kdump.answers.collector import Place
+    from kdump.log_dirs.partition import Segment
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Damage
+
+PRODUCER_ID_AT: Final = slice(2, 10)
+"""Where a value has its producer id, behind its version."""
+
+
+@dataclass(frozen=True)
+class TransactionalId:
+    """The last state of a transactional id; times in ms, None = none."""
+
+    kind: ClassVar[str] = "coordinator"
+
+    transactional_id: str
+    coordinator_partition: int
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_time_ms: int | None
+    last_update_ms: int
+    partitions: tuple[str, ...]
+    previous_producer_id: int | None
+    """The one before the epochs ran out, while the coordinator ends a transaction (transaction version 2)."""
+    next_producer_id: int | None
+
+    @property
+    def producer_ids(self) -> set[int]:
+        """All that are or were this id's, as far as the record tells."""
+        known = (self.producer_id, self.previous_producer_id, self.next_producer_id)
+        return {one for one in known if one is not None and one >= 0}
+
+
+@dataclass
+class _CoordinatorLog:
+    """One partition of ``__transaction_state``. ``lost`` are producer ids of states that cannot be read whole."""
+
+    number: int
+    ids: dict[str, TransactionalId] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
+    is_unreadable: bool = False
+    """Whether states are lost of which nothing is known."""
+    leader_epoch: int = -1
+    end_offset: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.leader_epoch, self.end_offset
+
+
+class TransactionalIds:
+    """Gathers the last state of each transactional id.
+
+    Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
+    """
+
+    def __init__(self) -> None:
+        self._logs: dict[int, _CoordinatorLog] = {}
+        self._log: _CoordinatorLog | None = None
+        self._note: Callable[[str], None] = unsaid
+
+    def begin(self, place: Place) -> Needs:
+        if place.partition.topic != TOPIC or place.partition.partition is None:
+            return Needs.FILES
+        self._log, self._note = _CoordinatorLog(place.partition.partition), place.note
+        return Needs.RECORDS
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:  # noqa: ARG002  the pass gives it
+        log = self._log
+        if log is None:
+            return
+        epoch = batch.partition_leader_epoch
+        log.leader_epoch, log.end_offset = -1 if epoch is None else epoch, batch.last_offset + 1
+        if batch.is_control:
+            return
+        try:
+            for record in batch.records():
+                _apply(log, record.key, record.value)
+        except DamageError:
+            log.is_unreadable = True
+            raise
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        if self._log is None:
+            return
+        lost = _cut_state(segment, region) if isinstance(region, Trailing) else None
+        if lost is None:
+            self._log.is_unreadable = True
+            return
+        transactional_id, producer_id = lost
+        known = self._log.ids.get(transactional_id)
+        self._log.lost |= {producer_id, *(known.producer_ids if known else ())}
+        self._note(f"{segment.name}: the last state of transactional id {transactional_id!r} is cut off")
+
+    def end(self) -> None:
+        if self._log is not None:
+            self._keep(self._log)
+        self._log, self._note = None, unsaid
+
+    def _keep(self, log: _CoordinatorLog) -> None:
+        if log.number not in self._logs or self._logs[log.number].rank < log.rank:
+            self._logs[log.number] = log
+
+    def merge(self, other: TransactionalIds) -> None:
+        for log in other._logs.values():
+            self._keep(log)
+
+    def answer(self, at: int) -> Iterator[TransactionalId]:  # noqa: ARG002  no age is asked for
+        for _, log in sorted(self._logs.items()):
+            yield from sorted(log.ids.values(), key=lambda one: one.transactional_id)
+
+    def known(self, partitions: int | None = None) -> KnownIds:
+        """Return what is known of all ids; ``partitions`` is how many the topic has, None where nothing tells."""
+        count = max(self._logs, default=-1) + 1 if partitions is None else partitions
+        return KnownIds(
+            tuple(self.answer(0)),
+            is_whole=bool(count) and all(number in self._logs for number in range(count)),
+            lost=frozenset(one for log in self._logs.values() for one in log.lost),
+            unreadable=frozenset(number for number, log in self._logs.items() if log.is_unreadable),
+        )
+
+
+class KnownIds:
+    """All transactional ids, by their producer ids.
+
+    ``is_whole`` says whether every partition of ``__transaction_state`` is there.
+    """
+
+    def __init__(
+        self,
+        ids: tuple[TransactionalId, ...],
+        *,
+        is_whole: bool,
+        lost: frozenset[int] = frozenset(),
+        unreadable: frozenset[int] = frozenset(),
+    ) -> None:
+        self.is_whole = is_whole
+        self._lost = lost
+        self._unreadable = unreadable
+        self._current = {one.producer_id: one for one in ids}
+        self._any = {producer_id: one for one in ids for producer_id in one.producer_ids} | self._current
+
+    def naming(self, producer_id: int, partition: str) -> TransactionalId | None:
+        """Return the id that has a producer id and names a partition in its transaction."""
+        found = self._current.get(producer_id)
+        return found if found is not None and partition in found.partitions else None
+
+    def of(self, producer_id: int) -> TransactionalId | None:
+        """Return the id that has, had or will have a producer id."""
+        return self._any.get(producer_id)
+
+    def is_sure(self, producer_id: int) -> bool:
+        """Tell whether the last state of the id that has this producer id, or that there is none, can be read."""
+        if producer_id in self._lost:
+            return False
+        found = self._current.get(producer_id)
+        return not self._unreadable if found is None else found.coordinator_partition not in self._unreadable
+
+
+def _apply(log: _CoordinatorLog, key: bytes | None, value: bytes | None) -> None:
+    """Take a record. Raises DamageError for one that cannot be decoded."""
+    record = decode(TOPIC, key, value)
+    made = None if record is None else record.key
+    if record is None or made is None or made.values is None:
+        raise DamageError("payload", f"a record of {TOPIC}: {made.reason if made else 'it has no key'}")
+    transactional_id = str(made.values["transactionalId"])
+    if record.value is None:
+        log.ids.pop(transactional_id, None)
+    elif record.value.values is None:
+        raise DamageError("payload", f"the state of transactional id {transactional_id!r}: {record.value.reason}")
+    else:
+        log.ids[transactional_id] = _state(transactional_id, log.number, record.value.values)
+
+
+def _state(transactional_id: str, number: int, values: Mapping[str, Any]) -> TransactionalId:
+    status, start = values["transactionStatus"], values["transactionStartTimestampMs"]
+    return TransactionalId(
+        transactional_id,
+        number,
+        values["producerId"],
+        values["producerEpoch"],
+        STATES[status] if 0 <= status < len(STATES) else f"unknown ({status})",
+        values["transactionTimeoutMs"],
+        None if start < 0 else start,
+        values["transactionLastUpdateTimestampMs"],
+        tuple(
+            sorted(
+                f"{one['topic']}-{partition}"
+                for one in values["transactionPartitions"] or ()
+                for partition in one["partitionIds"]
+            )
+        ),
+        _id(values.get("previousProducerId")),
+        _id(values.get("nextProducerId")),
+    )
+
+
+def _id(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value
+
+
+def _cut_state(segment: Segment, region: Trailing) -> tuple[str, int] | None:
+    """Return transactional id and producer id of the one record of a batch that is cut off; None if not to be told."""
+    with segment.open() as source:
+        data = source.read(region.position, region.size)
+    if len(data) < BATCH_HEADER.size:
+        return None
+    header = BATCH_HEADER.read(data)
+    if header.magic != MAGIC_2 or header.records_count != 1 or header.attributes & CODEC_MASK:
+        return None
+    try:
+        _, at = read_varint(data, BATCH_HEADER.size)
+        _, at = read_varint(data, at + 1, 64)
+        _, at = read_varint(data, at)
+        size, at = read_varint(data, at)
+        key, at = data[at : at + size], at + size
+        _, at = read_varint(data, at)
+    except DamageError:
+        return None
+    record = decode(TOPIC, key, None) if size >= 0 else None
+    number = data[at:][PRODUCER_ID_AT]
+    if record is None or record.key is None or record.key.values is None or len(number) < 8:
+        return None
+    return str(record.key.values["transactionalId"]), int.from_bytes(number, "big", signed=True)

@@ -1,0 +1,323 @@
+"""Transactions of partitions: open, hanging, committed, aborted.
+
+As ``kafka-transactions.sh`` lists, describes and finds them (KIP-664), by the log and by ``__transaction_state``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
+
+from kdump.answers.abort_lines import AbortLines
+from kdump.answers.collector import Needs, Reading
+from kdump.answers.producer_state import ProducerReplay
+from kdump.answers.transactional_ids import TransactionalIds
+from kdump.errors import DamageError
+from kdump.internal_topics.transaction_state import TOPIC
+from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA
+from kdump.primitives.timestamps import iso
+from kdump.records.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.answers.collector import Place
+    from kdump.answers.log_dir_pass import LogDirPass
+    from kdump.answers.producer_state import Producer
+    from kdump.answers.transactional_ids import KnownIds, TransactionalId
+    from kdump.log_dirs.finder import Wanted
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.regions import Damage, Trailing
+    from kdump.transactions.replay import EndedTransaction, OpenTransaction
+
+State: TypeAlias = Literal["open", "hanging", "committed", "aborted"]
+MAX_TIMEOUT: Final = 900_000
+"""The age in ms from which on find-hanging suspects a transaction: the default of transaction.max.timeout.ms."""
+
+
+@dataclass(frozen=True)
+class PartitionTransaction:
+    """A transaction in one partition. Times are in ms; None = none, or not known."""
+
+    kind: ClassVar[str] = "transaction"
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int | None
+    start_offset: int | None
+    last_offset: int | None
+    last_timestamp_ms: int
+    age_ms: int
+    state: State
+    end_offset: int | None
+    transactional_id: str | None
+    abort: str | None
+    terminate: str | None = None
+    """The line that ends one that its coordinator still knows, and that is past its timeout."""
+    last_transactional_id: str | None = None
+    """The id that has, had or will have the producer id, whether it names the partition or not."""
+    held_back: int = 0
+    """Offsets that a read_committed consumer is not given for it; 0 where an older one holds them back."""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ReplicaDifference:
+    """A replica whose open transactions are not those of the one that the answer is of."""
+
+    kind: ClassVar[str] = "difference"
+
+    topic: str
+    partition: int
+    log_dir: str
+    end_offset: int
+    text: str
+
+
+class _Open(NamedTuple):
+    transaction: OpenTransaction
+    producer: Producer
+
+
+@dataclass(frozen=True)
+class _Replica:
+    """What one replica tells. ``is_old`` says whether its broker is older than 3.0, as far as its files show."""
+
+    folder: str
+    log_dir: str
+    rank: tuple[int, int]
+    start_offset: int
+    open: dict[int, _Open]
+    is_old: bool
+
+    @property
+    def end_offset(self) -> int:
+        return self.rank[1]
+
+
+class Transactions:
+    """Gathers transactional ids, and the open transactions of the partitions that ``asked`` takes.
+
+    With their number alone memory grows. ``max_timeout`` is in ms; ``lines`` writes what ends a transaction.
+    ``coordinators`` is how many partitions ``__transaction_state`` has, None where nothing tells.
+    """
+
+    def __init__(
+        self,
+        asked: Wanted,
+        lines: AbortLines | None = None,
+        *,
+        max_timeout: int = MAX_TIMEOUT,
+        coordinators: int | None = None,
+    ) -> None:
+        self._asked = asked
+        self._lines = lines or AbortLines()
+        self._max_timeout = max_timeout
+        self._coordinators = coordinators
+        self._ids = TransactionalIds()
+        self._found: dict[tuple[str, int], list[_Replica]] = {}
+        self._place: Place | None = None
+        self._replay: ProducerReplay | None = None
+
+    def begin(self, place: Place) -> Reading:
+        needs = self._ids.begin(place)
+        if place.key is None or not self._asked.takes(place.name):
+            return Reading(needs)
+        self._place, self._replay = place, ProducerReplay(place)
+        return Reading(Needs.HEADERS, self._replay.since) if needs == Needs.FILES else Reading(needs)
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:
+        if self._replay is not None:
+            self._replay.add(batch)
+        self._ids.add(segment, batch)
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        """What may have ended there counts as open; the line that ends it finds it no more."""
+        self._ids.lose(segment, region)
+
+    def end(self) -> None:
+        self._ids.end()
+        place, replay = self._place, self._replay
+        self._place = self._replay = None
+        if place is None or replay is None or place.key is None:
+            return
+        replay.end()
+        files, state = place.partition.files, replay.state
+        self._found.setdefault(place.key, []).append(
+            _Replica(
+                files.shown(place.partition.folder),
+                place.log_dir.path,
+                replay.rank,
+                place.log_start or 0,
+                {one: _Open(found, state.producers[one]) for one, found in state.open.items()},
+                _is_old(place),
+            )
+        )
+
+    def merge(self, other: Transactions) -> None:
+        self._ids.merge(other._ids)
+        for key, replicas in other._found.items():
+            self._found.setdefault(key, []).extend(replicas)
+
+    @property
+    def ids(self) -> KnownIds:
+        """What is known of all transactional ids."""
+        return self._ids.known(self._coordinators)
+
+    def is_best(self, partition: Partition) -> bool:
+        """Tell whether a partition's folder is the replica that the answer is of."""
+        replicas = self._found.get((partition.topic or "", partition.partition or 0), ())
+        folder = partition.files.shown(partition.folder)
+        return bool(replicas) and _best(replicas).folder == folder
+
+    def answer(self, at: int) -> Iterator[PartitionTransaction | ReplicaDifference | TransactionalId]:
+        """Yield open and hanging transactions, replicas that differ, the last state of each transactional id."""
+        judge = _Judge(at, self.ids, self._lines, self._max_timeout)
+        for key, replicas in sorted(self._found.items()):
+            best = _best(replicas)
+            for found in sorted(best.open.values(), key=lambda one: one.transaction.first_offset):
+                yield judge.judge(key, best, found)
+            for replica in replicas:
+                if replica is not best:
+                    yield from _differences(key, best, replica)
+        yield from self._ids.answer(at)
+
+
+def _best(replicas: Iterable[_Replica]) -> _Replica:
+    return max(replicas, key=lambda replica: replica.rank)
+
+
+def _is_old(place: Place) -> bool:
+    """Tell whether the files are of a broker before 3.0: it has no ``partition.metadata`` (2.8) beside its epochs."""
+    names = {entry.name for entry in place.partition.others}
+    return LEADER_EPOCHS in names and PARTITION_METADATA not in names
+
+
+class _Judge(NamedTuple):
+    at: int
+    ids: KnownIds
+    lines: AbortLines
+    max_timeout: int
+
+    def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
+        """Tell whether a transaction hangs: nobody will end it (TransactionsCommand, ``find-hanging``)."""
+        (topic, number), (begun, producer) = key, found
+        name, producer_id = f"{topic}-{number}", begun.producer_id
+        age = self.at - producer.timestamp
+        named, owner = self.ids.naming(producer_id, name), self.ids.of(producer_id)
+        state: State = "open"
+        abort = terminate = None
+        if not self.ids.is_whole:
+            why = f"not all of {TOPIC} is among the paths: whether it hangs is not known"
+        elif named is not None:
+            why, terminate = self._known(named)
+        elif not self.ids.is_sure(producer_id):
+            why = f"what its coordinator knows of it is cut off or damaged in {TOPIC}: whether it hangs is not known"
+        elif age <= self.max_timeout:
+            why = f"no transactional id names {name} for its producer id: it hangs when it is older than --max-timeout"
+        else:
+            state = "hanging"
+            abort = self.lines.abort(key, begun, producer, is_old=replica.is_old)
+            why = (
+                "no coordinator knows its producer id"
+                if owner is None
+                else (f"transactional id {owner.transactional_id!r} ({owner.state}) does not name {name}")
+            )
+        is_oldest = begun.first_offset == min(one.transaction.first_offset for one in replica.open.values())
+        return PartitionTransaction(
+            topic,
+            number,
+            producer_id,
+            producer.epoch,
+            producer.coordinator_epoch,
+            begun.first_offset,
+            producer.data_offset,
+            producer.timestamp,
+            age,
+            state,
+            None,
+            None if named is None or not self.ids.is_whole else named.transactional_id,
+            abort,
+            terminate,
+            None if owner is None else owner.transactional_id,
+            replica.end_offset - max(begun.first_offset, replica.start_offset) if is_oldest else 0,
+            why,
+        )
+
+    def _known(self, named: TransactionalId) -> tuple[str, str | None]:
+        """Return what a coordinator does with a transaction that it knows, and the line that ends it, if any does."""
+        if named.state != "Ongoing":
+            return f"its coordinator has it as {named.state}: the marker is not in this log yet", None
+        ends = (named.start_time_ms or named.last_update_ms) + named.timeout_ms
+        if ends > self.at:
+            return f"its coordinator knows it, and aborts it at {iso(ends)} when nothing else ends it", None
+        text = f"its coordinator knows it, and should have aborted it at {iso(ends)}"
+        return text, self.lines.terminate(named.transactional_id)
+
+
+def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
+    """Yield what a replica has open and another has not, where one's log is a part of the other's."""
+    ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
+    theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
+    texts = [
+        f"producer {producer_id} has a transaction open from offset {first} in {best.log_dir}, not here"
+        for producer_id, first in sorted(ours - theirs)
+        if first < other.end_offset
+    ]
+    texts += [
+        f"producer {producer_id} has a transaction open from offset {first} here, not in {best.log_dir}"
+        for producer_id, first in sorted(theirs - ours)
+        if other.end_offset >= best.end_offset
+    ]
+    for text in texts:
+        yield ReplicaDifference(*key, other.log_dir, other.end_offset, text)
+
+
+def ended(
+    reader: LogDirPass, partitions: Iterable[Partition], ids: KnownIds, at: int
+) -> Iterator[PartitionTransaction]:
+    """Yield the transactions that markers in the logs end, one at a time: none is kept.
+
+    One whose data the log has lost is left out. ``reader`` says what cannot be read.
+    """
+    for partition in partitions:
+        place = reader.place(partition)
+        segments = partition.segments
+        if place.key is None or not segments:
+            continue
+        replay = ProducerReplay(place, before=segments[0].base_offset or 0)
+        for segment in segments:
+            for region in reader.regions(segment, is_last=segment is segments[-1]):
+                if not isinstance(region, RecordBatch):
+                    continue
+                try:
+                    found = replay.add(region)
+                except DamageError as damage:
+                    place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
+                    continue
+                if found is not None and found.first_offset is not None:
+                    yield _ended(place.key, found, replay.state.producers[found.producer_id], ids, at)
+
+
+def _ended(
+    key: tuple[str, int], found: EndedTransaction, producer: Producer, ids: KnownIds, at: int
+) -> PartitionTransaction:
+    owner = ids.of(found.producer_id)
+    owner_id = None if owner is None else owner.transactional_id
+    return PartitionTransaction(
+        *key,
+        found.producer_id,
+        found.producer_epoch,
+        found.coordinator_epoch,
+        found.first_offset,
+        producer.data_offset,
+        producer.data_timestamp,
+        at - producer.data_timestamp,
+        "aborted" if found.aborted else "committed",
+        found.last_offset,
+        owner_id,
+        None,
+        last_transactional_id=owner_id,
+    )

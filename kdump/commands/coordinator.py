@@ -1,0 +1,64 @@
+"""``kdump coordinator``: which partition coordinates an id."""
+
+from __future__ import annotations
+
+import click
+
+from kdump.answers.coordinator import PARTITIONS, TOPICS, CoordinatorPartition, coordinator_partition
+from kdump.commands.answering import FORM, write_answer
+from kdump.commands.limits import AtLeast
+from kdump.commands.options import add
+from kdump.commands.session import Session
+from kdump.errors import UsageError
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.printers.answer_tables import coordinator as tables
+
+
+@click.command("coordinator")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--type", "kind", type=click.Choice(tuple(TOPICS)), required=True, help="What the ids are.")
+@click.option("--partitions", type=AtLeast(1), metavar="N", help="Partitions of the topic [default: 50].")
+@click.option("--in", "paths", multiple=True, type=click.Path(), metavar="PATH", help="Log dirs to count them in.")
+@add(FORM)
+def command(
+    *, ids: tuple[str, ...], kind: str, partitions: int | None, paths: tuple[str, ...], output: str, quiet: bool
+) -> int:
+    """Say which partition coordinates an id.
+
+    \b
+    Examples:
+      kdump coordinator my-group --type group
+      kdump coordinator tx-1 tx-2 --type transaction --partitions 10
+      kdump coordinator my-group --type group --in /broker1 --in /broker2
+      kdump coordinator g:AAAAAAAAAAEAAAAAAAAAAg:3 --type share
+
+    The leader of that partition of __consumer_offsets, __transaction_state or __share_group_state is the coordinator.
+    A share id is group:topicId:partition. With --in the number of partitions is taken from the topic's folders; all
+    log dirs of the cluster must be given then. No file is read. `--` ends the options: any text may be an ID.
+
+    Exit status: 0 answered, 1 something cannot be read, 2 wrong usage.
+    """
+    run = Session(quiet=quiet)
+    if partitions is None:
+        partitions = _count(run, TOPICS[kind], paths) if paths else PARTITIONS
+    elif paths:
+        raise UsageError("--partitions and --in exclude each other")
+    if not partitions:
+        return run.status
+    lines = [CoordinatorPartition(text, kind, coordinator_partition(text, partitions)) for text in ids]
+    write_answer(lines, output, tables.tables)
+    return run.status
+
+
+def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
+    """Return how many partitions the folders of a topic show; 0 where there is none. Raises UsageError for a gap."""
+    found = {one.partition for one in Finder(Wanted(topics=(topic,)), fail=run.fail).find(paths)}
+    numbers = {number for number in found if number is not None}
+    missing = sorted(set(range(max(numbers, default=-1) + 1)) - numbers)
+    if missing:
+        raise UsageError(
+            f"{topic}-{missing[0]} is not in these paths: give all log dirs of the cluster, or --partitions"
+        )
+    if not numbers and not run.met:
+        raise UsageError(f"no partition of {topic} is in these paths: give --partitions")
+    return len(numbers)

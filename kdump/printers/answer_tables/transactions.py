@@ -1,0 +1,82 @@
+"""The tables of ``kdump transactions``: what needs action first, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.transactional_ids import TransactionalId
+from kdump.answers.transactions import PartitionTransaction, ReplicaDifference
+from kdump.primitives.timestamps import iso
+from kdump.printers.answer_lines import AnswerTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.answers.collector import AnswerLine
+
+ORDER: Final = ("hanging", "open", "aborted", "committed")
+COLUMNS: Final = ("PARTITION", "FROM OFFSET", "PRODUCER", "EPOCH", "TRANSACTIONAL ID", "STATE")
+IDS: Final = ("TRANSACTIONAL ID", "STATE", "PRODUCER", "EPOCH", "STARTED", "TIMEOUT", "PARTITIONS")
+NUMBERS: Final = frozenset({"FROM OFFSET", "PRODUCER", "EPOCH", "TIMEOUT"})
+UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield transactions, hanging ones first, then replicas that differ, then ids that are in a transaction."""
+    known = list(lines)
+    found = [line for line in known if isinstance(line, PartitionTransaction)]
+    found.sort(key=lambda one: (ORDER.index(one.state), -one.held_back))
+    counts = Counter(one.state for one in found)
+    held = sum(one.held_back for one in found)
+    shown = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state] or state in ORDER[:2])
+    title = f"{shown} transactions; {held:,} offsets are held back from read_committed consumers"
+    yield AnswerTable(title, COLUMNS, [_row(one) for one in found], NUMBERS)
+    differences = [
+        (f"{one.topic}-{one.partition}", one.log_dir, one.text) for one in known if isinstance(one, ReplicaDifference)
+    ]
+    if differences:
+        yield AnswerTable(
+            f"{len(differences)} differences between replicas", ("PARTITION", "LOG DIR", "WHAT"), differences
+        )
+    ids = [line for line in known if isinstance(line, TransactionalId)]
+    states = ", ".join(f"{count} {state}" for state, count in sorted(Counter(one.state for one in ids).items()))
+    busy = [one for one in ids if one.partitions]
+    if ids:
+        yield AnswerTable(f"{len(ids)} transactional ids: {states}", IDS, [_id_row(one) for one in busy], NUMBERS)
+
+
+def _row(one: PartitionTransaction) -> tuple[object, ...]:
+    name = one.transactional_id or one.last_transactional_id
+    return f"{one.topic}-{one.partition}", one.start_offset, one.producer_id, one.producer_epoch, name, sentence(one)
+
+
+def sentence(one: PartitionTransaction) -> str:
+    """Return what is the matter with a transaction, in words."""
+    if one.end_offset is not None:
+        return f"{one.state} at offset {one.end_offset}, {span(one.age_ms)} after its last batch"
+    words = [f"{one.state} for {span(one.age_ms)}"]
+    if one.held_back:
+        words.append(f"holds back {one.held_back:,} offsets of {one.topic}-{one.partition}")
+    words += [one.why] if one.why else []
+    ends = one.abort or one.terminate
+    return ", ".join(words) + (f", ends with: {ends}" if ends else "")
+
+
+def _id_row(one: TransactionalId) -> tuple[object, ...]:
+    started = None if one.start_time_ms is None else iso(one.start_time_ms)
+    return (
+        one.transactional_id,
+        one.state,
+        one.producer_id,
+        one.producer_epoch,
+        started,
+        span(one.timeout_ms),
+        ", ".join(one.partitions),
+    )
+
+
+def span(ms: int) -> str:
+    """Return a length of time for people: its largest unit, rounded down."""
+    size, unit = next(((size, unit) for size, unit in UNITS if abs(ms) >= size), (1, "ms"))
+    return f"{ms // size} {unit}" if ms >= 0 else f"-{-ms // size} {unit}"

@@ -1,0 +1,49 @@
+"""Which partition coordinates an id."""
+
+import json
+
+import pytest
+
+from tests.answers.support import ask, write
+from tests.helpers.support import kdump
+
+
+def partition(*args):
+    ((line,), _) = ask("coordinator", *args)
+    assert line["kind"] == "coordinator"
+    return line["partition"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("my-group", "group", 12), ("connect-cluster", "group", 13), ("grüße", "transaction", 23),
+        ("😀-group", "group", 43), ("polygenelubricants", "transaction", 0),
+        ("g:AAAAAAAAAAEAAAAAAAAAAg:3", "share", 28),
+    ],
+)  # fmt: skip
+def test_ids_of_known_partitions(text, kind, expected):
+    assert partition(text, "--type", kind) == expected
+
+
+def test_options_end_with_two_dashes():
+    done = kdump("coordinator", "--type", "group", "--partitions", "1", "-o", "jsonl", "--", "--x", "-q")
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["--x", "-q"]
+
+
+def test_folders_tell_the_number_of_partitions(tmp_path):
+    for number in range(7):
+        write(tmp_path, f"__consumer_offsets-{number}", {0: b""})
+    assert partition("my-group", "--type", "group", "--in", tmp_path) == partition(
+        "my-group", "--type", "group", "--partitions", "7"
+    )
+    (tmp_path / "__consumer_offsets-3" / f"{0:020}.log").unlink()
+    done = kdump("coordinator", "my-group", "--type", "group", "--in", tmp_path)
+    assert done.returncode == 2
+    assert b"__consumer_offsets-3 is not in these paths" in done.stderr
+    assert kdump("coordinator", "tx", "--type", "transaction", "--in", tmp_path).returncode == 2
+
+
+def test_the_table_names_the_partition():
+    done = kdump("coordinator", "my-group", "--type", "group")
+    assert "my-group  __consumer_offsets-12" in done.stdout.decode()

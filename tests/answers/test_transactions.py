@@ -1,0 +1,209 @@
+"""Open and hanging transactions, transactional ids, and what is lost with cut and damaged files."""
+
+import struct
+
+import pytest
+
+from kdump.formats import producer_snapshot
+from kdump.formats.producer_snapshot import ProducerEntry
+from testing import forge
+from tests.answers.support import ask, write
+from tests.helpers.segments import ABORT, COMMIT, data, marker
+from tests.helpers.support import kdump
+
+NOW = 1_700_000_000_000
+HOUR = 3_600_000
+ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT = 1, 2, 4
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value.encode())) + value.encode()
+
+
+def state(offset, name, *, producer=7, status=ONGOING, partitions=(), timeout=60_000, started=NOW - 1000):
+    """A batch of one record of ``__transaction_state``: a state (value version 0), or a tombstone where it is None."""
+    key = struct.pack(">h", 0) + text(name)
+    value = None
+    if status is not None:
+        value = struct.pack(">hqhib", 0, producer, 0, timeout, status) + struct.pack(">i", len(partitions))
+        for topic, number in partitions:
+            value += text(topic) + struct.pack(">ii", 1, number)
+        value += struct.pack(">qq", started, started)
+    return forge.batch([forge.record(key, value)], base_offset=offset, base_timestamp=started)
+
+
+def coordinators(log_dir, *batches):
+    write(log_dir, "__transaction_state-0", {0: b"".join(batches)})
+
+
+def transactions(*args, status=0):
+    """The lines of ``kdump transactions``, transactions and others apart, and what it said."""
+    lines, said = ask("transactions", *args, "--at", NOW, status=status)
+    found = [line for line in lines if line["kind"] == "transaction"]
+    return found, [line for line in lines if line["kind"] != "transaction"], said
+
+
+def only(*args, status=0):
+    (found,), _, _ = transactions(*args, status=status)
+    return found
+
+
+def hung(offset=0, **rest):
+    """Data of producer 7 an hour ago."""
+    return data(offset, 2, producer=7, timestamp=NOW - HOUR, **rest)
+
+
+def test_a_transaction_hangs_when_no_coordinator_names_its_partition(tmp_path):
+    write(tmp_path, "orders-0", {0: hung() + data(2, 3)})
+    coordinators(tmp_path, state(0, "tx", status=COMPLETE_COMMIT))
+    assert only(tmp_path, "--bootstrap-server", "b1:9092") == {
+        "kind": "transaction", "topic": "orders", "partition": 0, "producerId": 7, "producerEpoch": 0,
+        "coordinatorEpoch": None, "startOffset": 0, "lastOffset": 1, "lastTimestampMs": NOW - HOUR, "ageMs": HOUR,
+        "state": "hanging", "endOffset": None, "transactionalId": None,
+        "abort": "kafka-transactions.sh --bootstrap-server b1:9092 abort --topic orders --partition 0 --start-offset 0",
+        "terminate": None, "lastTransactionalId": "tx", "heldBack": 5,
+        "why": "transactional id 'tx' (CompleteCommit) does not name orders-0",
+    }  # fmt: skip
+
+
+def test_a_named_one_is_open_whatever_its_age(tmp_path):
+    write(tmp_path, "orders-0", {0: hung()})
+    coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)]))
+    found = only(tmp_path)
+    assert (found["state"], found["transactionalId"], found["abort"], found["terminate"]) == ("open", "tx", None, None)
+    assert "aborts it at 2023-11-14T22:14:19.000Z" in found["why"]
+
+
+def test_one_past_its_timeout_is_terminated_by_its_id(tmp_path):
+    write(tmp_path, "orders-0", {0: hung()})
+    coordinators(tmp_path, state(0, "tx 1", partitions=[("orders", 0)], started=NOW - 60_001))
+    line = "kafka-transactions.sh --bootstrap-server HOST:9092 forceTerminateTransaction --transactionalId 'tx 1'"
+    assert only(tmp_path)["terminate"] == line
+    assert only(tmp_path, "--release", "4.0")["terminate"] is None
+    coordinators(tmp_path, state(0, "tx 1", partitions=[("orders", 0)], status=PREPARE_COMMIT, started=0))
+    assert only(tmp_path)["terminate"] is None
+
+
+def test_a_young_one_that_nothing_names_is_open_until_the_timeout(tmp_path):
+    write(tmp_path, "orders-0", {0: hung()})
+    coordinators(tmp_path, state(0, "other", producer=9))
+    assert only(tmp_path, "--max-timeout", "2h")["state"] == "open"
+    assert only(tmp_path, "--max-timeout", "1h")["state"] == "open"
+    assert only(tmp_path, "--max-timeout", "59m")["state"] == "hanging"
+
+
+@pytest.mark.parametrize("numbers", [(), (1,), (0, 2)])
+def test_without_all_coordinators_nothing_hangs(tmp_path, numbers):
+    write(tmp_path, "orders-0", {0: hung()})
+    for number in numbers:
+        write(tmp_path, f"__transaction_state-{number}", {0: state(0, f"tx-{number}")})
+    found = only(tmp_path)
+    assert (found["state"], found["transactionalId"], found["abort"]) == ("open", None, None)
+    assert "whether it hangs is not known" in found["why"]
+
+
+def test_the_topics_asked_leave_coordinators_in(tmp_path):
+    for topic in ("orders", "audit"):
+        write(tmp_path, f"{topic}-0", {0: hung()})
+    coordinators(tmp_path, state(0, "tx", producer=9))
+    found, ids, _ = transactions(tmp_path, "--topic", "audit")
+    assert [(one["topic"], one["state"]) for one in found] == [("audit", "hanging")]
+    assert [one["transactionalId"] for one in ids] == ["tx"]
+
+
+def test_the_last_state_of_each_id_counts(tmp_path):
+    coordinators(
+        tmp_path, state(0, "a"), state(1, "b"), state(2, "a", status=COMPLETE_COMMIT), state(3, "b", status=None)
+    )
+    _, ids, _ = transactions(tmp_path)
+    assert ids == [
+        {
+            "kind": "coordinator", "transactionalId": "a", "coordinatorPartition": 0, "producerId": 7,
+            "producerEpoch": 0, "state": "CompleteCommit", "timeoutMs": 60_000, "startTimeMs": NOW - 1000,
+            "lastUpdateMs": NOW - 1000, "partitions": [], "previousProducerId": None, "nextProducerId": None,
+        }
+    ]  # fmt: skip
+
+
+def test_a_broker_before_3_0_wants_the_producer(tmp_path):
+    epochs = {"leader_epoch_checkpoint": "0\n1\n0 0\n"}
+    write(tmp_path, "orders-0", {0: marker(0, 7, ABORT, epoch=5) + hung(1)}, **epochs)
+    coordinators(tmp_path, state(0, "tx", producer=9))
+    old = "abort --topic orders --partition 0 --producer-id 7 --producer-epoch 0 --coordinator-epoch 5"
+    assert only(tmp_path)["abort"].endswith(old)
+    assert only(tmp_path, "--release", "3.0")["abort"].endswith("--start-offset 1")
+    (tmp_path / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAg\n")
+    assert only(tmp_path)["abort"].endswith("--start-offset 1")
+    assert only(tmp_path, "--release", "2.8")["abort"].endswith(old)
+
+
+def test_all_lists_ended_ones_and_only_the_oldest_open_one_holds_back(tmp_path):
+    log = data(0, producer=1) + data(1, producer=2) + marker(2, 1, COMMIT) + marker(3, 2, ABORT) + marker(4, 3, ABORT)
+    write(tmp_path, "orders-0", {0: log + hung(5) + data(7, producer=8)})
+    coordinators(tmp_path, state(0, "one", producer=1, status=COMPLETE_COMMIT))
+    found, _, _ = transactions(tmp_path, "--all")
+    names = ("producerId", "state", "startOffset", "lastOffset", "endOffset", "transactionalId", "heldBack")
+    assert [tuple(one[name] for name in names) for one in found] == [
+        (7, "hanging", 5, 6, None, None, 3), (8, "hanging", 7, 7, None, None, 0),
+        (1, "committed", 0, 0, 2, "one", 0), (2, "aborted", 1, 1, 3, None, 0),
+    ]  # fmt: skip
+
+
+def test_snapshots_and_logs_tell_the_same(tmp_path):
+    folder = write(tmp_path, "orders-0", {0: hung(), 2: data(2, producer=8)})
+    coordinators(tmp_path, state(0, "tx"))
+    by_log = transactions(tmp_path)[0]
+    entry = ProducerEntry(7, 0, -1, 1, 1, NOW - HOUR, -1, 0)
+    (folder / f"{2:020}.snapshot").write_bytes(producer_snapshot.encode([entry]))
+    assert transactions(tmp_path)[0] == by_log
+
+
+def test_replicas_agree_or_the_difference_is_named(tmp_path):
+    one, two = tmp_path / "broker-1", tmp_path / "broker-2"
+    log = hung() + marker(2, 7, ABORT) + data(3)
+    write(one, "orders-0", {0: log})
+    write(two, "orders-0", {0: hung()})
+    assert transactions(one, two)[:2] == ([], [])
+    write(two, "orders-0", {0: hung() + data(2) + data(3, 2)})
+    found, (difference,), _ = transactions(one, two)
+    assert [line["startOffset"] for line in found] == [0]
+    assert (difference["kind"], difference["logDir"], difference["endOffset"]) == ("difference", str(one), 4)
+    assert difference["text"] == f"producer 7 has a transaction open from offset 0 in {two}, not here"
+    assert transactions(two, one, "--jobs", "2")[:2] == (found, [difference])
+
+
+def test_a_cut_state_leaves_the_transactions_of_its_id_alone(tmp_path):
+    write(tmp_path, "orders-0", {0: hung() + data(2, producer=8, timestamp=NOW - HOUR)})
+    coordinators(tmp_path, state(0, "sure", producer=9) + state(1, "tx", partitions=[("orders", 0)])[:-30])
+    found, ids, said = transactions(tmp_path)
+    assert [(one["producerId"], one["state"]) for one in found] == [(7, "open"), (8, "hanging")]
+    assert "cut off or damaged" in found[0]["why"]
+    assert [one["transactionalId"] for one in ids] == ["sure"]
+    assert "the last state of transactional id 'tx' is cut off" in said
+
+
+@pytest.mark.parametrize("keep", [20, 61, 70])
+def test_a_state_that_is_cut_too_short_leaves_all_of_unknown_ids_alone(tmp_path, keep):
+    write(tmp_path, "orders-0", {0: hung()})
+    coordinators(tmp_path, state(0, "sure", producer=9) + state(1, "tx")[:keep])
+    assert only(tmp_path)["state"] == "open"
+
+
+def test_damage_among_coordinators_is_named_and_nothing_is_made_of_it(tmp_path):
+    write(tmp_path, "orders-0", {0: hung()})
+    broken = bytearray(state(0, "tx", partitions=[("orders", 0)]))
+    broken[-9] ^= 1
+    coordinators(tmp_path, bytes(broken), state(1, "sure", producer=9))
+    found, _, said = transactions(tmp_path, status=3)
+    assert [one["state"] for one in found] == ["open"]
+    assert "__transaction_state-0" in said
+
+
+def test_the_table_says_what_to_do_first(tmp_path):
+    write(tmp_path, "orders-0", {0: hung() + data(2, 3)})
+    coordinators(tmp_path, state(0, "tx", status=COMPLETE_COMMIT))
+    shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
+    assert shown.startswith("1 hanging, 0 open transactions; 5 offsets are held back from read_committed consumers\n")
+    assert "hanging for 1 h, holds back 5 offsets of orders-0, " in shown
+    assert "ends with: kafka-transactions.sh --bootstrap-server HOST:9092 abort --topic orders" in shown
+    assert "1 transactional ids: 1 CompleteCommit" in shown
