@@ -10,6 +10,8 @@ from kdump.checks.time_index import TimeIndexCheck
 from kdump.checks.txn_index import TxnIndexCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level, text_of
+from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import INDEXES, LOG, TIME_INDEX, TXN_INDEX, beside_log
 from kdump.transactions.replay import Replay
 
@@ -214,7 +216,8 @@ class IndexCheck:
 
 def _is_pair(index_size: int, time_size: int) -> bool:
     """Tell whether both sizes come of one ``segment.index.bytes``, each rounded down to whole entries."""
-    return index_size > 0 and any((index_size + more) // 12 * 12 == time_size for more in range(8))
+    entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
+    return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 
 
 def log_finding(file: str, position: int, damage: DamageError) -> Finding:

@@ -172,7 +172,8 @@ class LogCheck:
         self.wants_recovery = True
         self._producers.clear()
         if isinstance(region, Padding):
-            text = f"{region.size} bytes of zeros follow the last batch: {ZEROS if region.size >= 17 else FEW_ZEROS}"
+            reason = ZEROS if region.size >= record_layout.UP_TO_MAGIC else FEW_ZEROS
+            text = f"{region.size} bytes of zeros follow the last batch: {reason}"
             self._say("zero tail", text, region.position, level=Level.REMARK)
         elif isinstance(region, Trailing):
             text = f"the last {region.size} bytes are the beginning of a batch: torn, or copied while it was written"

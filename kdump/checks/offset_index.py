@@ -201,14 +201,15 @@ class OffsetIndexCheck:
         yield from self._remarks(closed=closed)
 
     def _whole(self) -> Iterator[Finding]:
+        size = self.index.layout.size
         if self.index.ragged:
             yield Finding(
                 level=Level.DERIVED,
                 file=self.file,
                 kind="size",
-                text=f"the size is no multiple of 8: {self.index.ragged} bytes stand behind the last entry",
-                position=self.index.count * 8,
-                expected="a multiple of 8",
+                text=f"the size is no multiple of {size}: {self.index.ragged} bytes stand behind the last entry",
+                position=self.index.position(self.index.count),
+                expected=f"a multiple of {size}",
                 found=len(self.index.data),
                 advice=ADVICE,
             )
@@ -248,7 +249,7 @@ class OffsetIndexCheck:
                 text=f"entry {slot} (offset {entry.offset}, position {entry.position}) {fault.text}"
                 + and_all_behind(slot, lost, self.index.filled),
                 entry=slot,
-                position=slot * 8,
+                position=self.index.position(slot),
                 expected=fault.expected,
                 found=fault.found,
                 advice=ADVICE,
@@ -266,7 +267,11 @@ class OffsetIndexCheck:
         if self.index.zero_tail and self.index.filled:
             text = f"{self.index.zero_tail} bytes of zeros follow the entries"
             yield Finding(
-                level=Level.REMARK, file=self.file, kind="zero tail", text=text, position=self.index.filled * 8
+                level=Level.REMARK,
+                file=self.file,
+                kind="zero tail",
+                text=text,
+                position=self.index.position(self.index.filled),
             )
         if not self.index.filled:
             yield Finding(level=Level.REMARK, file=self.file, kind="empty", text="the index has no entries")

@@ -128,12 +128,13 @@ class TimeIndexCheck:
             yield from self._coverage(closed=closed, offsets_good=offsets_good)
 
     def _whole(self) -> Iterator[Finding]:
+        size = self.index.layout.size
         if self.index.ragged:
             yield self._finding(
                 "size",
-                f"the size is no multiple of 12: {self.index.ragged} bytes stand behind the last entry",
-                position=self.index.count * 12,
-                expected="a multiple of 12",
+                f"the size is no multiple of {size}: {self.index.ragged} bytes stand behind the last entry",
+                position=self.index.position(self.index.count),
+                expected=f"a multiple of {size}",
                 found=len(self.index.data),
             )
 
@@ -161,7 +162,7 @@ class TimeIndexCheck:
                 f"entry {slot} (timestamp {entry.timestamp}, offset {entry.offset}) {fault.text}"
                 + and_all_behind(slot, lost, self.index.filled),
                 entry=slot,
-                position=slot * 12,
+                position=self.index.position(slot),
                 expected=fault.expected,
                 found=fault.found,
             )
@@ -172,7 +173,7 @@ class TimeIndexCheck:
             yield self._finding("empty", f"the index has no entries{told}", level=Level.REMARK)
         elif self.index.zero_tail:
             text = f"{self.index.zero_tail} bytes of zeros follow the entries"
-            yield self._finding("zero tail", text, level=Level.REMARK, position=self.index.filled * 12)
+            yield self._finding("zero tail", text, level=Level.REMARK, position=self.index.position(self.index.filled))
 
     def _coverage(self, *, closed: bool, offsets_good: bool) -> Iterator[Finding]:
         if not self.index.filled or self.faults or self.index.ragged:  # what is missing has a cause that was told
@@ -188,7 +189,7 @@ class TimeIndexCheck:
                 text,
                 level=Level.DERIVED if closed else Level.REMARK,
                 entry=slot,
-                position=slot * 12,
+                position=self.index.position(slot),
                 expected=self.highest,
                 found=last.timestamp,
             )

@@ -243,11 +243,11 @@ class Heads:
         data = self._log.read(position, BATCH_HEADER.size)
         if len(data) < BATCH_HEADER.size:
             return None
-        base, length, _, magic, _, _, delta, _, _, _, _, _, _ = BATCH_HEADER.struct.unpack(data)
-        size = LOG_OVERHEAD.size + length
-        if magic != MAGIC_2 or not BATCH_HEADER.size <= size <= self._most or position + size > self._end:
+        header = BATCH_HEADER.read(data)
+        size = LOG_OVERHEAD.size + header.length
+        if header.magic != MAGIC_2 or not BATCH_HEADER.size <= size <= self._most or position + size > self._end:
             return None
-        return to_int64(base + delta)
+        return to_int64(header.base_offset + header.last_offset_delta)
 
 
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:

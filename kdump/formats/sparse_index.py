@@ -76,6 +76,10 @@ class SparseIndex(ABC, Generic[E]):
                 return False
         return True
 
+    def position(self, slot: int) -> int:
+        """Return where an entry begins, in bytes."""
+        return slot * self.layout.size
+
     def stored(self, slot: int) -> tuple[int, int]:
         """Return the two fields of an entry as stored; ``slot`` must be one."""
         first, second = self.layout.struct.unpack_from(self.data, slot * self.layout.size)

@@ -5,7 +5,6 @@ The layout is told by :mod:`kdump.records.magic_2`.
 """
 
 from array import array
-from itertools import pairwise
 
 from kdump.formats.record_layout import BATCH_HEADER, CRC_COVERS_FROM, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2
 from kdump.kernel.cursor import FAR
@@ -127,7 +126,7 @@ cdef void fill(const unsigned char* data, Py_ssize_t count, Py_ssize_t at, long 
 
 def _split():
     """Note where the fields of a header stand."""
-    for field, (start, stop) in enumerate(pairwise([*BATCH_HEADER.offsets.values(), BATCH_HEADER.size])):
+    for field, (start, stop) in enumerate(BATCH_HEADER.spans.values()):
         _STARTS[field], _SIZES[field] = start, stop - start
 
 

@@ -5,7 +5,9 @@ Beyond doubt is an entry at whose place a well-formed batch of magic 2 says what
 whoever asked, who reads the log in the general way and knows what to say of it.
 """
 
+from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
+from kdump.formats.time_index import TimeIndex
 from kdump.kernel.cursor import FAR, RECORD_NUMBERS
 
 cimport cython
@@ -24,8 +26,10 @@ cdef int _STEPS = 64
 
 cdef long long _FAR = FAR
 cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
-cdef Py_ssize_t _OFFSET_ENTRY = 8
-cdef Py_ssize_t _TIME_ENTRY = 12
+cdef Py_ssize_t _OFFSET_ENTRY = OffsetIndex.layout.size
+cdef Py_ssize_t _AT_POSITION = OffsetIndex.layout.offsets["position"]
+cdef Py_ssize_t _TIME_ENTRY = TimeIndex.layout.size
+cdef Py_ssize_t _AT_OFFSET = TimeIndex.layout.offsets["relative_offset"]
 
 cdef Py_ssize_t _HEADER = BATCH_HEADER.size
 cdef Py_ssize_t _OVERHEAD = LOG_OVERHEAD.size
@@ -106,20 +110,20 @@ cdef class EntryCheck(Cursor):
     cdef bint offset_entry(self, Py_ssize_t slot) except -1 nogil:
         """Tell whether an entry names the last offset of the batch at its position."""
         cdef long long relative = big(&self.entries[slot * _OFFSET_ENTRY], 4)
-        cdef long long position = big(&self.entries[slot * _OFFSET_ENTRY + 4], 4)
+        cdef long long position = big(&self.entries[slot * _OFFSET_ENTRY + _AT_POSITION], 4)
         cdef Py_ssize_t following = (slot + 1) * _OFFSET_ENTRY
         if relative == 0 and slot > 0:
             return False
         cdef long long near = 0
         if following + _OFFSET_ENTRY <= self.entries.shape[0]:
-            near = big(&self.entries[following + 4], 4) - position
+            near = big(&self.entries[following + _AT_POSITION], 4) - position
         cdef Py_ssize_t at = self.load(position, _HEADER, _SEVERAL if 0 < near <= _NEAR else _HEADER)
         return at >= 0 and self.header_at(position, at) and self.last == self.base + relative
 
     cdef bint time_entry(self, Py_ssize_t slot) except -1 nogil:
         """Tell whether an entry names the last offset of a batch, and the largest timestamp of its records."""
         cdef long long timestamp = big(&self.entries[slot * _TIME_ENTRY], 8)
-        cdef long long relative = big(&self.entries[slot * _TIME_ENTRY + 8], 4)
+        cdef long long relative = big(&self.entries[slot * _TIME_ENTRY + _AT_OFFSET], 4)
         if timestamp < 0:
             return False
         if slot > 0 and (relative == 0 or big(&self.entries[(slot - 1) * _TIME_ENTRY], 8) >= timestamp):
@@ -149,7 +153,7 @@ cdef class EntryCheck(Cursor):
                 low = middle + 1
             else:
                 high = middle
-        return big(&self.offsets[(low - 1) * _OFFSET_ENTRY + 4], 4) if low > 0 else 0
+        return big(&self.offsets[(low - 1) * _OFFSET_ENTRY + _AT_POSITION], 4) if low > 0 else 0
 
     cdef Py_ssize_t load(self, long long position, long long size, Py_ssize_t ahead) noexcept nogil:
         """Return where ``size`` bytes of the log stand in the window, -1 where they cannot be read.

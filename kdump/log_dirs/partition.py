@@ -6,6 +6,7 @@ import posixpath
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kdump.formats.record_layout import LOG_OVERHEAD
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
@@ -100,5 +101,5 @@ def folder_above(files: Files, folder: str) -> str:
 
 def first_offset_of(files: Files, path: str) -> int | None:
     with files.open(path) as source:
-        data = source.read(0, 8)
-    return int.from_bytes(data, "big", signed=True) if len(data) == 8 else None
+        data = source.read(0, LOG_OVERHEAD.offsets["size"])
+    return int.from_bytes(data, "big", signed=True) if len(data) == LOG_OVERHEAD.offsets["size"] else None

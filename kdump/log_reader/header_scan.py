@@ -159,7 +159,7 @@ def _plain(source: files.Source, stretches: list[Stretch], follower: Transaction
     Return the position of the first region that is anything else. Where batches of a local file are large, only their
     headers are read.
     """
-    unpack, header = record_layout.BATCH_HEADER.struct.unpack_from, record_layout.BATCH_HEADER.size
+    layout = record_layout.BATCH_HEADER
     is_local = isinstance(source, local.LocalFile)
     block_size = log.FIRST_BLOCK if is_local else log.BLOCK
     position = loaded = size = last = 0
@@ -167,22 +167,25 @@ def _plain(source: files.Source, stretches: list[Stretch], follower: Transaction
     stretch = stretches[-1]
     while True:
         at = position - loaded
-        if at + header > len(block):
-            ahead = header if is_local and size >= FAR else block_size
+        if at + layout.size > len(block):
+            ahead = layout.size if is_local and size >= FAR else block_size
             block, loaded, at = source.read(position, ahead), position, 0
-            if len(block) < header:
+            if len(block) < layout.size:
                 break
-        base, size, _, magic, _, flags, delta, _, latest, _, _, _, count = unpack(block, at)
+        header = layout.read(block, at)
+        size = header.length
         end = position + LOG_OVERHEAD.size + size
-        is_plain = magic == MAGIC_2 and not flags & IN_TRANSACTIONS and MARKER_BYTES < size <= source.limit
-        if not is_plain or end > source.size or not -INT64_END <= base + delta < INT64_END:
+        is_plain = header.magic == MAGIC_2 and not header.attributes & IN_TRANSACTIONS
+        is_plain = is_plain and MARKER_BYTES < size <= source.limit
+        end_offset = header.base_offset + header.last_offset_delta
+        if not is_plain or end > source.size or not -INT64_END <= end_offset < INT64_END:
             break
         if position - stretch.start >= split_bytes and is_sound_at(source, position):
             stretch = Stretch(position, position)
             stretches.append(stretch)
-        last = base + delta
+        last = end_offset
         stretch.end = end
-        stretch.count(end - position, base, last, count, latest)
+        stretch.count(end - position, header.base_offset, last, header.records_count, header.max_timestamp)
         position = end
     if position:
         follower.skip(last + 1)

@@ -28,7 +28,10 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class Layout(Generic[T]):
-    """The fixed layout of a NamedTuple: ``size`` in bytes, ``offsets`` by field name, reading and writing."""
+    """The fixed layout of a NamedTuple: ``size`` in bytes, ``offsets`` by field name, reading and writing.
+
+    ``spans`` holds where each field begins and ends.
+    """
 
     def __init__(self, fields: type[T]) -> None:
         codes = {name: hint.__metadata__[0] for name, hint in get_type_hints(fields, include_extras=True).items()}
@@ -36,11 +39,13 @@ class Layout(Generic[T]):
         self.struct = struct.Struct(">" + "".join(codes.values()))
         self.size = self.struct.size
         self.offsets: dict[str, int] = {}
+        self.spans: dict[str, tuple[int, int]] = {}
         self._new: Any = tuple.__new__  # what the constructor of a NamedTuple comes down to
         offset = 0
         for name, code in codes.items():
-            self.offsets[name] = offset
+            self.offsets[name] = start = offset
             offset += struct.calcsize(">" + code)
+            self.spans[name] = start, offset
 
     def read(self, buffer: Bytes, position: int = 0) -> T:
         """Read one at ``position``. Raises DamageError when the buffer ends inside it."""

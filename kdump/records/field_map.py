@@ -88,8 +88,7 @@ def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = 
 
 def _header(batch: Batch) -> Iterator[FieldBytes]:
     raw = bytes(batch.raw[: record_layout.BATCH_HEADER.size])
-    offsets = [*record_layout.BATCH_HEADER.offsets.values(), record_layout.BATCH_HEADER.size]
-    for (name, start), end in zip(record_layout.BATCH_HEADER.offsets.items(), offsets[1:], strict=True):
+    for name, (start, end) in record_layout.BATCH_HEADER.spans.items():
         value = getattr(batch.header, name)
         told = str(value)
         if name in _TIMES:
@@ -159,18 +158,24 @@ def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]
         value = told if told is not None else str(int.from_bytes(data, "big", signed=True))
         return FieldBytes(position + at, data, name, value, unpacked)
 
-    yield fixed("offset", 0, 8)
-    yield fixed("messageSize", 8, 4)
-    crc = int.from_bytes(raw[12:16], "big")
-    yield fixed("crc", 12, 4, _checksum(crc, crc32(raw[16:])))
-    yield fixed("magic", record_layout.MAGIC_POSITION, 1)
-    magic = raw[record_layout.MAGIC_POSITION]
-    yield fixed("attributes", 17, 1, _attributes(raw[17]))
-    at = 18
-    if magic == 1:
-        yield fixed("timestamp", at, 8, _time(int.from_bytes(raw[at : at + 8], "big", signed=True)))
-        at += 8
-    packed = raw[17] & record_layout.CODEC_MASK
+    for name, (start, end) in record_layout.LOG_OVERHEAD.spans.items():
+        yield fixed("messageSize" if name == "size" else name, start, end - start)
+    at = record_layout.LOG_OVERHEAD.size
+    magic = raw[record_layout.MAGIC_POSITION : record_layout.UP_TO_MAGIC]
+    header = record_layout.MESSAGE_HEADER_1 if magic == b"\1" else record_layout.MESSAGE_HEADER_0
+    packed = 0
+    for name, (start, end) in header.spans.items():
+        part = fixed(name, at + start, end - start)
+        if name == "crc":
+            covered = raw[record_layout.MAGIC_POSITION :]
+            part = part._replace(value=_checksum(int.from_bytes(part.data, "big"), crc32(covered)))
+        elif name == "attributes":
+            packed = part.data[0] & record_layout.CODEC_MASK
+            part = part._replace(value=_attributes(part.data[0]))
+        elif name == "timestamp":
+            part = part._replace(value=_time(int(part.value)))
+        yield part
+    at += header.size
     for name in ("key", "value"):
         part = fixed(f"{name}Length", at, 4)
         size = int.from_bytes(part.data, "big", signed=True)

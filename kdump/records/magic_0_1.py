@@ -15,6 +15,7 @@ from kdump.formats.record_layout import (
     CREATE_TIME,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
+    MAGIC_POSITION,
     MESSAGE_HEADER_0,
     MESSAGE_HEADER_1,
     SMALLEST_MESSAGE,
@@ -145,7 +146,11 @@ class Message(RecordBatch):
             return None
         if self._magic != 1:
             raise DamageError(
-                "magic", f"magic {self._magic} is none of Kafka's", position=16, expected="0, 1 or 2", found=self._magic
+                "magic",
+                f"magic {self._magic} is none of Kafka's",
+                position=MAGIC_POSITION,
+                expected="0, 1 or 2",
+                found=self._magic,
             )
         if self._wrapper is not None:
             return self._wrapper.timestamp_type
@@ -257,7 +262,7 @@ class Message(RecordBatch):
             raise DamageError(
                 "message size",
                 f"a message of magic {self._magic} is too short for its own header",
-                position=8,
+                position=LOG_OVERHEAD.offsets["size"],
                 expected=f"{smallest} bytes or more",
                 found=len(self._data),
             )
@@ -300,7 +305,7 @@ class Message(RecordBatch):
     def unpacked(self, codec: int, limit: int | None = None) -> memoryview:
         """Return the message set inside this wrapper, unpacked with ``codec``. Raises DamageError and LimitError."""
         if self._magic not in (0, 1):
-            raise DamageError("magic", f"a wrapper of magic {self._magic}", position=16, expected="0 or 1")
+            raise DamageError("magic", f"a wrapper of magic {self._magic}", position=MAGIC_POSITION, expected="0 or 1")
         if codec == compression.ZSTD:
             raise DamageError("codec", f"zstd in magic {self._magic}", position=self._attributes_position, found=codec)
         value = self.value

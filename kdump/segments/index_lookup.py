@@ -86,7 +86,7 @@ class Seeker:
         path = self._where.siblings[TIME_INDEX]
         try:
             if times.ragged:
-                raise WrongIndexError(f"{path}: {len(data)} bytes are no whole entries of 12")
+                raise WrongIndexError(f"{path}: {len(data)} bytes are no whole entries of {times.layout.size}")
             before = (-1, base - 1)
             for entry in times:
                 if entry.timestamp <= before[0] or entry.offset <= before[1]:

@@ -50,13 +50,19 @@ BUDGET: Final = 1 << 16
 """Records that may be hopped over in vain, beyond one per FRAMED bytes of the file."""
 FRAMED: Final = 8
 
-# Both begin at the magic and look back to the first byte: offset and size are not negative, the codec exists.
-_CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for low in range(0, 256, 8))
-_MAGIC_2: Final = re.compile(rb"(?s)\x02(?<=[\0-\x7f].{7}[\0-\x7f].{7}\x02)(?=.{5}[" + _CODECS + rb"][\0-\x7f])")
-_MAGIC_0_1: Final = re.compile(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<=[\0-\x7f].{7}[\0-\x7f].{7}.)")
-_LOOKAHEAD: Final = 8
-_ZEROS: Final = bytes(CHUNK + record_layout.MAGIC_POSITION - record_layout.LOG_OVERHEAD.offsets["size"])
 _SIZE: Final = record_layout.LOG_OVERHEAD.offsets["size"]
+_CODEC: Final = record_layout.BATCH_HEADER.spans["attributes"][1] - 1  # the lower byte
+_ZEROS: Final = bytes(CHUNK + record_layout.MAGIC_POSITION - _SIZE)
+# Both begin at the magic and look back to the first byte: offset and size are not negative, the codec exists. In magic
+# 0 and 1 the attributes follow the magic; in magic 2 the last offset delta follows them and is not negative.
+_START: Final = rb"(?<=[\0-\x7f].{%d}[\0-\x7f].{%d})" % (_SIZE - 1, record_layout.MAGIC_POSITION - _SIZE)
+_CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for low in range(0, 256, 8))
+_MAGIC_2: Final = re.compile(
+    rb"(?s)\x02%b(?=.{%d}[%b][\0-\x7f])" % (_START, _CODEC - record_layout.UP_TO_MAGIC, _CODECS)
+)
+_MAGIC_0_1: Final = re.compile(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])%b" % _START)
+_LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
+"""Bytes from the magic on that the patterns look at."""
 
 
 class RangeChecksum:
