@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, str]] = {
     "check": "check",
     "diff": "diff",
     "du": "disk_usage",
+    "explain": "explain",
     "groups": "groups",
     "retention": "retention",
     "metadata": "metadata",

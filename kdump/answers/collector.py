@@ -45,6 +45,18 @@ def unsaid(_: object) -> None:
     """Say nothing."""
 
 
+def once(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what says each sentence once: several passes may meet the same damage."""
+    said: set[str] = set()
+
+    def say_new(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            say(text)
+
+    return say_new
+
+
 class Place(NamedTuple):
     """A partition's folder, and the state of the log dir that holds it.
 

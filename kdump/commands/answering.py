@@ -52,6 +52,12 @@ class Duration(click.ParamType[int]):
 PATHS: Final[list[Decorator]] = [
     click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path()),
 ]
+AT: Final[Decorator] = click.option(
+    "--at",
+    type=Moment(),
+    metavar="TIME",
+    help="What 'now' means: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
+)
 
 
 def form(*more: str) -> list[Decorator]:
@@ -79,12 +85,7 @@ def inputs(*more: str) -> list[Decorator]:
         click.option(
             "--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."
         ),
-        click.option(
-            "--at",
-            type=Moment(),
-            metavar="TIME",
-            help="What 'now' means: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
-        ),
+        AT,
         click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
         *form(*more),
         MAX_BATCH_BYTES,

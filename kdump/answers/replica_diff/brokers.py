@@ -7,6 +7,7 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.answers.collector import once
 from kdump.answers.replica_diff.pair import compare
 from kdump.errors import UnreadableError
 
@@ -69,17 +70,11 @@ def compare_all(
 
     ``damage`` is called once with what several pairs meet.
     """
-    said: set[str] = set()
-
-    def once(text: str) -> None:
-        if text not in said:
-            said.add(text)
-            damage(text)
-
+    damage = once(damage)
     if jobs == 1 or len(found) < 2:
         for pair in found:
             try:
-                yield from compare(*pair, records=records, damage=once, progress=progress)
+                yield from compare(*pair, records=records, damage=damage, progress=progress)
             except UnreadableError as error:
                 fail(error)
         return
@@ -89,7 +84,7 @@ def compare_all(
     with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
         for pair, done in zip(found, pool.map(partial(compare_pair, records=records), found), strict=True):
             for text in done.damaged:
-                once(text)
+                damage(text)
             for failed in done.failed:
                 fail(failed)
             progress(size(pair))

@@ -1,0 +1,272 @@
+"""All that the files tell of some offsets of one partition, gathered when a reason asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
+from kdump.answers.lineage import lineage
+from kdump.answers.log_dir_pass import first_segment
+from kdump.answers.log_end import log_end
+from kdump.answers.producer_state import ProducerReplay
+from kdump.errors import DamageError
+from kdump.formats import partition_metadata
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER, PARTITION_METADATA, SEGMENT_NAME
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kdump.answers.collector import Place
+    from kdump.answers.explain.sightings import Sighting
+    from kdump.answers.explain.topic_history import TopicHistory
+    from kdump.answers.lineage import Lineage
+    from kdump.log_dirs.partition import Partition, Segment
+
+
+class OtherCopy(NamedTuple):
+    """The copy of another broker, and its name as the paths give it."""
+
+    name: str
+    place: Place
+
+
+class Leftover(NamedTuple):
+    """A folder that a broker has put aside; ``state`` is delete, future or stray."""
+
+    state: str
+    path: str
+    topic_id: bytes | None
+    partition: Partition
+
+
+@dataclass
+class PartitionEvidence:
+    """What is known of a partition on the broker that is asked; ``place`` is None when no folder of it is there."""
+
+    topic: str
+    number: int
+    place: Place | None
+    history: TopicHistory
+    leftovers: tuple[Leftover, ...] = ()
+    others: tuple[OtherCopy, ...] = ()
+    _largest: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments of the log."""
+        return () if self.place is None else tuple(one for one in self.place.partition.segments if not _state(one))
+
+    @cached_property
+    def deleted(self) -> tuple[Segment, ...]:
+        """The segments that are marked for deletion and still there."""
+        return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
+
+    @cached_property
+    def topic_id(self) -> bytes | None:
+        """The topic id in the folder, None where there is none."""
+        return None if self.place is None else topic_id_of(self.place.partition)
+
+    @cached_property
+    def _producers(self) -> ProducerReplay | None:
+        """The producer state at the end of the log."""
+        if self.place is None:
+            return None
+        log = self.place._replace(partition=replace(self.place.partition, segments=self.segments))
+        replay = ProducerReplay(log)
+        for segment in self.segments[first_segment(self.segments, replay.since) :]:
+            with segment.open() as source:
+                for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
+                    if isinstance(region, RecordBatch):
+                        try:
+                            replay.add(region)
+                        except DamageError as damage:
+                            self.place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
+        replay.end()
+        return replay
+
+    @cached_property
+    def end(self) -> int:
+        """The log end offset."""
+        return 0 if self._producers is None else max(self._producers.end_offset, self.log_start)
+
+    @cached_property
+    def known_end(self) -> int:
+        """The offset after all that any file tells of."""
+        copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
+        mark = 0 if self.place is None else self.place.high_watermark or 0
+        return max(self.end, mark, *(log_end(copy).offset for copy in copies), 0)
+
+    @cached_property
+    def opened(self) -> dict[int, int]:
+        """The first offset of each open transaction by producer id."""
+        state = {} if self._producers is None else self._producers.state.open
+        return {producer: one.first_offset for producer, one in state.items()}
+
+    @property
+    def last_stable(self) -> int:
+        """The last stable offset, without regard to the high watermark."""
+        return min(self.opened.values(), default=self.end)
+
+    @property
+    def first_local(self) -> int:
+        """The base offset of the first segment."""
+        return (self.segments[0].base_offset or 0) if self.segments else 0
+
+    @property
+    def log_start(self) -> int:
+        """The log start offset: of the checkpoint, else the first base offset."""
+        start = None if self.place is None else self.place.log_start
+        return self.first_local if start is None else start if self.is_remote else max(start, self.first_local)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether older segments are in remote storage."""
+        return self.history.config(self.topic, "remote.storage.enable") == "true"
+
+    @property
+    def first_dirty(self) -> int | None:
+        """The first offset that the log cleaner has not been at, None where no checkpoint says that it ever came."""
+        return None if self.place is None else self.place.log_dir.cleaned.get((self.topic, self.number))
+
+    @cached_property
+    def lineage(self) -> Lineage | None:
+        """The leader epochs of the log."""
+        if self.place is None:
+            return None
+        return lineage(replace(self.place.partition, segments=self.segments), self.place.wrong)
+
+    @property
+    def is_single_replica(self) -> bool:
+        """Whether the metadata log names one replica only: all that is written there is committed at once."""
+        image = self.history.image
+        topic = None if image is None else image.topics.by_name.get(self.topic)
+        partition = None if topic is None else topic.partitions.get(self.number)
+        return partition is not None and len(partition.replicas) == 1
+
+    def largest_timestamp(self, segment: Segment) -> int:
+        """Return the largest timestamp of a segment in ms, by the headers of its batches; -1 for none."""
+        if segment.path not in self._largest:
+            with segment.open() as source:
+                stamps = [one.max_timestamp for one in walk.walk(source) if isinstance(one, RecordBatch)]
+            self._largest[segment.path] = max(stamps, default=-1)
+        return self._largest[segment.path]
+
+
+@dataclass
+class Block:
+    """Some offsets of a partition, and what is seen at them."""
+
+    partition: PartitionEvidence
+    offsets: range
+
+    @cached_property
+    def log(self) -> Sightings:
+        """What the log holds."""
+        return self._look(self.partition.segments, self.partition.opened)
+
+    @cached_property
+    def deleted(self) -> Sightings:
+        """What segments hold that are marked for deletion."""
+        seen = self._look(self.partition.deleted)
+        find_ends(seen, self.partition.segments)
+        return seen
+
+    @cached_property
+    def leftovers(self) -> tuple[tuple[Leftover, Sightings], ...]:
+        """What folders hold that were put aside."""
+        return tuple((one, self._look(one.partition.segments)) for one in self.partition.leftovers)
+
+    @cached_property
+    def others(self) -> tuple[tuple[OtherCopy, Lineage, Sightings], ...]:
+        """What the copies of other brokers hold, and their leader epochs."""
+        found = []
+        for other in self.partition.others:
+            log = replace(
+                other.place.partition, segments=tuple(one for one in other.place.partition.segments if not _state(one))
+            )
+            found.append((other, lineage(log, other.place.wrong), self._look(log.segments)))
+        return tuple(found)
+
+    @cached_property
+    def newest(self) -> dict[bytes, int]:
+        """The newest offset that the log has of each key that a deleted segment holds at these offsets."""
+        records = self.deleted.records.items()
+        keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
+        return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
+
+    def put_aside(self, offset: int) -> Sighting | None:
+        """Return the record of an offset in a deleted segment, or in a folder of this topic that was put aside."""
+        if offset in self.deleted.records:
+            return self.deleted.records[offset]
+        own = self.partition.topic_id
+        for leftover, seen in self.leftovers:
+            if offset in seen.records and (own is None or leftover.topic_id in (None, own)):
+                return seen.records[offset]
+        return None
+
+    def elsewhere(self, offset: int) -> tuple[OtherCopy, Sighting] | None:
+        """Return the record of an offset on another broker."""
+        for other, _, seen in self.others:
+            if offset in seen.records:
+                return other, seen.records[offset]
+        return None
+
+    def _look(self, segments: Sequence[Segment], opened: dict[int, int] | None = None) -> Sightings:
+        place = self.partition.place
+        if place is None:
+            return look(segments, self.offsets)
+        return look(segments, self.offsets, opened=opened, damage=place.damage, fail=place.fail)
+
+
+def evidence_of(topic: str, number: int, places: Iterable[Place], history: TopicHistory) -> PartitionEvidence:
+    """Return what is known of a partition on the first broker that has a folder of it; other brokers have copies.
+
+    Brokers are told apart by meta.properties, without it by their log dirs.
+    """
+    brokers: dict[str, list[Place]] = {}
+    for place in places:
+        if place.key == (topic, number):
+            brokers.setdefault(place.log_dir.broker_id or place.log_dir.path, []).append(place)
+    own, *others = list(brokers.values()) or [[]]
+    return PartitionEvidence(
+        topic,
+        number,
+        next((place for place in own if leftover_of(place.partition) is None), None),
+        history,
+        tuple(one for place in own if (one := leftover_of(place.partition)) is not None),
+        tuple(
+            OtherCopy(place.log_dir.path, place)
+            for copies in others
+            for place in copies
+            if leftover_of(place.partition) is None
+        ),
+    )
+
+
+def leftover_of(partition: Partition) -> Leftover | None:
+    """Return a folder as one that was put aside, None where it is a log's current one."""
+    path = partition.files.shown(partition.folder)
+    found = LEFTOVER_FOLDER.fullmatch(path.rstrip("/").rpartition("/")[2])
+    return None if found is None else Leftover(found["state"], path, topic_id_of(partition), partition)
+
+
+def topic_id_of(partition: Partition) -> bytes | None:
+    """Return the topic id of ``partition.metadata``, None where there is no sound one. Raises UnreadableError."""
+    for entry in partition.others:
+        if entry.name == PARTITION_METADATA:
+            with partition.files.open(entry.path) as source:
+                try:
+                    return partition_metadata.read(source.read(0, source.size)).topic_id
+                except DamageError:  # kdump check says what is wrong with it
+                    return None
+    return None
+
+
+def _state(segment: Segment) -> str | None:
+    """Return the suffix of a segment that is no part of the log (".deleted", ".swap", ".cleaned"), else None."""
+    found = SEGMENT_NAME.fullmatch(segment.path.rpartition("/")[2])
+    return None if found is None else found["state"]

@@ -1,0 +1,121 @@
+"""The lines of ``kdump explain``: an offset, or a range of offsets with one reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from kdump.answers.explain.evidence import Block, evidence_of
+from kdump.answers.explain.reasons import Question, cause
+from kdump.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from kdump.answers.collector import Place
+    from kdump.answers.explain.evidence import PartitionEvidence
+    from kdump.answers.explain.reasons import Cause, Fact, Reason, Whereabouts
+    from kdump.answers.explain.topic_history import TopicHistory
+
+AT_ONCE: Final = 1000
+"""Offsets that are looked at together."""
+
+
+class OffsetRange(NamedTuple):
+    """Offsets that are asked for, ``last`` included."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Whether consumers of each isolation level get the record of an offset, and why; up to ``last_offset`` likewise.
+
+    ``because`` and ``evidence`` are of the first offset; ``alternatives`` are reasons that the files do not exclude.
+    """
+
+    kind: ClassVar[str] = "explanation"
+    topic: str
+    partition: int
+    offset: int
+    last_offset: int
+    reason: Reason
+    where: Whereabouts
+    read_uncommitted: bool | None
+    read_committed: bool | None
+    because: str
+    evidence: tuple[Fact, ...]
+    alternatives: tuple[Reason, ...]
+
+
+def explain_all(
+    ranges: Iterable[OffsetRange],
+    places: Sequence[Place],
+    history: TopicHistory,
+    at: int,
+    fail: Callable[[UnreadableError], None],
+) -> Iterator[Explanation]:
+    """Yield the explanations of ranges by the folders in ``places``; ``fail`` is called with what cannot be read."""
+    known: dict[tuple[str, int], PartitionEvidence] = {}
+    for asked in ranges:
+        key = asked.topic, asked.partition
+        try:
+            if key not in known:
+                known[key] = evidence_of(*key, places, history)
+            yield from explain(known[key], asked, at)
+        except UnreadableError as error:
+            fail(error)
+
+
+def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[Explanation]:
+    """Yield the explanations of a range, neighbours of one reason in one. ``at`` is now, in ms."""
+    begun: tuple[int, Cause] | None = None
+    for offset, found in _causes(evidence, asked, at):
+        if begun is not None and _alike(begun[1], found):
+            continue
+        if begun is not None:
+            yield _line(asked, begun[0], offset - 1, begun[1])
+        begun = offset, found
+    if begun is not None:
+        yield _line(asked, begun[0], asked.last, begun[1])
+
+
+def _causes(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
+    """Yield offsets and their causes; of offsets after all that any file holds the first only."""
+    first = asked.first
+    while first <= asked.last:
+        block = Block(evidence, range(first, min(asked.last + 1, first + AT_ONCE)))
+        for offset in block.offsets:
+            yield offset, cause(Question(block, offset, at))
+        first = block.offsets.stop
+        if first > evidence.known_end:
+            return
+
+
+def _alike(one: Cause, other: Cause) -> bool:
+    return (one.reason, one.where, one.uncommitted, one.committed, one.alternatives) == (
+        other.reason,
+        other.where,
+        other.uncommitted,
+        other.committed,
+        other.alternatives,
+    )
+
+
+def _line(asked: OffsetRange, first: int, last: int, found: Cause) -> Explanation:
+    return Explanation(
+        topic=asked.topic,
+        partition=asked.partition,
+        offset=first,
+        last_offset=last,
+        reason=found.reason,
+        where=found.where,
+        read_uncommitted=found.uncommitted,
+        read_committed=found.committed,
+        because=found.because,
+        evidence=found.facts,
+        alternatives=found.alternatives,
+    )

@@ -1,0 +1,408 @@
+"""The reasons for which a record is given to a consumer or not, one function each, in the order they are asked.
+
+Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
+from kdump.log_dirs.file_names import DELETE_FOLDER, HIGH_WATERMARKS, LOG_STARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.answers.explain.evidence import Block
+    from kdump.answers.explain.sightings import Sighting, Span
+
+Reason: TypeAlias = Literal[
+    "visible",
+    "control-marker",
+    "aborted-transaction",
+    "open-transaction",
+    "behind-open-transaction",
+    "compacted",
+    "aborted-transaction-cleaned",
+    "control-marker-cleaned",
+    "delete-records",
+    "retention-time",
+    "retention-size",
+    "past-end",
+    "above-high-watermark",
+    "truncated",
+    "topic-deleted",
+    "damaged",
+    "unknown",
+]
+Whereabouts: TypeAlias = Literal["log", "deleted-file", "empty-batch", "remote", "replica", "nowhere"]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A file, a byte of it where one matters, and what it says."""
+
+    path: str
+    position: int | None
+    says: str
+
+
+class Cause(NamedTuple):
+    """Why a record is given or not, and what shows it. None: the files do not tell whether it is given."""
+
+    reason: Reason
+    where: Whereabouts
+    because: str
+    uncommitted: bool | None = False
+    committed: bool | None = False
+    facts: tuple[Fact, ...] = ()
+    alternatives: tuple[Reason, ...] = ()
+
+
+class Question(NamedTuple):
+    """An offset, what is seen around it, and now, in ms."""
+
+    block: Block
+    offset: int
+    at: int
+
+    @property
+    def seen(self) -> Sighting | None:
+        """The record in the log."""
+        return self.block.log.records.get(self.offset)
+
+    def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
+        """Return where the record's bytes still are outside the log, and the file that has them."""
+        aside = self.block.put_aside(self.offset)
+        if aside is not None:
+            return "deleted-file", (_holds(aside),)
+        other = self.block.elsewhere(self.offset)
+        if other is not None:
+            return "replica", (_holds(other[1], f"another broker's ({other[0].name})"),)
+        return "nowhere", ()
+
+
+def topic_deleted(asked: Question) -> Cause | None:
+    """The topic of the partition's folder is gone from the metadata log, or no folder is there."""
+    partition = asked.block.partition
+    image = partition.history.image
+    if partition.place is not None:
+        topic_id = partition.topic_id
+        if image is None or topic_id is None or topic_id in image.topics.by_id or partition.topic == METADATA:
+            return None
+        return Cause(
+            "topic-deleted",
+            "log" if asked.seen is not None else asked.bytes_left()[0],
+            "the metadata log has no topic of the folder's id: it was deleted, and the broker will delete its folder",
+            facts=(Fact(_folder(asked), None, "its topic id is not among the topics"), *_removals(asked)),
+        )
+    where, facts = asked.bytes_left()
+    folders = tuple(Fact(one.path, None, f"put aside as -{one.state}") for one in partition.leftovers)
+    facts = (*facts, *folders, *_removals(asked))
+    if image is not None and partition.topic in image.topics.by_name:
+        return Cause(
+            "unknown", where, "the topic exists, and no folder of this partition is in these paths", facts=facts
+        )
+    if partition.history.removals(partition.topic) or any(one.state == DELETE_FOLDER for one in partition.leftovers):
+        alternatives: tuple[Reason, ...] = () if image is not None else ("unknown",)
+        because = "the topic was deleted" if image is not None else "the partition was deleted, most likely its topic"
+        return Cause("topic-deleted", where, because, facts=facts, alternatives=alternatives)
+    return Cause("unknown", where, "no folder of this partition is in these paths", facts=facts)
+
+
+def damaged(asked: Question) -> Cause | None:
+    """The bytes of the offset cannot be read."""
+    partition = asked.block.partition
+    lost = asked.block.log.lost_at(asked.offset)
+    mark = None if partition.place is None else partition.place.high_watermark
+    if lost is None and asked.seen is None and partition.end <= asked.offset < (mark or 0):
+        lost = next((one for one in asked.block.log.lost if one.until is None), None)
+    if lost is None or asked.seen is not None:
+        return None
+    where, facts = asked.bytes_left()
+    says = (
+        f"cannot be read: {lost.reason}; offsets {lost.first} to {'the end' if lost.until is None else lost.until - 1}"
+    )
+    return Cause(
+        "damaged",
+        where if facts else "log",
+        f"the log is damaged there: {lost.reason}",
+        facts=(Fact(lost.path, lost.position, says), *facts),
+    )
+
+
+def past_end(asked: Question) -> Cause | None:
+    """The log ends before the offset: a newer leader epoch cut it off, or it was never written."""
+    partition = asked.block.partition
+    if asked.offset < partition.end:
+        return None
+    end = Fact(_folder(asked), None, f"the log end offset is {partition.end}")
+    for other, epochs, seen in asked.block.others:
+        sighting = seen.records.get(asked.offset)
+        if sighting is None or partition.lineage is None:
+            continue
+        held = _holds(sighting, f"another broker's ({other.name})")
+        cut = epochs.truncation(partition.lineage)
+        if cut is not None and asked.offset >= cut:
+            because = (
+                f"the election of leader epoch {partition.lineage.newest} lost it: {other.name} holds it from "
+                f"epoch {sighting.batch.epoch}, and cuts its log at offset {cut} when it follows"
+            )
+            return Cause("truncated", "replica", because, facts=(end, held))
+        because = f"the log ends at offset {partition.end} here; {other.name} holds the record: this copy is behind"
+        return Cause("past-end", "replica", because, facts=(end, held))
+    where, facts = asked.bytes_left()
+    older = tuple(
+        _holds(seen.records[asked.offset], "a deleted topic of the same name:")
+        for leftover, seen in asked.block.leftovers
+        if asked.offset in seen.records and leftover.topic_id not in (None, partition.topic_id)
+    )
+    because = f"the log ends at offset {partition.end}: nothing is written there"
+    if asked.block.log.lost:
+        because += ", or it was in the damaged bytes at the end"
+    alternatives: tuple[Reason, ...] = ("damaged",) if asked.block.log.lost else ()
+    alternatives += ("topic-deleted",) if older else ()
+    return Cause("past-end", where, because, facts=(end, *facts, *older), alternatives=alternatives)
+
+
+def above_high_watermark(asked: Question) -> Cause | None:
+    """Not all in-sync replicas are known to have the record."""
+    place = asked.block.partition.place
+    mark = None if place is None else place.high_watermark
+    if place is None or mark is None or asked.offset < mark or asked.block.partition.is_single_replica:
+        return None
+    says = f"the high watermark is {mark}"
+    if place.log_dir.clean:
+        return Cause(
+            "above-high-watermark",
+            "log",
+            f"{says}: no consumer is given what follows until in-sync replicas have it",
+            facts=(Fact(_checkpoint(asked, HIGH_WATERMARKS), None, says),),
+        )
+    return Cause(
+        "above-high-watermark",
+        "log",
+        f"{says} in the checkpoint: no consumer is given what follows until in-sync replicas have it; after an unclean "
+        "stop, or while the broker runs, the checkpoint lags by seconds",
+        facts=(Fact(_checkpoint(asked, HIGH_WATERMARKS), None, says),),
+        alternatives=("visible",),
+    )
+
+
+def below_log_start(asked: Question) -> Cause | None:
+    """The log starts after the offset: DeleteRecords, or retention by time or size."""
+    partition = asked.block.partition
+    place = partition.place
+    if place is None or (asked.offset >= partition.first_local and asked.offset >= partition.log_start):
+        return None
+    if partition.is_remote and asked.offset >= (place.log_start or 0):
+        because = "its segment is in remote storage; the local copy is gone"
+        alternatives: tuple[Reason, ...] = ("aborted-transaction", "control-marker")
+        return Cause("visible", "remote", because, True, None, alternatives=alternatives)
+    where, facts = asked.bytes_left()
+    if asked.seen is not None:
+        where, facts = "log", (_holds(asked.seen),)
+    reasons = _deletions(asked)
+    start = partition.log_start
+    words = {
+        "delete-records": "DeleteRecords moved the log start offset",
+        "retention-time": "retention.ms was over for its segment",
+        "retention-size": "the log was larger than retention.bytes",
+    }
+    because = f"the log starts at offset {start}: {words[reasons[0]]}"
+    because += ", most likely" if len(reasons) > 1 else ""
+    says = Fact(
+        _checkpoint(asked, LOG_STARTS) if start > partition.first_local else _folder(asked),
+        None,
+        f"the log start offset is {start}, the first segment's base offset {partition.first_local}",
+    )
+    return Cause(reasons[0], where, because, facts=(says, *facts), alternatives=tuple(reasons[1:]))
+
+
+def _deletions(asked: Question) -> list[Reason]:
+    """Return what can have deleted an offset below the log start, the likelier first."""
+    partition, history = asked.block.partition, asked.block.partition.history
+    policy = history.config(partition.topic, "cleanup.policy")
+    found: list[Reason] = []
+    if policy is None or "delete" in policy:
+        span = history.number(partition.topic, "retention.ms")
+        limit = history.number(partition.topic, "retention.bytes")
+        if span is None or (span >= 0 and _is_old(asked, span)):
+            found.append("retention-time")
+        if limit is None or limit >= 0:
+            found.append("retention-size")
+    if partition.log_start > partition.first_local:  # retention leaves no start inside the log
+        return ["delete-records", *(found if asked.offset < partition.first_local else [])]
+    return [*found, "delete-records"]
+
+
+def _is_old(asked: Question, span: int) -> bool:
+    """Tell whether the deleted segment that held the offset is older than ``span`` ms, as far as it is there."""
+    partition = asked.block.partition
+    held = [one for one in partition.deleted if (one.base_offset or 0) <= asked.offset]
+    if not held or asked.offset not in asked.block.deleted.records:
+        return True
+    largest = partition.largest_timestamp(held[-1])
+    return largest < 0 or asked.at - largest > span
+
+
+def control_marker(asked: Question) -> Cause | None:
+    """The record is a marker that the broker wrote: consumers skip it."""
+    seen = asked.seen
+    if seen is None or not seen.batch.is_control:
+        return None
+    because = f"it is a control record ({seen.marker}), which no consumer is given"
+    return Cause("control-marker", "log", because, facts=(_holds(seen),))
+
+
+def aborted_transaction(asked: Question) -> Cause | None:
+    """The record's transaction was aborted."""
+    seen = asked.seen
+    if seen is None or seen.transaction != "aborted":
+        return None
+    because = f"producer {seen.batch.producer_id} aborted its transaction: read_committed consumers are not given it"
+    return Cause("aborted-transaction", "log", because, True, facts=(_holds(seen),))
+
+
+def open_transaction(asked: Question) -> Cause | None:
+    """The record's transaction, or an older one, has not ended."""
+    seen, partition = asked.seen, asked.block.partition
+    if seen is None:
+        return None
+    if seen.transaction == "open":
+        began = partition.opened.get(-1 if seen.batch.producer_id is None else seen.batch.producer_id)
+        because = f"the transaction of producer {seen.batch.producer_id}, from offset {began} on, has not ended"
+        return Cause("open-transaction", "log", because, True, facts=(_holds(seen),))
+    if asked.offset < partition.last_stable:
+        return None
+    producer = next(one for one, offset in partition.opened.items() if offset == partition.last_stable)
+    because = (
+        f"a transaction of producer {producer} is open since offset {partition.last_stable}: read_committed consumers "
+        "are given nothing from there on (kdump transactions tells more)"
+    )
+    return Cause("behind-open-transaction", "log", because, True, facts=(_holds(seen),))
+
+
+def visible(asked: Question) -> Cause | None:
+    """The record is there, and nothing holds it back."""
+    seen = asked.seen
+    if seen is None:
+        return None
+    if seen.transaction == "unknown":
+        because = "it is there; the marker of its transaction cannot be read, so that it may be aborted"
+        return Cause("visible", "log", because, True, None, (_holds(seen),), ("aborted-transaction",))
+    return Cause("visible", "log", "it is in the log, and every consumer is given it", True, True, (_holds(seen),))
+
+
+def cleaned(asked: Question) -> Cause | None:
+    """The log cleaner removed the record, or its bytes were lost: leaders number without gaps."""
+    batch = asked.block.log.covering(asked.offset)
+    where, facts = asked.bytes_left()
+    if batch is not None:
+        left = "an empty batch" if batch.is_empty else "a batch without this record"
+        facts = (Fact(batch.path, batch.position, f"{left} covers offsets {batch.base} to {batch.last}"), *facts)
+        where = "empty-batch" if batch.is_empty else where
+    elif (lost := _lost_bytes(asked)) is not None:
+        return Cause("damaged", where, lost[0], facts=facts, alternatives=lost[1])
+    aside = asked.block.put_aside(asked.offset)
+    if aside is not None:
+        return _cleaned_record(asked, aside, where, facts)
+    if batch is not None and batch.is_control:
+        because = "the log cleaner removed a transaction marker whose data were gone"
+        return Cause("control-marker-cleaned", where, because, facts=facts)
+    because = "the log cleaner removed it: a newer record of its key, or a tombstone whose time was over"
+    if batch is not None and not batch.is_transactional:
+        return Cause("compacted", where, because, facts=facts)
+    alternatives: tuple[Reason, ...] = ("aborted-transaction-cleaned",)
+    alternatives += ("control-marker-cleaned",) if batch is None else ()
+    return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
+
+
+def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
+    """Return why the cleaner removed a record that is still in a deleted file."""
+    if aside.batch.is_control:
+        because = f"the log cleaner removed it: a transaction marker ({aside.marker}) whose data were gone"
+        return Cause("control-marker-cleaned", where, because, facts=facts)
+    if aside.transaction == "aborted":
+        because = f"the log cleaner removed data of an aborted transaction (producer {aside.batch.producer_id})"
+        return Cause("aborted-transaction-cleaned", where, because, facts=facts)
+    alternatives: tuple[Reason, ...] = ("aborted-transaction-cleaned",) if aside.transaction == "unknown" else ()
+    newest = asked.block.newest.get(aside.key) if aside.key is not None else None
+    if aside.key is None:
+        because = "the log cleaner removed it: it has no key"
+    elif newest is not None and newest > asked.offset:
+        because = f"the log cleaner removed it: offset {newest} has the newest record of its key"
+    elif aside.is_tombstone:
+        because = "the log cleaner removed it: a tombstone whose time was over"
+    else:
+        because = "the log cleaner removed it: a newer record of its key, or a tombstone that is gone too"
+    return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
+
+
+def _lost_bytes(asked: Question) -> tuple[str, tuple[Reason, ...]] | None:
+    """Return why a gap between batches is no work of the cleaner, and what else it may be; None when it is."""
+    partition = asked.block.partition
+    policy = partition.history.config(partition.topic, "cleanup.policy")
+    missing = "no batch covers it, and leaders number without gaps: its bytes are lost"
+    if partition.first_dirty is not None:
+        if asked.offset < partition.first_dirty:
+            return None
+        return f"{missing}; the log cleaner has come to offset {partition.first_dirty} only", ("compacted",)
+    if policy is not None and "compact" not in policy:
+        return f"{missing}; the topic is not compacted", ()
+    if policy is None and partition.place is not None and partition.place.log_dir.is_log_dir:
+        return f"{missing}; no checkpoint says that the log cleaner was ever here", ("compacted",)
+    return None
+
+
+def _holds(seen: Sighting, whose: str = "the") -> Fact:
+    batch = seen.batch
+    return Fact(batch.path, batch.position, f"{whose} batch of offsets {_range(batch)} holds it")
+
+
+def _range(batch: Span) -> str:
+    epoch = "" if batch.epoch is None else f" (leader epoch {batch.epoch})"
+    return f"{batch.base} to {batch.last}{epoch}"
+
+
+def _folder(asked: Question) -> str:
+    place = asked.block.partition.place
+    return "" if place is None else place.partition.files.shown(place.partition.folder)
+
+
+def _checkpoint(asked: Question, name: str) -> str:
+    place = asked.block.partition.place
+    return name if place is None else posixpath.join(place.log_dir.path, name)
+
+
+def _removals(asked: Question) -> tuple[Fact, ...]:
+    partition = asked.block.partition
+    return tuple(
+        Fact("__cluster_metadata", None, f"offset {one.offset}: the topic was deleted at {one.timestamp_ms} ms")
+        for one in partition.history.removals(partition.topic)
+    )
+
+
+REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
+    topic_deleted,
+    damaged,
+    past_end,
+    above_high_watermark,
+    below_log_start,
+    control_marker,
+    aborted_transaction,
+    open_transaction,
+    visible,
+    cleaned,
+)
+
+
+def cause(asked: Question) -> Cause:
+    """Return the first reason that holds."""
+    for reason in REASONS:
+        found = reason(asked)
+        if found is not None:
+            return found
+    return Cause("unknown", "nowhere", "nothing in the files tells")

@@ -1,0 +1,287 @@
+"""What a log holds at some offsets: records, the batches that cover them, and ranges that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from kdump.answers.collector import unsaid
+from kdump.answers.log_dir_pass import first_segment
+from kdump.errors import DamageError, UnreadableError
+from kdump.records import control
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments.index_lookup import Seeker
+from kdump.segments.regions import Damage, Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from kdump.log_dirs.partition import Segment
+    from kdump.segments.regions import Region
+
+TransactionEnd: TypeAlias = Literal["none", "committed", "aborted", "open", "unknown"]
+"""What became of a record's transaction; "unknown" where its marker is not among the files, or cannot be read."""
+
+
+class Span(NamedTuple):
+    """A batch that covers offsets in question, and where it stands."""
+
+    path: str
+    position: int
+    base: int
+    last: int
+    epoch: int | None
+    producer_id: int | None
+    is_transactional: bool
+    is_control: bool
+    is_empty: bool
+
+
+class Sighting(NamedTuple):
+    """A record in the file of a log, and its batch. ``marker`` is the type of a control record, else None."""
+
+    offset: int
+    batch: Span
+    key: bytes | None
+    is_tombstone: bool
+    marker: str | None
+    transaction: TransactionEnd
+
+
+class LostRange(NamedTuple):
+    """A range of offsets that cannot be read; ``until`` is None where nothing sound follows."""
+
+    path: str
+    position: int
+    reason: str
+    first: int
+    until: int | None
+
+
+@dataclass
+class Sightings:
+    """What was seen at offsets of a log. ``waiting`` are records whose transaction has not ended in what was read."""
+
+    records: dict[int, Sighting] = field(default_factory=dict)
+    batches: list[Span] = field(default_factory=list)
+    lost: list[LostRange] = field(default_factory=list)
+    waiting: dict[int, list[int]] = field(default_factory=dict)
+
+    def covering(self, offset: int) -> Span | None:
+        """Return a batch that covers an offset, None where none does."""
+        return next((batch for batch in self.batches if batch.base <= offset <= batch.last), None)
+
+    def lost_at(self, offset: int) -> LostRange | None:
+        """Return the unreadable range that holds an offset, with something sound after it."""
+        for lost in self.lost:
+            if lost.first <= offset and lost.until is not None and offset < lost.until:
+                return lost
+        return None
+
+    def doubt(self) -> None:
+        """Call unknown what became of the records that wait."""
+        for waiting in self.waiting.values():
+            for offset in waiting:
+                self.records[offset] = self.records[offset]._replace(transaction="unknown")
+
+    def give_up(self) -> None:
+        """Wait no longer for markers."""
+        self.doubt()
+        self.waiting.clear()
+
+    def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
+        """Take the marker of a producer at an offset: it ends what waits for it."""
+        left = []
+        for number in self.waiting.pop(producer_id, []):
+            if number < offset:
+                ended: TransactionEnd = "aborted" if marker == control.MARKERS[control.ABORT] else "committed"
+                self.records[number] = self.records[number]._replace(transaction=ended)
+            else:
+                left.append(number)
+        if left:
+            self.waiting[producer_id] = left
+
+
+def look(
+    segments: Sequence[Segment],
+    offsets: range,
+    *,
+    opened: Mapping[int, int] | None = None,
+    damage: Callable[[str], None] = unsaid,
+    fail: Callable[[UnreadableError], None] = unsaid,
+) -> Sightings:
+    """Return what segments hold at offsets, which must not be empty.
+
+    It reads on until the transactions met there have ended, those excepted that ``opened`` (first offset by producer
+    id) says are open. ``damage`` is called with what cannot be read, ``fail`` with files that cannot be.
+    """
+    search = _Search(segments, offsets, opened or {}, damage)
+    for segment, region in _regions(segments, offsets[0], fail):
+        if isinstance(region, RecordBatch):
+            if not search.add(segment, region):
+                break
+        elif isinstance(region, Damage | Trailing):
+            search.lose(segment, region)
+    search.seen.doubt()
+    return search.seen
+
+
+class _Search:
+    """A pass over segments that looks at some offsets."""
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        offsets: range,
+        opened: Mapping[int, int],
+        damage: Callable[[str], None],
+    ) -> None:
+        self.seen = Sightings()
+        self._segments = segments
+        self._offsets = offsets
+        self._opened = opened
+        self._damage = damage
+
+    def add(self, segment: Segment, batch: RecordBatch) -> bool:
+        """Take the next batch; tell whether another one is wanted."""
+        first, last = self._offsets[0], self._offsets[-1]
+        if batch.last_offset < first:
+            return True
+        try:
+            if batch.last_offset > last and batch.base_offset > last and not self.seen.waiting:
+                return False
+            marker = marker_of(batch)
+            if marker is not None and batch.producer_id is not None:
+                self.seen.end_transaction(batch.producer_id, batch.last_offset, marker)
+            if batch.base_offset <= last:
+                self._take(segment, batch, marker)
+        except DamageError as error:
+            self._damage(f"{segment.name}: byte {batch.position}: {error.reason}")
+            lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
+            self.seen.lost.append(lost)
+        return True
+
+    def _take(self, segment: Segment, batch: RecordBatch, marker: str | None) -> None:
+        """Take the records of a batch at the offsets in question. Raises DamageError."""
+        records = list(batch.records())
+        producer = batch.producer_id
+        span = Span(
+            path=segment.name,
+            position=batch.position,
+            base=batch.base_offset,
+            last=batch.last_offset,
+            epoch=batch.partition_leader_epoch,
+            producer_id=producer,
+            is_transactional=batch.is_transactional,
+            is_control=batch.is_control,
+            is_empty=not records,
+        )
+        self.seen.batches.append(span)
+        for record in records:
+            if record.offset not in self._offsets:
+                continue
+            ended: TransactionEnd = "none"
+            if batch.is_transactional and not batch.is_control and producer is not None:
+                ended = "open"
+                if record.offset < self._opened.get(producer, record.offset + 1):
+                    self.seen.waiting.setdefault(producer, []).append(record.offset)
+            key, is_tombstone = record.key, record.value is None
+            self.seen.records[record.offset] = Sighting(record.offset, span, key, is_tombstone, marker, ended)
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        """Take what cannot be read; the end of the last segment may be cut off in a copy of a running broker."""
+        following = self._segments[self._segments.index(segment) + 1 :]
+        after = following[0].base_offset if following else None
+        if isinstance(region, Damage):
+            start, until, reason = region.missing_from, region.missing_until, region.reason
+        elif following:
+            start, until, reason = None, None, f"a batch is cut off after {region.size} bytes"
+        else:
+            return
+        start = self._end_before(segment) if start is None else start
+        until = after if until is None else until
+        here = start <= self._offsets[-1] and (until is None or until > self._offsets[0])
+        if here:
+            self.seen.lost.append(LostRange(segment.name, region.position, reason, start, until))
+        if here or self.seen.waiting:  # a marker may have stood there
+            self._damage(f"{segment.name}: byte {region.position}: {reason}")
+            self.seen.give_up()
+
+    def _end_before(self, segment: Segment) -> int:
+        """Return the offset after the last batch that was seen in a segment, else its base offset."""
+        own = [batch.last + 1 for batch in self.seen.batches if batch.path == segment.name]
+        return max(own, default=segment.base_offset or 0)
+
+
+def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
+    """Look in other segments for the markers that records wait for: cleaning keeps markers longer than data."""
+    if not seen.waiting:
+        return
+    first = min(offset for waiting in seen.waiting.values() for offset in waiting)
+    for _, region in _regions(segments, first, unsaid):
+        if isinstance(region, RecordBatch) and region.producer_id in seen.waiting:
+            try:
+                marker = marker_of(region)
+            except DamageError:  # the record stays of unknown outcome
+                continue
+            if marker is not None and region.producer_id is not None:
+                seen.end_transaction(region.producer_id, region.last_offset, marker)
+        if not seen.waiting:
+            return
+
+
+def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
+    """Return the newest offset of each key from an offset on, aborted data left out."""
+    newest: dict[bytes, int] = {}
+    waiting: dict[int, dict[bytes, int]] = {}
+    for _, region in _regions(segments, since, unsaid):
+        if not isinstance(region, RecordBatch) or region.last_offset < since:
+            continue
+        try:
+            producer = region.producer_id if region.is_transactional else None
+            if region.is_control:
+                if producer is not None and (marker := marker_of(region)) is not None:
+                    held = waiting.pop(producer, {})
+                    for key, offset in held.items() if marker == control.MARKERS[control.COMMIT] else ():
+                        newest[key] = max(offset, newest.get(key, offset))
+                continue
+            into = newest if producer is None else waiting.setdefault(producer, {})
+            into.update({r.key: r.offset for r in region.records() if r.key is not None and r.key in keys})
+        except DamageError:  # the pass that looks at the offset itself says so where it matters
+            continue
+    return newest
+
+
+def marker_of(batch: RecordBatch) -> str | None:
+    """Return the type of a control batch's record, None of other batches and where the cleaner removed the record.
+
+    Raises DamageError.
+    """
+    if batch.is_control:
+        for record in batch.records():
+            code = control.read_key(record.key).type
+            return control.TYPES.get(code, f"UNKNOWN({code})")
+    return None
+
+
+def _regions(
+    segments: Sequence[Segment], first: int, fail: Callable[[UnreadableError], None]
+) -> Iterator[tuple[Segment, Region]]:
+    """Yield the regions of segments from about an offset on."""
+    for segment in segments[first_segment(segments, first) :]:
+        try:
+            with segment.open() as source:
+                start = Seeker(segment, source, unsaid).by_offset(first, None).start
+                base = segment.base_offset if not start else None
+                for region in read.read(source, start, on_error="resync", first_offset=base):
+                    yield segment, region
+        except UnreadableError as error:
+            fail(error)
+
+
+def _base(batch: RecordBatch) -> int:
+    try:
+        return batch.base_offset
+    except DamageError:  # a wrapper of magic 0 or 1 that cannot be unpacked
+        return batch.last_offset

@@ -1,0 +1,106 @@
+"""``kdump explain``: why a consumer is not given the record of an offset."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.answers.collector import Place, once
+from kdump.answers.explain.explanation import OffsetRange, explain_all
+from kdump.answers.explain.topic_history import topic_history
+from kdump.commands import options as shared
+from kdump.commands import words
+from kdump.commands.answering import AT, FORM, Answering
+from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
+from kdump.errors import UsageError
+from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
+from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.log_dir_state import LogDirStates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.explain.explanation import Explanation
+
+_WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
+
+
+@click.command("explain")
+@click.argument("asked", nargs=-1, required=True, metavar="TOPIC-PARTITION@OFFSET...")
+@click.option(
+    "--in",
+    "paths",
+    multiple=True,
+    required=True,
+    metavar="PATH",
+    help="A log dir, partition folder or archive; again for more dirs and for other brokers' copies.",
+)
+@shared.add([AT, *FORM, MAX_BATCH_BYTES, CACHE])
+def command(*, asked: tuple[str, ...], **options: Any) -> int:
+    """Explain why a consumer is given a record, or is not.
+
+    \b
+    Examples:
+      kdump explain orders-0@1234 --in /var/kafka
+      kdump explain orders-0@1000..2000 --in /var/kafka -o jsonl
+      kdump explain orders-0@1234 --in /broker1/kafka --in /broker2/kafka
+
+    OFFSET is one offset, or A..B (both included): offsets of one reason make one
+    line. Log dirs of several brokers are told apart by meta.properties: the first
+    is asked, the others are its replicas. Topics, their deletion and configs come
+    from __cluster_metadata where the paths have it.
+
+    \b
+    visible                      a consumer gets it
+    control-marker               written by the broker, for no consumer
+    aborted-transaction          read_committed does not get it
+    open-transaction             its transaction has not ended
+    behind-open-transaction      an older transaction has not ended
+    compacted                    the cleaner removed it for a newer record of its
+                                 key, or as an old tombstone
+    aborted-transaction-cleaned, control-marker-cleaned
+                                 the cleaner removed it
+    delete-records, retention-time, retention-size
+                                 it lies below the log start offset
+    past-end                     the log ends before it
+    above-high-watermark         in-sync replicas do not have it yet
+    truncated                    a newer leader epoch cut it off
+    topic-deleted, damaged, unknown
+
+    Reasons that files cannot tell apart are listed as alternatives. The
+    checkpoint of the high watermark lags on a running broker. Properties files of
+    brokers are in no log dir: retention counts as topics and dynamic broker
+    configs say.
+
+    Exit status: 0 whatever the reason, 1 something cannot be read, 2 wrong usage,
+    3 damage was met.
+    """
+    ranges = [_range(text) for text in asked]
+    run = Answering(
+        {**options, "jobs": 1, "topics": (), "partitions": ()},
+        topics=tuple({one.topic for one in ranges}),
+        leftovers=True,
+    )
+    from kdump.printers.answer_tables import explain as tables
+
+    return run.answer(_explain(run, ranges), tables.tables)
+
+
+def _range(text: str) -> OffsetRange:
+    found = _WHAT.fullmatch(text)
+    if found is None:
+        raise UsageError(f"{text!r} names no offset: orders-0@1234 and orders-0@1000..2000 do")
+    first, last = words.offsets(found["offsets"])
+    return OffsetRange(found["topic"], int(found["partition"]), first or 0, last or 0)
+
+
+def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
+    session, damage = run.session, once(run.session.damage)
+    metadata = Finder(replace(run.asked, topics=(METADATA,), leftovers=False), fail=session.fail)
+    states = LogDirStates(damage, session.fail)
+    places = [Place(one, states.of(one), damage, session.wrong_index, fail=session.fail) for one in run.partitions()]
+    history = topic_history(metadata.find(run.paths), damage, session.fail)
+    return explain_all(ranges, places, history, run.at, session.fail)

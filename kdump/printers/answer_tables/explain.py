@@ -1,0 +1,38 @@
+"""The tables of ``kdump explain``: a sentence for each offset or range, and the evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.explain.explanation import Explanation
+from kdump.printers.answer_lines import AnswerTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.collector import AnswerLine
+
+_GIVEN: Final = {True: "get it", False: "do not get it", None: "may get it"}
+
+
+def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield a table of the evidence for each line, with the answer above it."""
+    for line in lines:
+        if isinstance(line, Explanation):
+            evidence = [(fact.path, fact.position, fact.says) for fact in line.evidence]
+            yield AnswerTable(_sentence(line), ("file", "byte", "says"), evidence, frozenset({"byte"}))
+
+
+def _sentence(line: Explanation) -> str:
+    one = line.offset == line.last_offset
+    offsets = str(line.offset) if one else f"{line.offset}..{line.last_offset}"
+    if line.read_uncommitted == line.read_committed:
+        given = f"consumers {_GIVEN[line.read_committed]}"
+    else:
+        given = (
+            f"read_uncommitted consumers {_GIVEN[line.read_uncommitted]}, "
+            f"read_committed ones {_GIVEN[line.read_committed]}"
+        )
+    first = "" if one else f"offset {line.offset}: "
+    also = f" Not excluded: {', '.join(line.alternatives)}." if line.alternatives else ""
+    return f"{line.topic}-{line.partition}@{offsets}: {line.reason}; {given}: {first}{line.because}.{also}"

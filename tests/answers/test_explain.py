@@ -1,0 +1,322 @@
+"""Each reason for which a record is given or not, from log dirs written batch by batch."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from kdump.answers.collector import Place, as_json
+from kdump.answers.explain.explanation import OffsetRange, explain_all
+from kdump.answers.explain.topic_history import TopicHistory, topic_history
+from kdump.answers.metadata.events import Event
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.log_dir_state import LogDirStates
+from testing import GOLDEN, forge
+from testing.processes import kdump
+from tests.helpers.log_dirs import checkpoint, node, replica
+from tests.helpers.segments import ABORT, COMMIT, data, marker
+
+NOW = 10**12
+ID = bytes(15) + b"\1"
+UNKNOWN = TopicHistory(None, tuple)
+
+
+def history(*, removals=(), topics=None, **configs):
+    """A metadata log that knows orders, with its configs, and has deleted topics of that name."""
+    topic = SimpleNamespace(id=ID, partitions={})
+    known = {"orders": topic} if topics is None else topics
+    image = SimpleNamespace(
+        topics=SimpleNamespace(by_name=known, by_id={one.id: one for one in known.values()}),
+        configs=SimpleNamespace(
+            resources={(2, "orders"): {name.replace("_", "."): value for name, value in configs.items()}}
+        ),
+    )
+    return TopicHistory(image, lambda: removals)
+
+
+def lines(first, last, *brokers, of=UNKNOWN, at=NOW):
+    """Explain a range; return its lines, and the damage that was met."""
+    said = []
+    states = LogDirStates(said.append, raise_)
+    finder = Finder(Wanted(siblings=True, log_dirs=True, leftovers=True))
+    places = [Place(one, states.of(one), said.append) for one in finder.find(list(map(str, brokers))) if one.topic]
+    return list(map(as_json, explain_all([OffsetRange("orders", 0, first, last)], places, of, at, raise_))), said
+
+
+def one(offset, *brokers, of=UNKNOWN, at=NOW):
+    (found,), _ = lines(offset, offset, *brokers, of=of, at=at)
+    return found
+
+
+def raise_(error):
+    raise error
+
+
+def check(found, reason, where, *read, alternatives=()):
+    uncommitted, committed = read or (False, False)
+    assert (found["reason"], found["where"], found["alternatives"]) == (reason, where, list(alternatives))
+    assert (found["readUncommitted"], found["readCommitted"]) == (uncommitted, committed)
+
+
+def keyed(offset, key, value=b"v", **rest):
+    return forge.batch([forge.record(key, value)], base_offset=offset, base_timestamp=1000, **rest)
+
+
+def several(first, last):
+    return b"".join(data(offset) for offset in range(first, last))
+
+
+def test_visible_with_the_batch_that_holds_it(tmp_path):
+    replica(tmp_path, {0: several(0, 3)})
+    found = one(1, tmp_path)
+    check(found, "visible", "log", True, True)
+    assert found["evidence"][0]["position"] == len(data(0))
+    assert found["evidence"][0]["path"].endswith("orders-0/00000000000000000000.log")
+
+
+def test_offsets_after_the_end_are_one_line_however_many(tmp_path):
+    replica(tmp_path, {0: several(0, 3)})
+    (there, after), _ = lines(0, 10**15, tmp_path)
+    assert (there["offset"], there["lastOffset"], there["reason"]) == (0, 2, "visible")
+    assert (after["offset"], after["lastOffset"], after["reason"]) == (3, 10**15, "past-end")
+    check(after, "past-end", "nowhere")
+
+
+def test_transactions_aborted_open_and_those_that_wait_for_them(tmp_path):
+    log = data(0, producer=1) + data(1, producer=2) + data(2) + marker(3, 1, ABORT) + data(4, producer=3)
+    replica(tmp_path, {0: log + data(5) + data(6, producer=2) + marker(7, 2, COMMIT)})
+    check(one(0, tmp_path), "aborted-transaction", "log", True, False)
+    check(one(1, tmp_path), "visible", "log", True, True)
+    check(one(3, tmp_path), "control-marker", "log")
+    check(one(4, tmp_path), "open-transaction", "log", True, False)
+    check(one(5, tmp_path), "behind-open-transaction", "log", True, False)
+    check(one(6, tmp_path), "behind-open-transaction", "log", True, False)
+    check(one(7, tmp_path), "control-marker", "log")
+    assert "ABORT" in one(3, tmp_path)["because"]
+    assert "producer 3 is open since offset 4" in one(5, tmp_path)["because"]
+
+
+def test_a_marker_lost_in_damage_leaves_the_outcome_open(tmp_path):
+    bad = bytearray(marker(1, 1, ABORT))
+    bad[-1] ^= 1
+    replica(tmp_path, {0: data(0, producer=1) + bytes(bad) + data(2, producer=1) + marker(3, 1, COMMIT)})
+    (found,), said = lines(0, 0, tmp_path)
+    check(found, "visible", "log", True, None, alternatives=["aborted-transaction"])
+    assert "the checksum is wrong" in said[0]
+
+
+def test_a_damaged_batch(tmp_path):
+    bad = bytearray(data(1, 3))
+    bad[70] ^= 1
+    replica(tmp_path, {0: data(0) + bytes(bad) + data(4)})
+    (found,), said = lines(1, 3, tmp_path)
+    check(found, "damaged", "log")
+    assert found["evidence"][0]["position"] == len(data(0))
+    assert set(said) == {f"{tmp_path}/orders-0/{0:020}.log: byte {len(data(0))}: the checksum is wrong"}
+
+
+def test_a_damaged_end_below_the_high_watermark(tmp_path):
+    bad = bytearray(data(3, 2))
+    bad[70] ^= 1
+    replica(tmp_path, {0: several(0, 3) + bytes(bad)})
+    checkpoint(tmp_path, "replication-offset-checkpoint", 5)
+    check(one(3, tmp_path), "damaged", "log")
+    check(one(5, tmp_path), "past-end", "nowhere", alternatives=["damaged"])
+
+
+@pytest.mark.parametrize(("clean", "alternatives"), [(True, []), (False, ["visible"])])
+def test_above_the_high_watermark(tmp_path, clean, alternatives):
+    replica(tmp_path, {0: several(0, 5)})
+    checkpoint(tmp_path, "replication-offset-checkpoint", 3)
+    if clean:
+        (tmp_path / ".kafka_cleanshutdown").write_text("{}")
+    check(one(3, tmp_path), "above-high-watermark", "log", alternatives=alternatives)
+    check(one(2, tmp_path), "visible", "log", True, True)
+
+
+def test_a_single_replica_has_no_high_watermark_to_wait_for(tmp_path):
+    replica(tmp_path, {0: several(0, 5)})
+    checkpoint(tmp_path, "replication-offset-checkpoint", 3)
+    topic = SimpleNamespace(id=ID, partitions={0: SimpleNamespace(replicas=[1])})
+    check(one(3, tmp_path, of=history(topics={"orders": topic})), "visible", "log", True, True)
+
+
+def test_delete_records_leaves_a_log_start_inside_the_log(tmp_path):
+    replica(tmp_path, {3: several(3, 9), f"{0:020}.log.deleted": several(0, 3)})
+    checkpoint(tmp_path, "log-start-offset-checkpoint", 5)
+    check(one(4, tmp_path), "delete-records", "log")
+    check(one(1, tmp_path, of=history(retention_ms="-1")), "delete-records", "deleted-file")
+    assert one(1, tmp_path, of=history(retention_ms="5"))["alternatives"] == ["retention-time"]
+
+
+def test_retention_by_the_configs_of_the_topic(tmp_path):
+    replica(tmp_path, {3: several(3, 9), f"{0:020}.log.deleted": several(0, 3)})
+    unsure = ["delete-records"]
+    check(one(1, tmp_path, of=history()), "retention-time", "deleted-file", alternatives=unsure)
+    sized = history(retention_ms="-1", retention_bytes="100")
+    check(one(1, tmp_path, of=sized), "retention-size", "deleted-file", alternatives=unsure)
+    young = history(retention_ms="1000", retention_bytes="100")
+    check(one(1, tmp_path, of=young, at=2000), "retention-size", "deleted-file", alternatives=unsure)
+    compact = history(cleanup_policy="compact")
+    check(one(1, tmp_path, of=compact), "delete-records", "deleted-file")
+    check(one(1, tmp_path), "retention-time", "deleted-file", alternatives=["retention-size", *unsure])
+
+
+def test_bytes_below_the_log_start_that_are_nowhere(tmp_path):
+    replica(tmp_path, {3: several(3, 9)})
+    check(one(1, tmp_path, of=history()), "retention-time", "nowhere", alternatives=["delete-records"])
+
+
+def test_remote_storage_holds_what_is_local_no_more(tmp_path):
+    replica(tmp_path, {3: several(3, 9)})
+    checkpoint(tmp_path, "log-start-offset-checkpoint", 1)
+    tiered = history(remote_storage_enable="true")
+    check(
+        one(1, tmp_path, of=tiered),
+        "visible",
+        "remote",
+        True,
+        None,
+        alternatives=["aborted-transaction", "control-marker"],
+    )
+    assert one(0, tmp_path, of=tiered)["reason"] == "retention-time"
+
+
+def test_compacted_for_a_newer_record_of_its_key(tmp_path):
+    before = keyed(0, b"a") + keyed(1, b"b") + keyed(2, b"c", None) + keyed(3, b"d")
+    now = keyed(3, b"d") + keyed(4, b"a") + keyed(5, b"a")
+    replica(tmp_path, {0: now, f"{0:020}.log.deleted": before})
+    checkpoint(tmp_path, "cleaner-offset-checkpoint", 4)
+    check(one(0, tmp_path), "compacted", "deleted-file")
+    assert "offset 5 has the newest record of its key" in one(0, tmp_path)["because"]
+    assert "a tombstone that is gone" in one(1, tmp_path)["because"]
+    assert "a tombstone whose time was over" in one(2, tmp_path)["because"]
+
+
+def test_an_aborted_newer_record_supersedes_nothing(tmp_path):
+    kept = keyed(1, b"a") + keyed(2, b"a", producer_id=7, attributes=0x10) + marker(3, 7, ABORT)
+    replica(tmp_path, {0: kept, f"{0:020}.log.deleted": keyed(0, b"a")})
+    checkpoint(tmp_path, "cleaner-offset-checkpoint", 4)
+    assert "offset 1 has the newest record of its key" in one(0, tmp_path)["because"]
+
+
+def test_cleaned_without_bytes_leaves_more_than_one_reason(tmp_path):
+    empty = forge.batch([], base_offset=1, last_offset_delta=0)
+    in_transaction = forge.batch([], base_offset=2, last_offset_delta=0, producer_id=5, attributes=0x10)
+    control = forge.batch([], base_offset=3, last_offset_delta=0, producer_id=5, attributes=0x30)
+    replica(tmp_path, {0: empty + in_transaction + control + keyed(4, b"a")})
+    checkpoint(tmp_path, "cleaner-offset-checkpoint", 4)
+    cleaned = ["aborted-transaction-cleaned", "control-marker-cleaned"]
+    check(one(0, tmp_path), "compacted", "nowhere", alternatives=cleaned)
+    check(one(1, tmp_path), "compacted", "empty-batch")
+    check(one(2, tmp_path), "compacted", "empty-batch", alternatives=cleaned[:1])
+    check(one(3, tmp_path), "control-marker-cleaned", "empty-batch")
+
+
+def test_cleaned_transactions_by_the_markers_that_are_left(tmp_path):
+    old = keyed(0, b"a", producer_id=7, attributes=0x10) + marker(1, 8, COMMIT)
+    replica(tmp_path, {0: marker(2, 7, ABORT) + data(3), f"{0:020}.log.deleted": old})
+    checkpoint(tmp_path, "cleaner-offset-checkpoint", 3)
+    check(one(0, tmp_path), "aborted-transaction-cleaned", "deleted-file")
+    check(one(1, tmp_path), "control-marker-cleaned", "deleted-file")
+
+
+def test_a_gap_that_no_cleaner_made_is_lost_bytes(tmp_path):
+    replica(tmp_path, {0: data(0) + data(2) + data(4)})
+    check(one(1, tmp_path, of=history()), "damaged", "nowhere")
+    check(
+        one(1, tmp_path), "compacted", "nowhere", alternatives=["aborted-transaction-cleaned", "control-marker-cleaned"]
+    )
+    checkpoint(tmp_path, "cleaner-offset-checkpoint", 2)
+    check(one(3, tmp_path), "damaged", "nowhere", alternatives=["compacted"])
+
+
+def test_truncated_by_a_higher_epoch_and_held_by_a_replica(tmp_path):
+    asked, stale = tmp_path / "1", tmp_path / "2"
+    replica(asked, {0: several(0, 5) + data(5, leader_epoch=2)}, epochs={0: 0, 2: 5})
+    replica(stale, {0: several(0, 8)}, epochs={0: 0})
+    node(asked, 1)
+    node(stale, 2)
+    found = one(7, asked, stale)
+    check(found, "truncated", "replica")
+    assert "cuts its log at offset 5" in found["because"]
+    check(one(8, asked, stale), "past-end", "nowhere")
+    check(one(7, stale, asked), "visible", "log", True, True)
+
+
+def test_a_copy_that_is_behind_has_not_lost_anything(tmp_path):
+    asked, leader = tmp_path / "1", tmp_path / "2"
+    replica(asked, {0: several(0, 5)}, epochs={0: 0})
+    replica(leader, {0: several(0, 8)}, epochs={0: 0})
+    node(asked, 1)
+    node(leader, 2)
+    check(one(7, asked, leader), "past-end", "replica")
+
+
+def topic_id(folder, number):
+    import base64
+
+    text = base64.urlsafe_b64encode(bytes(15) + bytes([number])).decode().rstrip("=")
+    (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {text}")
+
+
+def test_a_deleted_topic_leaves_its_folder_for_a_while(tmp_path):
+    topic_id(replica(tmp_path, {0: several(0, 3)}, name=f"orders-0.{'a' * 32}-delete"), 1)
+    gone = history(removals=[Event(77, 5000, "TopicDeleted", "orders", None, {})], topics={})
+    found = one(1, tmp_path, of=gone)
+    check(found, "topic-deleted", "deleted-file")
+    assert found["evidence"][-1]["says"] == "offset 77: the topic was deleted at 5000 ms"
+    check(one(1, tmp_path), "topic-deleted", "deleted-file", alternatives=["unknown"])
+    check(one(1, tmp_path, of=history()), "unknown", "deleted-file")
+
+
+def test_a_folder_whose_topic_is_gone_from_the_metadata_log(tmp_path):
+    topic_id(replica(tmp_path, {0: several(0, 3)}), 9)
+    check(one(1, tmp_path, of=history()), "topic-deleted", "log")
+
+
+def test_an_older_topic_of_the_same_name_is_another_one(tmp_path):
+    topic_id(replica(tmp_path, {0: several(0, 2)}), 1)
+    topic_id(replica(tmp_path, {0: several(0, 9)}, name=f"orders-0.{'a' * 32}-delete"), 2)
+    check(one(1, tmp_path, of=history()), "visible", "log", True, True)
+    check(one(5, tmp_path, of=history()), "past-end", "nowhere", alternatives=["topic-deleted"])
+    check(one(9, tmp_path, of=history()), "past-end", "nowhere")
+
+
+def test_a_partition_that_is_nowhere(tmp_path):
+    (tmp_path / "other-0").mkdir()
+    (tmp_path / "other-0" / f"{0:020}.log").write_bytes(data(0))
+    check(one(1, tmp_path), "unknown", "nowhere")
+
+
+def test_a_long_range_is_looked_at_in_blocks(tmp_path):
+    replica(tmp_path, {0: data(0, 1500) + data(1500, 700, producer=1) + marker(2200, 1, ABORT) + data(2201, 300)})
+    found, _ = lines(0, 2499, tmp_path)
+    assert [(line["offset"], line["lastOffset"], line["reason"]) for line in found] == [
+        (0, 1499, "visible"),
+        (1500, 2199, "aborted-transaction"),
+        (2200, 2200, "control-marker"),
+        (2201, 2499, "visible"),
+    ]
+
+
+def test_topics_and_configs_come_from_a_metadata_log():
+    folder = next(GOLDEN.glob("**/__cluster_metadata-0")).parent
+    found = topic_history(Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)]), raise_, raise_)
+    assert found.image is not None
+    assert found.config("no such topic", "retention.ms") == "604800000"
+    assert found.number("no such topic", "cleanup.policy") is None
+
+
+def test_the_command_takes_several_offsets_and_ranges(tmp_path):
+    replica(tmp_path, {0: several(0, 5)})
+    done = kdump("explain", "orders-0@1", "orders-0@2..9", "--in", tmp_path, "-o", "jsonl")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["kind"], line["offset"], line["lastOffset"], line["reason"]) for line in found] == [
+        ("explanation", 1, 1, "visible"),
+        ("explanation", 2, 4, "visible"),
+        ("explanation", 5, 9, "past-end"),
+    ]
+    text = kdump("explain", "orders-0@2..9", "--in", tmp_path).stdout.decode()
+    assert "orders-0@5..9: past-end; consumers do not get it: offset 5: the log ends at offset 5" in text
+    assert kdump("explain", "orders@2", "--in", tmp_path).returncode == 2
