@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, str]] = {
     "get": "get",
     "check": "check",
     "diff": "diff",
+    "compaction": "compaction",
     "du": "disk_usage",
     "explain": "explain",
     "groups": "groups",

@@ -1,0 +1,191 @@
+"""What the log cleaner does next: a line for each compacted partition, each record that goes, and the largest keys."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from kdump.answers.collector import Needs
+from kdump.answers.compaction.cleaning import REASONS, Cleaned, Cleaning, CleaningLimits
+from kdump.answers.compaction.dirty_section import DirtySection, dirty_section
+from kdump.answers.retention.aged_segments import log_facts
+from kdump.errors import UnreadableError
+from kdump.internal_topics import cluster_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.collector import AnswerLine, Place
+    from kdump.answers.topic_configs import TopicConfigs
+    from kdump.log_dirs.partition import Segment
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Damage, Trailing
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCompaction:
+    """A compacted partition. ``keys`` is what the map of the next cleaning holds, ``map_entries`` what it can hold."""
+
+    kind: ClassVar[str] = "partition"
+    topic: str
+    partition: int
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    dirty_ratio: float
+    due: bool
+    keys: int
+    records: int
+    superseded: int
+    tombstones: int
+    removable_tombstones: int
+    keyless: int
+    superseded_bytes: int
+    map_entries: int
+    map_fits: bool
+    why: str
+    aborted: int
+    markers: int
+    cleaned_up_to: int
+    damage: str | None
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedRecord:
+    """A record that the next cleaning removes."""
+
+    kind: ClassVar[str] = "removed"
+    topic: str
+    partition: int
+    offset: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUsage:
+    """A key, its records and their bytes in the cleanable part; ``key`` is base64 where it is no text."""
+
+    kind: ClassVar[str] = "key"
+    topic: str
+    key: str
+    records: int
+    bytes: int
+    is_base64: bool
+
+
+class Compaction:
+    """Gathers compacted partitions as they are at a time (ms)."""
+
+    def __init__(
+        self,
+        configs: TopicConfigs,
+        at: int,
+        limits: CleaningLimits | None = None,
+        *,
+        listed: bool = False,
+        top: int = 0,
+    ) -> None:
+        self._configs, self._at, self._limits = configs, at, limits or CleaningLimits()
+        self._listed, self._top = listed, top
+        self._found: list[tuple[tuple[str, int], str, DirtySection, Cleaned]] = []
+
+    def begin(self, place: Place) -> Needs:
+        """Read the partition here: the cleaner reads the dirty part first, then the whole log."""
+        key = place.key
+        if key is None or key[0] == cluster_metadata.TOPIC or not place.partition.segments:
+            return Needs.FILES
+        config = self._configs.of(key[0], place.log_dir.broker_id)
+        if "compact" not in config.policies:
+            return Needs.FILES
+        try:
+            section = dirty_section(place, log_facts(place), config, self._at)
+            retention = config.number("delete.retention.ms")
+            cleaning = Cleaning(
+                place,
+                section,
+                self._limits,
+                at=self._at,
+                delete_retention=retention,
+                listed=self._listed,
+                top=self._top,
+            )
+            self._found.append((key, place.log_dir.path, section, cleaning.run()))
+        except UnreadableError as error:
+            place.fail(error)
+        return Needs.FILES
+
+    def add(self, segment: Segment, batch: RecordBatch) -> None:
+        """Batches are read at the beginning."""
+
+    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
+        """Damage is met at the beginning."""
+
+    def end(self) -> None:
+        """There is nothing to close."""
+
+    def merge(self, other: Compaction) -> None:
+        self._found += other._found
+
+    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  the time is known when the log is read
+        """Yield the partitions, those that are due first, then what goes, then the largest keys of each topic."""
+        order = sorted(self._found, key=lambda one: (not one[2].is_due, one[0], one[1]))
+        for key, log_dir, section, done in order:
+            yield _line(key, log_dir, section, done, self._limits.map_entries)
+        for (topic, partition), _, _, done in order:
+            for offset, reason in zip(done.offsets, done.reasons, strict=True):
+                yield CleanedRecord(topic, partition, offset, REASONS[reason])
+        yield from self._keys()
+
+    def _keys(self) -> Iterator[KeyUsage]:
+        topics: dict[str, list[tuple[bytes, int, int]]] = {}
+        for (topic, _), _, _, done in self._found:
+            topics.setdefault(topic, []).extend(done.top)
+        for topic, keys in sorted(topics.items()):
+            for key, records, size in sorted(keys, key=lambda one: (-one[2], one[0]))[: self._top]:
+                text, is_base64 = _text(key)
+                yield KeyUsage(topic, text, records, size, is_base64)
+
+
+def _line(
+    key: tuple[str, int], log_dir: str, section: DirtySection, done: Cleaned, map_entries: int
+) -> PartitionCompaction:
+    why = section.why
+    if not done.map_fits:
+        why += f"; the map is full before offset {done.end}: this cleaning ends there"
+    if done.damage is not None:
+        why += "; damage stops the cleaner, and it leaves the log alone until the broker starts again"
+    return PartitionCompaction(
+        topic=key[0],
+        partition=key[1],
+        first_dirty_offset=section.first_dirty,
+        first_uncleanable_offset=section.first_uncleanable,
+        clean_bytes=section.clean_bytes,
+        dirty_bytes=section.dirty_bytes,
+        dirty_ratio=round(section.ratio, 6),
+        due=section.is_due,
+        keys=done.keys,
+        records=done.records,
+        superseded=done.removed["superseded"],
+        tombstones=done.tombstones,
+        removable_tombstones=done.removed["tombstone"],
+        keyless=done.removed["keyless"],
+        superseded_bytes=done.superseded_bytes,
+        map_entries=map_entries,
+        map_fits=done.map_fits,
+        why=why,
+        aborted=done.removed["aborted"],
+        markers=done.removed["marker"],
+        cleaned_up_to=done.end,
+        damage=done.damage,
+        log_dir=log_dir,
+    )
+
+
+def _text(key: bytes) -> tuple[str, bool]:
+    try:
+        return key.decode(), False
+    except UnicodeDecodeError:
+        return base64.b64encode(key).decode(), True

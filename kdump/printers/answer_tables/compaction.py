@@ -1,0 +1,57 @@
+"""What the log cleaner does next as tables: the partitions that are due first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.compaction.compacted_logs import CleanedRecord, KeyUsage, PartitionCompaction
+from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.quantities import size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine
+
+_COLUMNS: Final = (
+    *("partition", "due", "ratio", "clean", "dirty", "from", "to", "keys", "records", "superseded", "bytes"),
+    *("tombstones", "go now", "keyless", "aborted", "markers", "why"),
+)
+
+
+def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the tables of an answer."""
+    partitions = [line for line in lines if isinstance(line, PartitionCompaction)]
+    due = sum(line.due for line in partitions)
+    freed = size(sum(line.superseded_bytes for line in partitions if line.due))
+    title = f"{due} of {len(partitions)} compacted partitions are due; superseded in them: {freed}"
+    yield AnswerTable(title, _COLUMNS, list(map(_partition, partitions)), frozenset(_COLUMNS[2:-1]))
+    if removed := [line for line in lines if isinstance(line, CleanedRecord)]:
+        rows = [(f"{line.topic}-{line.partition}", line.offset, line.why) for line in removed]
+        yield AnswerTable("Removed by the next cleaning", ("partition", "offset", "why"), rows, frozenset({"offset"}))
+    if keys := [line for line in lines if isinstance(line, KeyUsage)]:
+        rows_of_keys = [(line.topic, line.records, size(line.bytes), line.key) for line in keys]
+        columns = ("topic", "records", "bytes", "key")
+        yield AnswerTable("Largest keys", columns, rows_of_keys, frozenset({"records", "bytes"}))
+
+
+def _partition(line: PartitionCompaction) -> tuple[object, ...]:
+    return (
+        f"{line.topic}-{line.partition}",
+        "yes" if line.due else "no",
+        f"{line.dirty_ratio:.3f}",
+        size(line.clean_bytes),
+        size(line.dirty_bytes),
+        line.first_dirty_offset,
+        line.first_uncleanable_offset,
+        line.keys,
+        line.records,
+        line.superseded,
+        size(line.superseded_bytes),
+        line.tombstones,
+        line.removable_tombstones,
+        line.keyless,
+        line.aborted,
+        line.markers,
+        line.why,
+    )

@@ -1,0 +1,152 @@
+"""What the log cleaner does next: the rules of Kafka's cleaner on small logs, and bounded memory on the same ones."""
+
+import json
+import random
+
+import pytest
+
+from kdump.formats import txn_index
+from kdump.formats.txn_index import AbortedTxn
+from testing import forge
+from testing.processes import kdump
+from tests.helpers.segments import ABORT, COMMIT, TRANSACTIONAL, marker
+
+NOW = 1_700_000_000_000
+HORIZON = 0x40
+
+
+def keyed(base, *pairs, timestamp=NOW - 1000, **fields):
+    """A batch of a record for each pair of key and value."""
+    records = [forge.record(key, value, offset=number) for number, (key, value) in enumerate(pairs)]
+    return forge.batch(records, base_offset=base, base_timestamp=timestamp, **fields)
+
+
+def write(folder, *segments, aborted=()):
+    """A log of segments, each a list of batches; the last one is active."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for batches in segments:
+        base = int.from_bytes(batches[0][:8], "big")
+        (folder / f"{base:020}.log").write_bytes(b"".join(batches))
+        (folder / f"{base:020}.index").write_bytes(b"")
+    if aborted:
+        (folder / f"{0:020}.txnindex").write_bytes(txn_index.encode(aborted))
+
+
+def answer(folder, *args, status=0, at=NOW):
+    done = kdump("compaction", folder, "--at", at, "-o", "jsonl", "--config", "*:cleanup.policy=compact", *args)
+    assert done.returncode == status, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    removed = [(line["offset"], line["why"]) for line in lines if line["kind"] == "removed"]
+    return [line for line in lines if line["kind"] == "partition"], removed, lines
+
+
+def cleaned(folder, offset, name="t"):
+    (folder / "cleaner-offset-checkpoint").write_text(f"0\n1\n{name} 0 {offset}\n")
+
+
+def test_a_newer_record_supersedes_and_what_has_no_key_goes(tmp_path):
+    first = keyed(0, (b"a", b"1"), (b"b", b"1"), (None, b"x"), (b"a", b"2"), (b"c", None))
+    write(tmp_path / "t-0", [first], [keyed(5, (b"b", b"2"))], [keyed(6, (b"a", b"3"))])
+    (line,), removed, _ = answer(tmp_path, "--records")
+    assert removed == [(0, "superseded"), (1, "superseded"), (2, "keyless")], "the active segment does not count"
+    assert (line["firstDirtyOffset"], line["firstUncleanableOffset"]) == (0, 6)
+    assert (line["keys"], line["records"], line["tombstones"], line["removableTombstones"]) == (3, 6, 1, 0)
+    assert (line["due"], line["dirtyRatio"], line["mapFits"]) == (True, 1.0, True)
+
+
+def test_tombstones_go_when_their_horizon_has_passed(tmp_path):
+    for horizon, why in ((NOW, [(0, "tombstone")]), (NOW + 1, [])):
+        dead = keyed(0, (b"a", None), (b"b", b"1"), attributes=HORIZON, timestamp=horizon)
+        write(tmp_path / "t-0", [dead], [keyed(2, (b"c", b"1"))], [keyed(3, (b"d", b"1"))])
+        cleaned(tmp_path, 2)
+        assert answer(tmp_path, "--records")[1] == why
+
+
+def test_aborted_data_goes_and_its_marker_a_cleaning_later(tmp_path):
+    batches = [
+        keyed(0, (b"a", b"kept")),
+        keyed(1, (b"a", b"aborted"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL),
+        marker(2, 7, ABORT),
+        keyed(3, (b"b", b"1"), producer_id=8, producer_epoch=0, attributes=TRANSACTIONAL),
+        marker(4, 8, COMMIT),
+    ]
+    aborted = [AbortedTxn(0, 7, 1, 2, 3)]
+    write(tmp_path / "t-0", batches, [keyed(5, (b"z", b""))], aborted=aborted)
+    assert answer(tmp_path, "--records")[1] == [(1, "aborted")]
+    alone = forge.batch(
+        [forge.record(b"\0\0\0\0", b"\0\0\0\0\0\3")],
+        base_offset=2,
+        base_timestamp=NOW,
+        producer_id=7,
+        producer_epoch=0,
+        attributes=TRANSACTIONAL | 0x20 | HORIZON,
+    )
+    write(tmp_path / "t-0", [batches[0], alone, *batches[3:]], [keyed(5, (b"z", b""))], aborted=aborted)
+    assert answer(tmp_path, "--records")[1] == [(2, "marker")]
+    assert answer(tmp_path, "--records", at=NOW - 1)[1] == []
+
+
+def test_an_open_transaction_and_young_segments_end_the_dirty_part(tmp_path):
+    opened = keyed(2, (b"b", b"1"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL)
+    write(tmp_path / "t-0", [keyed(0, (b"a", b"1"))], [keyed(1, (b"a", b"2"))], [opened], [keyed(3, (b"z", b""))])
+    (line,), removed, _ = answer(tmp_path, "--records")
+    assert (line["firstUncleanableOffset"], removed) == (2, [(0, "superseded")])
+    assert "transaction that begins at offset 2" in line["why"]
+    (line,), removed, _ = answer(tmp_path, "--records", "--config", "*:min.compaction.lag.ms=5000")
+    assert (line["firstUncleanableOffset"], removed, line["due"]) == (0, [], False)
+
+
+def test_the_ratio_and_the_age_decide_when_it_is_due(tmp_path):
+    clean = [keyed(0, *((b"%d" % n, b"v" * 50) for n in range(20)))]
+    write(tmp_path / "t-0", clean, [keyed(20, (b"1", b"2"))], [keyed(21, (b"z", b""))])
+    cleaned(tmp_path, 20)
+    (line,), _, _ = answer(tmp_path)
+    assert (line["due"], line["firstDirtyOffset"], line["superseded"]) == (False, 20, 1)
+    assert 0 < line["dirtyRatio"] < 0.1
+    assert answer(tmp_path, "--config", "t:min.cleanable.dirty.ratio=0.01")[0][0]["due"]
+    assert answer(tmp_path, "--config", "t:max.compaction.lag.ms=999")[0][0]["due"]
+    assert not answer(tmp_path, "--config", "t:max.compaction.lag.ms=1000")[0][0]["due"]
+    cleaned(tmp_path, 999)
+    assert answer(tmp_path)[0][0]["firstDirtyOffset"] == 0
+
+
+@pytest.mark.parametrize("entries", [1, 3, 17, 50, 1000])
+def test_several_passes_give_the_answer_of_one(tmp_path, entries):
+    seed = random.Random(5)
+    segments, offset = [], 0
+    for _ in range(4):
+        batches = []
+        for _ in range(5):
+            pairs = [
+                (seed.choice((None, b"k%d" % seed.randrange(40), b"long" * 9 + b"%d" % seed.randrange(9))), b"v")
+                for _ in range(seed.randrange(1, 9))
+            ]
+            batches.append(keyed(offset, *pairs))
+            offset += len(pairs)
+        segments.append(batches)
+    write(tmp_path / "t-0", *segments)
+    options = ("--records", "--top", "5", "--map-entries", entries)
+    whole = answer(tmp_path, *options)
+    assert whole[0][0]["keys"] <= entries
+    assert whole[0][0]["mapFits"] is (entries > 17 and whole[0][0]["keys"] < entries)
+    for most in (1, 2, 7):
+        assert answer(tmp_path, *options, "--max-keys", most) == whole
+
+
+def test_damage_is_said_and_stops_the_cleaner(tmp_path):
+    broken = keyed(1, (b"a", b"2"))[:-1] + b"\xff"
+    write(tmp_path / "t-0", [keyed(0, (b"a", b"1")), broken, keyed(2, (b"a", b"3"))], [keyed(3, (b"z", b""))])
+    (line,), removed, _ = answer(tmp_path, "--records", status=3)
+    assert removed == [(0, "superseded")]
+    assert "damage stops the cleaner" in line["why"]
+
+
+def test_the_largest_keys_topics_of_other_policies_and_two_processes(tmp_path):
+    write(tmp_path / "t-0", [keyed(0, (b"a", b"x" * 50), (b"\xff", b"1"), (b"a", b""))], [keyed(3, (b"z", b""))])
+    write(tmp_path / "u-0", [keyed(0, (b"a", b"1"))], [keyed(1, (b"z", b""))])
+    lines = answer(tmp_path, "--top", "2", "--config", "u:cleanup.policy=delete")[2]
+    keys = [(line["topic"], line["key"], line["records"]) for line in lines if line["kind"] == "key"]
+    assert keys == [("t", "a", 2), ("t", "/w==", 1)]
+    assert answer(tmp_path, "--records", "--jobs", "2") == answer(tmp_path, "--records")
+    table = kdump("compaction", tmp_path, "--at", NOW, "--config", "*:cleanup.policy=compact", "--records").stdout
+    assert table.startswith(b"2 of 2 compacted partitions are due")
