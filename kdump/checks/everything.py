@@ -13,20 +13,15 @@ from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, many
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import SEGMENT_NAME
-from kdump.records.record_batch import RecordBatch
 from kdump.recovery import log_loader
-from kdump.segments import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kdump.checks.kraft_snapshot import Snapshot
     from kdump.checks.log_dir import LogDir, LogDirs
-    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.recovery.log_loader import Cut, Outcome
-    from kdump.segments.regions import Region
 
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
 """Files that do not decide what becomes of a log when a broker starts."""
@@ -146,7 +141,6 @@ def _log(
         epochs_file=part.files.shown(posixpath.join(part.folder, file_names.LEADER_EPOCHS)),
         cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
     )
-    findings: list[Finding] = []
     of_indexes: list[Finding] = []
 
     def fail(error: UnreadableError) -> None:
@@ -154,37 +148,11 @@ def _log(
         if any(error.path == each.path for each in live):
             log.forget()
 
-    for checked in partition.check(replace(part, segments=tuple(live)), read, _Tap(log, live, findings), fail):
+    for checked in partition.check(replace(part, segments=tuple(live)), read, log, fail):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
-    findings += log.finish()
+    findings = [*log.findings, *log.finish()]
     damaged = any(finding.level is Level.LOG for finding in findings)
     return _Log(log, live, findings + of_indexes, damaged)
-
-
-class _Tap:
-    """Lets the check of the log take part in the pass of the index check, which wants batches with a wrong crc too."""
-
-    def __init__(self, log: LogCheck, live: list[Segment], findings: list[Finding]) -> None:
-        self._log, self._live, self._findings = log, live, findings
-        self._seen: set[str] = set()
-
-    def __call__(self, each: Segment, source: Source) -> Iterator[Region]:
-        """Yield the regions of a segment as the index check reads them."""
-        if each.name in self._seen:  # the active segment is read again while a broker writes to it
-            yield from walk.walk(source)
-            return
-        self._seen.add(each.name)
-        active = not self._live or each.name == self._live[-1].name
-        named = SEGMENT_NAME.fullmatch(posixpath.basename(each.path))
-        base = each.base_offset if named else None  # else it is what the file begins with: a wrapper's last offset
-        regions = self._log.segment(each.name, base, source, active=active, findings=self._findings)
-        for region in regions:
-            if not isinstance(region, RecordBatch):
-                for _ in regions:
-                    pass
-                yield from walk.walk(source, region.position)
-                return
-            yield region
 
 
 def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
 from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
@@ -67,12 +68,16 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     with files.open(path) as source:
         source.limit = limit
         size = source.size
-        for region in log.segment(shown, 0, source, active=True, findings=findings):
+        log.begin(shown, 0, active=True)
+        for region in read.read(source, on_error="resync", first_offset=0):
             if isinstance(region, RecordBatch):
+                log.batch(region)
                 first = first or region
                 others += epoch is not None and region.partition_leader_epoch != epoch
+            else:
+                log.end(region)
             last = region
-        findings += log.finish()
+        findings += [*log.findings, *log.finish()]
         findings = [finding if finding.is_remark else replace(finding, advice=ADVICE) for finding in findings]
         findings += _frame(shown, size, first, last)
     if others:

@@ -19,8 +19,6 @@ from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
-from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.internal_topics.decode import DecodedRecord
-    from kdump.log_dirs.files import Source
-    from kdump.segments.regions import Region
+    from kdump.records.record_batch import RecordBatch
 if kernel.COMPILED:
     from kdump.kernel.cursor import Cursor
 
@@ -52,7 +49,9 @@ class _Gap(NamedTuple):
 
 
 class LogCheck:
-    """Judges the log of one partition; its segments are given in offset order.
+    """Judges the log of one partition: :meth:`begin` takes its segments in offset order, then come their regions.
+
+    ``findings`` holds what is wrong with the segments so far, :meth:`finish` yields what all of them show.
 
     ``records`` tells whether to look into batches; those of a ``topic`` of Kafka's own are decoded too. ``epochs`` is
     the leader epoch checkpoint, None where there is none.
@@ -86,25 +85,17 @@ class LogCheck:
         self._gaps: list[_Gap] = []
         self._more_gaps = 0
         self._file, self._active = "", False
-        self._found: list[Finding] = []
+        self.findings: list[Finding] = []
         self._epoch_told = False
         self._time_types: list[tuple[int | None, str, int]] = []
         self._cursor = Cursor() if kernel.COMPILED else None
 
-    def segment(
-        self, file: str, base_offset: int | None, source: Source, *, active: bool, findings: list[Finding]
-    ) -> Iterator[Region]:
-        """Read one segment and yield its regions; what is wrong with it is put into ``findings``."""
-        self._file, self._active, self._found, self._epoch_told = file, active, findings, False
+    def begin(self, file: str, base_offset: int | None, *, active: bool) -> None:
+        """Turn to a segment; ``base_offset`` is None where its name has none. :attr:`next_offset` is expected in it."""
+        self._file, self._active, self._epoch_told = file, active, False
         self._epoch_until = 0
         if base_offset is not None:
             self._begin(base_offset)
-        for region in read.read(source, on_error="resync", first_offset=self.next_offset):
-            if isinstance(region, RecordBatch):
-                self._batch(region)
-            else:
-                self._end(region)
-            yield region
 
     def forget(self) -> None:
         """Begin anew behind a segment that cannot be read: nothing is known of what it holds."""
@@ -153,7 +144,7 @@ class LogCheck:
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
         """Say what is wrong with the segment, unless ``level`` or ``file`` in ``rest`` are others."""
         fields: dict[str, Any] = {"level": Level.LOG, "file": self._file, **rest}
-        self._found.append(Finding(kind=kind, text=text, position=position, **fields))
+        self.findings.append(Finding(kind=kind, text=text, position=position, **fields))
 
     def _begin(self, base_offset: int) -> None:
         if self.next_offset is not None and base_offset < self.next_offset:
@@ -168,7 +159,8 @@ class LogCheck:
             self._gap(0, self.next_offset, base_offset)
         self.next_offset = base_offset
 
-    def _end(self, region: Damage | Trailing | Padding) -> None:
+    def end(self, region: Damage | Trailing | Padding) -> None:
+        """Take bytes that are no batch."""
         self.wants_recovery = True
         self._producers.clear()
         if isinstance(region, Padding):
@@ -200,7 +192,8 @@ class LogCheck:
         else:
             self._more_gaps += 1
 
-    def _batch(self, batch: RecordBatch) -> None:
+    def batch(self, batch: RecordBatch) -> None:
+        """Take the next batch of the segment."""
         self.batches += 1
         if isinstance(batch, Batch) and self._is_usual(batch):
             if self._records:

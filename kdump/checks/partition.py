@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, UnreadableError
@@ -13,23 +13,31 @@ from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import RecordBatch
+from kdump.segments import read as segments_read
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import zero_tail
 from kdump.segments.walk import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.checks.log import LogCheck
     from kdump.log_dirs.files import OpenSource
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Damage, Padding, Region
 
-    Tap: TypeAlias = Callable[[Segment, OpenSource], Iterator[Region]]
 
 TRIES: Final = 3
 """How often the youngest segment is looked at while a broker may write to it."""
 PAUSE: Final = 0.1
 """Seconds that a broker is given to write to ``.txnindex`` what it wrote to the log."""
+
+
+class SegmentChecker(Protocol):
+    """Takes the regions of a segment in order."""
+
+    def batch(self, batch: RecordBatch) -> None: ...
+    def end(self, region: Damage | Padding | Trailing) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +53,23 @@ class CheckedSegment:
 def check(
     partition: Partition,
     read: Callable[[int], None] = lambda _: None,
-    tap: Tap | None = None,
+    log: LogCheck | None = None,
     fail: Callable[[UnreadableError], None] = raise_it,
 ) -> Iterator[CheckedSegment]:
     """Check the indexes of a partition's segments in order, then those without a log.
 
-    ``read`` is told how many more bytes of log were read. ``tap`` gives the regions of a segment instead of the walk,
-    and is read to its end: so another check takes part in the same pass. ``fail`` is told of files that cannot be
-    read, which are passed over; by default that raises.
+    ``log`` takes part in the same pass over each segment. ``read`` is called with the bytes of log read since the last
+    call, ``fail`` with files that cannot be read, which are skipped; by default that raises.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments)
+    last = partition.segments[-1].path if partition.segments else None
     state = PartitionState()
     for segment in segments:
         active = segment.base_offset is None or segment.base_offset >= newest
+        is_last = last in {None, segment.path}
         try:
-            checked, state = _segment(segment, state, read, tap, fail, active=active)
+            checked, state = _segment(segment, state, read, log, fail, active=active, is_last=is_last)
         except UnreadableError as error:
             fail(error)
             state = PartitionState()
@@ -121,10 +130,11 @@ def _segment(
     segment: Segment,
     state: PartitionState,
     read: Callable[[int], None],
-    tap: Tap | None,
+    log: LogCheck | None,
     fail: Callable[[UnreadableError], None],
     *,
     active: bool,
+    is_last: bool,
 ) -> tuple[CheckedSegment, PartitionState]:
     """Check one segment. While a broker appends, a marker may be in the log before its entry is in ``.txnindex``."""
     for left in reversed(range(TRIES if active else 1)):
@@ -147,18 +157,39 @@ def _segment(
                 **contents,
             )
             checker = IndexCheck(files, after)
-            regions = tap(segment, source) if tap else walk(source)
-            ends = _walk(checker, source, regions, read)
-            for _ in regions if tap else ():
-                pass
+            indexes = _IndexPass(checker, source, read)
+            if log is None:
+                run(walk(source), [indexes])
+            else:
+                run(_regions(segment, source, log, is_last=is_last), [log, indexes])
+                log = None  # a segment that is read again says nothing new of the log
+            indexes.finish()
         if not checker.lacks_transactions:
             break
         if left:
             time.sleep(PAUSE)
-    readable = not any(finding.level is Level.LOG for finding in ends)
+    readable = not any(finding.level is Level.LOG for finding in indexes.ends)
     derived = (finding for finding in checker.finish(readable=readable) if finding.file not in closed)
-    findings = (*ends, *derived)
+    findings = (*indexes.ends, *derived)
     return CheckedSegment(segment.name, source.size, checker.batches, findings), after
+
+
+def _regions(segment: Segment, source: OpenSource, log: LogCheck, *, is_last: bool) -> Iterator[Region]:
+    """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
+    named = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
+    base = segment.base_offset if named else None  # else it is the first offset of the file: a wrapper's last
+    log.begin(segment.name, base, active=is_last)
+    return segments_read.read(source, on_error="resync", first_offset=log.next_offset)
+
+
+def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
+    """Give the regions of a segment to each checker."""
+    for region in regions:
+        for checker in checkers:
+            if isinstance(region, RecordBatch):
+                checker.batch(region)
+            else:
+                checker.end(region)
 
 
 def _beside(segment: Segment, suffix: str) -> bytes | None:
@@ -171,23 +202,51 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
         return source.read(0, source.size)
 
 
-def _walk(
-    checker: IndexCheck, source: OpenSource, regions: Iterator[Region], read: Callable[[int], None]
-) -> list[Finding]:
-    """Feed the batches; return what is to be said of where they end."""
-    told = 0
-    for region in regions:
-        if not isinstance(region, RecordBatch):
-            return _end(checker, source, region)
+class _IndexPass:
+    """Feeds the check of indexes with batches up to the end that Kafka's own reader finds; a wrong crc is no end.
+
+    ``ends`` has what is to be said of that end.
+    """
+
+    def __init__(self, checker: IndexCheck, source: OpenSource, read: Callable[[int], None]) -> None:
+        self._checker, self._source, self._read = checker, source, read
+        self._told = 0
+        self._is_over = False
+        self.ends: list[Finding] = []
+
+    def batch(self, batch: RecordBatch) -> None:
+        """Take the next batch."""
+        if not self._is_over:
+            self._is_over = not self._takes(batch)
+
+    def end(self, region: Damage | Padding | Trailing) -> None:
+        """Walk on from the first region that is no batch: it may hold batches with a wrong crc."""
+        if self._is_over:
+            return
+        self._is_over = True
+        for found in walk(self._source, region.position):
+            if not isinstance(found, RecordBatch):
+                self.ends = _end(self._checker, self._source, found)
+                return
+            if not self._takes(found):
+                return
+
+    def _takes(self, batch: RecordBatch) -> bool:
+        """Feed the check; tell whether it goes on."""
         try:
-            checker.batch(region)
+            self._checker.batch(batch)
         except DamageError as damage:
-            return [log_finding(checker.files.name, region.position, damage)]
-        if region.end - told >= 1 << 20:
-            read(region.end - told)
-            told = region.end
-    read(source.size - told)
-    return []
+            self.ends = [log_finding(self._checker.files.name, batch.position, damage)]
+            return False
+        if batch.end - self._told >= 1 << 20:
+            self._read(batch.end - self._told)
+            self._told = batch.end
+        return True
+
+    def finish(self) -> None:
+        """Report the bytes after the last batch as read."""
+        if not self.ends:
+            self._read(self._source.size - self._told)
 
 
 def _end(checker: IndexCheck, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:

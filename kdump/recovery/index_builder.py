@@ -31,15 +31,19 @@ class Indexes(NamedTuple):
 
 
 class IndexBuilder:
-    """Collects the entries of one segment while its batches pass by in order."""
+    """Collects the entries of one segment, whose batches come in order."""
 
     def __init__(self, base_offset: int, *, interval: int = DEFAULT_INTERVAL, first_offsets: bool = False) -> None:
         """``interval`` is in bytes. ``first_offsets`` names the first offset of a batch, as brokers before 2.0 did."""
         self.base_offset = base_offset
         self.interval = interval
         self.first_offsets = first_offsets
+        self.indexed = 0
+        """The position of the batch that has the last entry, 0 before the first."""
+        self.refuses = False
+        """Whether an entry goes back: a broker that recovers the segment throws InvalidOffsetException."""
         self._offsets, self._positions = array("q"), array("q")
-        self._times: list[TimestampOffset] = []
+        self._timestamps, self._time_offsets = array("q"), array("q")
         self._aborted: list[AbortedTxn] = []
         self._since = 0
         self._highest = TimestampOffset(NO_TIMESTAMP, base_offset)
@@ -47,10 +51,10 @@ class IndexBuilder:
     def add(self, batch: RecordBatch, ended: EndedTransaction | None = None) -> None:
         """Take the next batch, and the transaction that it ends (see :class:`kdump.transactions.replay.Replay`).
 
-        Raises DamageError when the batch cannot stand in this segment.
+        Raises DamageError where its offsets do not fit into the segment.
         """
         last = batch.last_offset
-        if not 0 <= last - self.base_offset <= MAX_RELATIVE_OFFSET:
+        if not self.fits(last):
             raise DamageError(
                 "offset",
                 "an offset does not fit into a segment with this base offset",
@@ -58,36 +62,52 @@ class IndexBuilder:
                 expected=f"{self.base_offset} to {self.base_offset + MAX_RELATIVE_OFFSET}",
                 found=last,
             )
-        if batch.max_timestamp > self._highest.timestamp:
-            self._highest = TimestampOffset(batch.max_timestamp, last)
+        timestamp = _max_timestamp(batch)
+        if timestamp > self._highest.timestamp:
+            self._highest = TimestampOffset(timestamp, last)
         if self._since > self.interval:
-            if batch.position > INT32_MAX:
-                raise DamageError(
-                    "position",
-                    "an index cannot name positions above 2 GiB",
-                    position=batch.position,
-                    expected=f"at most {INT32_MAX}",
-                )
-            self._offsets.append(batch.base_offset if self.first_offsets else last)
+            offset = batch.base_offset if self.first_offsets else last
+            self.refuses = self.refuses or bool(self._offsets and offset <= self._offsets[-1])
+            self._offsets.append(offset)
             self._positions.append(batch.position)
-            self._append_time()
+            self.close()
+            self.indexed = batch.position
             self._since = 0
         self._since += batch.size
         entry = None if ended is None else ended.as_entry()
         if entry is not None:
             self._aborted.append(entry)
 
-    def _append_time(self) -> None:
-        newest = self._times[-1].timestamp if self._times else NO_TIMESTAMP
-        if self._highest.timestamp > newest:
-            self._times.append(self._highest)
+    def fits(self, offset: int) -> bool:
+        """Tell whether an offset fits into the segment: indexes have it relative to the base offset, in 32 bits."""
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def close(self) -> None:
+        """Add the time entry of the largest timestamp, if it is not there."""
+        if self._highest.timestamp > (self._timestamps[-1] if self._timestamps else NO_TIMESTAMP):
+            self.refuses = self.refuses or bool(self._time_offsets and self._highest.offset < self._time_offsets[-1])
+            self._timestamps.append(self._highest.timestamp)
+            self._time_offsets.append(self._highest.offset)
 
     def finish(self) -> Indexes:
-        """Return the files as they are once the segment is closed: the largest timestamp is always in."""
-        self._append_time()
-        entries = map(OffsetPosition, self._offsets, self._positions)
+        """Return the files of the closed segment. Raises DamageError where an entry's position is above 2 GiB."""
+        self.close()
+        if self.indexed > INT32_MAX:
+            raise DamageError(
+                "position",
+                "an index cannot name positions above 2 GiB",
+                position=next(position for position in self._positions if position > INT32_MAX),
+                expected=f"at most {INT32_MAX}",
+            )
         return Indexes(
-            offset_index.encode(entries, self.base_offset),
-            time_index.encode(self._times, self.base_offset),
+            offset_index.encode(map(OffsetPosition, self._offsets, self._positions), self.base_offset),
+            time_index.encode(map(TimestampOffset, self._timestamps, self._time_offsets), self.base_offset),
             txn_index.encode(self._aborted),
         )
+
+
+def _max_timestamp(batch: RecordBatch) -> int:
+    try:
+        return batch.max_timestamp
+    except DamageError:  # a message too short for its timestamp: a broker reads on into the next one
+        return NO_TIMESTAMP

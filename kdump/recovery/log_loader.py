@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.errors import DamageError
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.offset_index import OffsetIndex
-from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
+from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
+from kdump.recovery.index_builder import IndexBuilder
 from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, at, origin, split
 from kdump.segments import read, walk
 from kdump.segments.regions import Damage
@@ -298,68 +299,32 @@ def _loads_by_recovery(each: Segment) -> bool:
         return True
 
 
-class _Index:
-    """The two indexes that a recovery builds anew, as far as they can refuse an entry."""
-
-    def __init__(self, base_offset: int) -> None:
-        self.base_offset = base_offset
-        self._last: int | None = None
-        self._time: tuple[int, int] | None = None
-        self._highest = (-1, base_offset)
-
-    def seen(self, timestamp: int, offset: int) -> None:
-        if timestamp > self._highest[0]:
-            self._highest = (timestamp, offset)
-
-    def add(self, offset: int) -> bool:
-        """Add an entry to both; tell whether they take it."""
-        if self._last is not None and offset <= self._last:
-            return False
-        self._last = offset
-        return self.add_time()
-
-    def add_time(self) -> bool:
-        if self._time is not None and self._highest[1] < self._time[1]:
-            return False
-        if self._highest[0] > (self._time or (-1, 0))[0]:
-            self._time = self._highest
-        return True
-
-
 def _recover(each: Segment, interval: int) -> _Recovered:
     """Read a segment as LogSegment.recover does."""
-    base = _base(each)
-    index = _Index(base)
-    valid = indexed = 0
-    next_offset = base
+    index = IndexBuilder(_base(each), interval=interval)
+    valid, next_offset = 0, _base(each)
     reason = ""
     with each.open() as source:
         for region in walk.walk(source):
             if not isinstance(region, RecordBatch):
                 reason = getattr(region, "reason", "the end of the file cuts a batch off")
                 break
-            wrong = _invalid(region)
-            if wrong:
-                reason = wrong
+            if reason := _invalid(region):
                 break
             last = region.last_offset
-            if not 0 <= last - base <= MAX_RELATIVE_OFFSET:
-                raise OffsetOverflowError(each, region.position, last, indexed)
-            index.seen(_max_timestamp(region), last)
-            if valid - indexed > interval:
-                if not index.add(last):
-                    raise _BackwardsError(f"offset {last} at byte {valid} goes back behind an index entry")
-                indexed = valid
+            if not index.fits(last):
+                raise OffsetOverflowError(each, region.position, last, index.indexed)
+            index.add(region)
+            if index.refuses:
+                raise _BackwardsError(f"offset {last} at byte {valid} goes back behind an index entry")
             valid += region.size
             next_offset = last + 1
-            if region.magic >= record_layout.MAGIC_2:
-                wrong = _marker_fault(each, region)
-                if wrong:
-                    reason = wrong
-                    break
-    if not index.add_time():
+            if region.magic >= record_layout.MAGIC_2 and (reason := _marker_fault(each, region)):
+                break
+    index.close()
+    if index.refuses:
         raise _BackwardsError("the offset of the largest timestamp goes back behind an index entry")
-    return _Recovered(valid, reason, next_offset, indexed)
+    return _Recovered(valid, reason, next_offset, index.indexed)
 
 
 def _invalid(region: RecordBatch) -> str:
@@ -372,13 +337,6 @@ def _invalid(region: RecordBatch) -> str:
     if region.size < smallest:
         return f"a batch of {region.size} bytes is smaller than its header"
     return "" if region.crc_valid else "the checksum is wrong"
-
-
-def _max_timestamp(region: RecordBatch) -> int:
-    try:
-        return region.max_timestamp
-    except DamageError:  # a message too short for its timestamp: a broker reads on into the next one
-        return -1
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
