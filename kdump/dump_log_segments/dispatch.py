@@ -45,19 +45,26 @@ def _segment(run: DumpRun, path: str, title: Callable[[], str]) -> None:
         log_printer.dump(run, path, decoders)
 
 
-def _beside() -> ModuleType:
-    """Return what dumps the files beside a log: most runs have none."""
+def _indexes() -> ModuleType:
+    """Return what dumps indexes: most runs have none."""
     from kdump.dump_log_segments import index_printer
 
     return index_printer
 
 
+def _states() -> ModuleType:
+    """Return what dumps the other files beside a log: most runs have none."""
+    from kdump.dump_log_segments import state_printer
+
+    return state_printer
+
+
 DUMP: Final[dict[str, Callable[[DumpRun, str], None]]] = {
     "log": _log,
-    "index": lambda run, path: _beside().dump_offset_index(run, path),
-    "timeindex": lambda run, path: _beside().dump_time_index(run, path),
-    "txnindex": lambda run, path: _beside().dump_txn_index(run, path),
-    "snapshot": lambda run, path: _beside().dump_snapshot(run, path),
+    "index": lambda run, path: _indexes().dump_offset_index(run, path),
+    "timeindex": lambda run, path: _indexes().dump_time_index(run, path),
+    "txnindex": lambda run, path: _states().dump_txn_index(run, path),
+    "snapshot": lambda run, path: _states().dump_snapshot(run, path),
     "checkpoint": _checkpoint,
 }
 """Suffix -> what dumps such a file."""

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from kdump.dump_log_segments import dialects, index_printer
+from kdump.dump_log_segments import dialects, index_checks
 from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.java_paths import java_split, snapshot_id
@@ -175,7 +175,7 @@ def test_headers_alone_tell_of_an_offset_index_what_whole_batches_tell(tmp_path,
         (tmp_path / "0.log").write_bytes(log)
         quick = told()
         with monkeypatch.context() as patch:
-            patch.setattr(index_printer.Heads, "last_offset", lambda *_: None)
+            patch.setattr(index_checks.Heads, "last_offset", lambda *_: None)
             assert quick == told(), log
 
 

@@ -1,0 +1,83 @@
+"""Aborted transactions and producer snapshots as DumpLogSegments prints them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kdump.dump_log_segments.java_paths import offset_in_name
+from kdump.dump_log_segments.line_template import line
+from kdump.dump_log_segments.mapped_file import content
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import producer_snapshot, txn_index
+
+if TYPE_CHECKING:
+    from kdump.dump_log_segments.run import DumpRun
+    from kdump.formats.producer_snapshot import SnapshotParts
+
+ABORTED_TXN: Final = (
+    "version: {version} producerId: {producer_id} firstOffset: {first_offset} lastOffset: {last_offset} "
+    "lastStableOffset: {last_stable_offset}"
+)
+
+
+def dump_txn_index(run: DumpRun, path: str) -> None:
+    """Print a ``.txnindex``. One that is missing holds nothing."""
+    offset_in_name(path)
+    try:
+        data = content(path)
+    except UnreadableError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return
+        raise
+    aborted = list(txn_index.entries(data))  # the original too reads all of them before it prints the first
+    for number, entry in enumerate(aborted):
+        if entry.shown_version > txn_index.CURRENT_VERSION:
+            raise DamageError(
+                "version",
+                f"{path}: an aborted transaction has an unknown version",
+                position=number * txn_index.ABORTED_TXN.size,
+                expected=txn_index.CURRENT_VERSION,
+                found=entry.shown_version,
+            )
+    for entry in aborted:
+        run.print(ABORTED_TXN.format(**{**entry._asdict(), "version": entry.shown_version}))
+
+
+def dump_snapshot(run: DumpRun, path: str) -> None:
+    """Print the producers of a ``.snapshot``; a broken one is told of, and in one release ends the run."""
+    parts = producer_snapshot.inspect(content(path))
+    state = run.state
+    fault = _structure_fault(run, parts)
+    if fault is not None:
+        if state.snapshot_faults_end_run:
+            raise DamageError("snapshot", f"{path}: {fault}")
+        run.complain(fault)
+        return
+    if parts.crc != parts.computed_crc:
+        run.complain(state.snapshot_crc.format(path=path, stored=parts.crc, computed=parts.computed_crc))
+        return
+    always, of_batch = (line(text) for text in state.snapshot)
+    for entry in parts.entries:
+        value = partial(getattr, entry)
+        with_batch = entry.has_batch or not state.snapshot_needs_batch
+        run.print(always.render(value) + (of_batch.render(value) if with_batch else ""))
+
+
+def _structure_fault(run: DumpRun, parts: SnapshotParts) -> str | None:
+    """Return what the release says of a snapshot's version and structure; None when they are sound."""
+    state = run.state
+    version = None
+    if parts.version is not None and parts.version != producer_snapshot.VERSION:
+        version = state.snapshot_version.format(version=parts.version)
+    cut = None
+    if parts.announced is not None and parts.announced < 0:
+        cut = state.snapshot_count.format(count=parts.announced)
+    elif parts.announced is not None and parts.announced > parts.room:
+        cut = state.snapshot_too_many.format(count=parts.announced, left=parts.room)
+    elif parts.cut_in is not None:
+        told = f"'{parts.cut_in}': java.nio.BufferUnderflowException"
+        if parts.announced is not None:
+            told = f"'producer_entries': Error reading field {told}"
+        cut = state.snapshot_cut.format(field=told)
+    return (version or cut) if state.snapshot_version_first else (cut or version)
