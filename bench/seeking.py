@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16 << 10, metavar="BYTES")
     parser.add_argument("--folder", type=Path)
     args = parser.parse_args()
-    LOCAL.open = Counting  # type: ignore[method-assign]
+    LOCAL.open = Counting  # type: ignore[method-assign]  # it counts what is read
     with contextlib.ExitStack() as stack:
         folder = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)

@@ -199,7 +199,7 @@ class Log:
                     self.damage.append((item.file.name, item.damage))
 
 
-def open(  # noqa: A001  as in gzip.open: meant to be called as kdump.open
+def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each option by its name
     path: Path | Iterable[Path],
     *,
     topic: str | Iterable[str] = (),

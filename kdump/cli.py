@@ -270,7 +270,7 @@ OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes"})
 """Options beside --files that are kdump's, not the original's."""
 
 
-def main() -> int:
+def main() -> int:  # noqa: PLR0911  each ending has its status
     """Run kdump; return the exit status."""
     from kdump.output.stdout import OutputError, give_up, open_standard_streams
     from kdump.primitives.terminal import harmless

@@ -395,7 +395,7 @@ class LogCheck:
             advice="It was written so: a consumer fails at it.",
         )
 
-    def _inside(self, batch: RecordBatch) -> None:
+    def _inside(self, batch: RecordBatch) -> None:  # noqa: C901  one pass over the records for all questions
         """Read the records of a batch, and hold its header against them."""
         last, highest, broken = None, -1, 0
         facts = None

@@ -105,7 +105,7 @@ _work: Callable[[int], CheckedPartition]
 def _begin(partitions: list[Partition], options: everything.CheckOptions) -> None:
     global _work  # noqa: PLW0603  a process of the pool is told once what it works on
     dirs = LogDirs()
-    _work = lambda number: everything.check(partitions[number], options, dirs)  # noqa: E731
+    _work = lambda number: everything.check(partitions[number], options, dirs)  # noqa: E731  a name of its own would say no more
 
 
 def _one(number: int) -> CheckedPartition:

@@ -28,7 +28,9 @@ from kdump.segments.regions import Damage
 @MAX_BATCH_BYTES
 @CACHE
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
-def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bool) -> int:
+def command(  # noqa: C901  it refuses much before it writes
+    path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bool
+) -> int:
     """Write a segment of the batches that hold offsets A to B. The input is opened read-only.
 
     \b

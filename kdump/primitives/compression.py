@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 import threading
 import zlib
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from kdump.errors import DamageError, LimitError
 from kdump.primitives.wire import Bytes, read_unsigned_varint
@@ -200,9 +200,15 @@ def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
     return out
 
 
-def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
-    import lz4.block
+class _Lz4Header(NamedTuple):
+    """The header of an LZ4 frame: its flags, the most bytes of a block, and where the first block begins."""
 
+    flags: int
+    largest: int
+    end: int
+
+
+def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
     if len(data) < 7:
         _broken(LZ4, "its header is cut off")
     if data[:4] != LZ4_FRAME_MAGIC:
@@ -211,12 +217,18 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
     largest = _LZ4_BLOCK_SIZES.get(descriptor >> 4 & 7)
     if flags >> 6 != 1 or flags & 0x02 or not flags & 0x20 or descriptor & 0x8F or largest is None:
         _broken(LZ4, f"flags {flags:#04x} {descriptor:#04x} of its header are not supported", 4)
-    end_of_header = 14 if flags & 0x08 else 6
-    if len(data) <= end_of_header:
+    checksum_at = 14 if flags & 0x08 else 6
+    if len(data) <= checksum_at:
         _broken(LZ4, "its header is cut off")
-    if magic > 0 and data[end_of_header] != _xxh32(data[4:end_of_header]) >> 8 & 0xFF:
-        _broken(LZ4, "the checksum of its header is wrong", end_of_header)
-    position = end_of_header + 1
+    if magic > 0 and data[checksum_at] != _xxh32(data[4:checksum_at]) >> 8 & 0xFF:
+        _broken(LZ4, "the checksum of its header is wrong", checksum_at)
+    return _Lz4Header(flags, largest, checksum_at + 1)
+
+
+def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
+    import lz4.block
+
+    flags, largest, position = _lz4_header(data, magic)
     parts: list[bytes] = []
     left = limit
     while True:

@@ -61,7 +61,7 @@ class Merged(NamedTuple):
     padding: int
 
 
-def merge(copies: Iterable[Partition]) -> Merged:
+def merge(copies: Iterable[Partition]) -> Merged:  # noqa: C901, PLR0912  one case per kind of contradiction
     """Put the sound batches of all copies in order. What cannot be read is among the lost."""
     places: list[BatchPlace] = []
     lost: list[LeftOutRange] = []

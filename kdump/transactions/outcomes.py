@@ -266,7 +266,7 @@ class TransactionFollower:
         return told._replace(ended=(*told.ended, hole, Doubt(None, hole.offset, INT64_END)))
 
 
-def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:
+def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:  # noqa: C901  one case per kind of ending
     """Put together what the segments of a partition tell, in their order."""
     still_open: dict[int, OpenTransaction] = {}
     aborted: list[AbortedTxn | EndedTransaction] = []

@@ -16,10 +16,10 @@ class Offsets:
     def begin(self, place):  # noqa: ARG002  the pass gives it
         return Reading(Needs.HEADERS, self.since)
 
-    def add(self, segment, batch):  # noqa: ARG002
+    def add(self, segment, batch):  # noqa: ARG002  likewise
         self.met.append(batch.base_offset)
 
-    def lose(self, segment, region):  # noqa: ARG002
+    def lose(self, segment, region):  # noqa: ARG002  likewise
         self.lost.append(region.position)
 
     def end(self):
@@ -30,7 +30,7 @@ class Offsets:
         self.lost += other.lost
         self.ended += other.ended
 
-    def answer(self, at):  # noqa: ARG002
+    def answer(self, at):  # noqa: ARG002  likewise
         return ()
 
 

@@ -6,16 +6,16 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
-from kdump import kernel  # noqa: E402  after the skip
-from kdump.log_dirs import local  # noqa: E402  after the skip
-from kdump.log_reader.filter import Filter  # noqa: E402
-from kdump.log_reader.reader import PartitionReader  # noqa: E402
-from kdump.primitives import compression  # noqa: E402  after the skip
-from kdump.rows.selection import SegmentFacts  # noqa: E402
-from kdump.segments import read  # noqa: E402  after the skip
-from kdump.spark.source import columns, planning, reading, recorded, schema  # noqa: E402
-from kdump.spark.source import options as words  # noqa: E402
-from testing import GOLDEN, forge  # noqa: E402
+from kdump import kernel
+from kdump.log_dirs import local
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import PartitionReader
+from kdump.primitives import compression
+from kdump.rows.selection import SegmentFacts
+from kdump.segments import read
+from kdump.spark.source import columns, planning, reading, recorded, schema
+from kdump.spark.source import options as words
+from testing import GOLDEN, forge
 
 compiled = pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no columns")
 FOLDERS = sorted({path.parent for path in GOLDEN.rglob("*.log")})

@@ -10,21 +10,21 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
-from kdump.errors import DamageError, UnreadableError  # noqa: E402
-from kdump.formats import txn_index  # noqa: E402
-from kdump.log_dirs import local  # noqa: E402  after the skip
-from kdump.log_dirs.finder import Finder  # noqa: E402
-from kdump.log_reader import header_scan  # noqa: E402
-from kdump.log_reader.filter import Filter  # noqa: E402
-from kdump.log_reader.reader import PartitionReader  # noqa: E402
-from kdump.records.record_batch import RecordBatch  # noqa: E402
-from kdump.rows.selection import SelectedBatch  # noqa: E402
-from kdump.segments import read as segments_read  # noqa: E402
-from kdump.segments import walk as log  # noqa: E402  after the skip
-from kdump.spark.source import options as words  # noqa: E402
-from kdump.spark.source import planning, reading, schema  # noqa: E402
-from testing import GOLDEN, forge  # noqa: E402
-from testing.processes import kdump  # noqa: E402
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import txn_index
+from kdump.log_dirs import local
+from kdump.log_dirs.finder import Finder
+from kdump.log_reader import header_scan
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import PartitionReader
+from kdump.records.record_batch import RecordBatch
+from kdump.rows.selection import SelectedBatch
+from kdump.segments import read as segments_read
+from kdump.segments import walk as log
+from kdump.spark.source import options as words
+from kdump.spark.source import planning, reading, schema
+from testing import GOLDEN, forge
+from testing.processes import kdump
 
 FOLDERS = sorted({path.parent for path in (GOLDEN / "brokers").rglob("*.log")})
 DAMAGED = sorted({path.parent for path in (GOLDEN / "damaged").rglob("*.log")})

@@ -255,19 +255,7 @@ def in_kernel_alone(data: bytes) -> None:
     for region in walk(Memory(data)):
         if isinstance(region, Batch):
             with contextlib.suppress(DamageError):
-                body, start = region.payload()
-                cursor, objects = Cursor(), Records()
-                if cursor.begin(body, start, region.header, ()):
-                    cursor.sound()
-                    cursor.spans()
-                    cursor.facts()
-                if objects.begin(body, start, region.header, ()):
-                    objects.records(LIMIT)
-                for made in columns:
-                    _add(made, body, start, region)
-                for decode_lines, _ in _decoders():
-                    if decode_lines is not None:
-                        _lines_of(decode_lines, body, start, region.count)
+                _batch_in_kernel(region, columns)
     for made in columns:
         rows = made.rows
         for name, buffers in made.take().items():
@@ -278,6 +266,23 @@ def in_kernel_alone(data: bytes) -> None:
             _printed(path, release)
         _objects(path)
         _hold(path, data)
+
+
+def _batch_in_kernel(batch: Batch, columns: list[arrow.ArrowColumns]) -> None:
+    """Let every part of the kernel read a batch. Raises DamageError where it cannot be unpacked."""
+    body, start = batch.payload()
+    cursor, objects = Cursor(), Records()
+    if cursor.begin(body, start, batch.header, ()):
+        cursor.sound()
+        cursor.spans()
+        cursor.facts()
+    if objects.begin(body, start, batch.header, ()):
+        objects.records(LIMIT)
+    for made in columns:
+        _add(made, body, start, batch)
+    for decode_lines, _ in _decoders():
+        if decode_lines is not None:
+            _lines_of(decode_lines, body, start, batch.count)
 
 
 def _hold(path: Path, data: bytes) -> None:
@@ -331,7 +336,7 @@ def _both(answer: Callable[[], object]) -> tuple[object, object]:
     try:
         return found, answer()
     finally:
-        kernel.COMPILED = compiled  # type: ignore[misc]
+        kernel.COMPILED = compiled  # type: ignore[misc]  # as it was
 
 
 def _printed(path: Path, release: str) -> tuple[object, ...]:

@@ -120,7 +120,7 @@ class _StreamReader:
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         self._is_bounded = True
 
-    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
         """Return how far a trigger gets. Releases that pass no limit get none."""
         if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
             self._target = streaming.latest(self._options, start or {}, streaming.TriggerLimits())
