@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kdump.dump_log_segments.line_template import Line
-    from kdump.dump_log_segments.line_values import Field, LineValues
+    from kdump.dump_log_segments.line_values import FieldValues, LineValues
     from kdump.kernel.lines import Part
     from kdump.records.magic_0_1 import Message
     from kdump.segments.batch_runs import Entries
@@ -127,7 +127,7 @@ class KernelEntries:
                 self.inner[key] = shape
         return shape
 
-    def records(self, value: Field, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
+    def records(self, value: FieldValues, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
         """Return the line of a record for each way in which key and value can be null."""
         if not deep:
             return [[]] * 4
@@ -137,7 +137,7 @@ class KernelEntries:
         return [[*meta, *shown(content), b"\n"] for content in printer.contents]
 
 
-def parts(lines: list[Line], slots: Mapping[str, int], value: Field) -> list[Part]:
+def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> list[Part]:
     """Return the literals and slots of ``lines``, as :func:`kdump.dump_log_segments.line_template.split` does. The
     checksum is right.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.records.magic_0_1 import Message
     from kdump.records.record_batch import RecordBatch
 
-    Field: TypeAlias = Callable[[str], object]
+    FieldValues: TypeAlias = Callable[[str], object]
 
 
 def parsed(parser: Parser, entry: Record | Message) -> Texts:
@@ -92,7 +92,7 @@ class LineValues:
     def gap(self, last: int, current: int) -> None:
         self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 
-    def fields(self, batch: RecordBatch) -> Field:
+    def fields(self, batch: RecordBatch) -> FieldValues:
         """Return what gives the fields of a batch line by name."""
 
         def value(name: str) -> object:
@@ -106,7 +106,7 @@ class LineValues:
 
         return value
 
-    def record_fields(self, batch: RecordBatch, entry: Record | Message) -> Field:
+    def record_fields(self, batch: RecordBatch, entry: Record | Message) -> FieldValues:
         """Return what gives the fields of a record line by name: the record's own, else those of its batch."""
         of_batch = self.fields(batch)
 

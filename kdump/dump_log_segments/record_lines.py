@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kdump.dump_log_segments.line_template import Line
-    from kdump.dump_log_segments.line_values import Field, LineValues
+    from kdump.dump_log_segments.line_values import FieldValues, LineValues
     from kdump.formats.record import Record
     from kdump.records.magic_0_1 import Message
     from kdump.records.magic_2 import Batch
@@ -120,7 +120,7 @@ class LegacyLines:
         return (text % take(numbers)).encode()
 
 
-def template(lines: list[Line], value: Field, slots: Mapping[str, int]) -> Template:
+def template(lines: list[Line], value: FieldValues, slots: Mapping[str, int]) -> Template:
     """Return ``lines`` as a % template and what takes its values; ``value`` gives what has no slot."""
     parts = list(split(lines, slots, value))
     text = "".join("%s" if isinstance(part, int) else part.replace("%", "%%") for part in parts)

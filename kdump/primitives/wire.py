@@ -103,6 +103,8 @@ def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
 
 def read_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
     """Read a zigzag varint (``bits=32``, ByteUtils.readVarint) or varlong (``bits=64``)."""
+    if position < len(buffer) and (byte := buffer[position]) < 0x80:  # one byte, as most have
+        return Read((byte >> 1) ^ -(byte & 1), position + 1)
     raw, position = read_unsigned_varint(buffer, position, bits)
     return Read((raw >> 1) ^ -(raw & 1), position)
 

@@ -58,7 +58,7 @@ def printed(program, pairs, general=lambda *_: LEFT):
 def alone(struct):
     """A program that knows one struct, framed as type 0, version 0."""
     builder = programs.Builder()
-    values = builder.add([programs.Json(builder).top(struct, "", "")])
+    values = builder.add([programs.JsonShapes(builder).top(struct, "", "")])
     return builder.program(1, (1, 1, 0, values), "")
 
 

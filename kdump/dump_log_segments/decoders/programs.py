@@ -56,7 +56,7 @@ class Before(NamedTuple):
     alone: str
 
 
-class Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """Where a field is found: its place, and how many bytes behind it."""
 
     number: int
@@ -72,7 +72,7 @@ class Step(NamedTuple):
     second: int = 0
 
 
-class Text:
+class StructText:
     """What is written of a struct: literals and steps in turn."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Builder:
         self.code.extend(numbers)
         return index
 
-    def struct(self, finds: list[int], text: Text) -> int:
+    def struct(self, finds: list[int], text: StructText) -> int:
         """Add a struct; return its index."""
         index = self.add([0, *finds])
         self.code[index] = len(self.code)
@@ -138,14 +138,14 @@ class Builder:
         return Program(bytes(self.texts), self.code or array("i", [0]), escapes(java.string), frame, *tables, span)
 
 
-class Finder:
+class FindingSteps:
     """The finding steps of a struct, and the places of its fields by name."""
 
     def __init__(self, struct: Struct, inner: Callable[[Slot], int]) -> None:
         """``inner`` returns the index of the struct that a field holds. Raises Unknown."""
         self.inner = inner
         self.steps: list[int] = []
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, FieldPlace] = {}
         self.used = 0
         run = -1
         for slot in struct.plain:
@@ -153,7 +153,7 @@ class Finder:
                 if run < 0:
                     run = len(self.steps)
                     self.steps += [RUN, self.place(), 0, 0, 0]
-                self.places[slot.name] = Place(self.steps[run + 1], self.steps[run + 2])
+                self.places[slot.name] = FieldPlace(self.steps[run + 1], self.steps[run + 2])
                 self.steps[run + 2] += FIXED[slot.type].size
             else:
                 run = -1
@@ -174,7 +174,7 @@ class Finder:
     def field(self, slot: Slot) -> list[int]:
         """Return the step that finds a field."""
         place = self.place()
-        self.places[slot.name] = Place(place)
+        self.places[slot.name] = FieldPlace(place)
         flags = COMPACT * slot.compact | NULLABLE * slot.nullable | TAGGED * (slot.tag is not None)
         if slot.array:
             if slot.type in FIXED:
@@ -209,7 +209,7 @@ class Shapes:
 
     def struct(self, struct: Struct, before: str = "", after: str = "") -> int:
         """Return the index of a struct, with texts around it."""
-        finder, text = Finder(struct, self.inner), Text()
+        finder, text = FindingSteps(struct, self.inner), StructText()
         text.literal(before)
         self.write(struct, finder.places, text)
         text.literal(after)
@@ -223,21 +223,21 @@ class Shapes:
         except Unknown:
             return -1
 
-    def write(self, struct: Struct, places: Mapping[str, Place], text: Text) -> None:
+    def write(self, struct: Struct, places: Mapping[str, FieldPlace], text: StructText) -> None:
         """Write the fields of a struct."""
         raise NotImplementedError
 
-    def value(self, slot: Slot, place: Place, text: Text) -> None:
+    def value(self, slot: Slot, place: FieldPlace, text: StructText) -> None:
         """Write one field as JSON."""
         if slot.array:
             text.step("array", place.number, COMPACT * slot.compact)
             if slot.type == "records":
                 raise Unknown
-            self.one(slot, Place(0), text)
+            self.one(slot, FieldPlace(0), text)
         else:
             self.one(slot, place, text)
 
-    def one(self, slot: Slot, place: Place, text: Text) -> None:
+    def one(self, slot: Slot, place: FieldPlace, text: StructText) -> None:
         """Write a field that is no array, or an element of one."""
         if slot.struct is not None:
             text.step("struct", place.number, self.inner(slot))
@@ -251,14 +251,14 @@ class Shapes:
             text.step("number", place.number, place.bytes, -size if slot.type in UNSIGNED else size)
 
 
-class Json(Shapes):
+class JsonShapes(Shapes):
     """Structs as JSON. Bytes of the fields in ``embedded`` hold structs: for each, a table of them and its size."""
 
     def __init__(self, builder: Builder, embedded: Mapping[str, tuple[int, int]] | None = None) -> None:
         super().__init__(builder)
         self.embedded = embedded or {}
 
-    def write(self, struct: Struct, places: Mapping[str, Place], text: Text) -> None:
+    def write(self, struct: Struct, places: Mapping[str, FieldPlace], text: StructText) -> None:
         """Write fields in order of declaration, tagged ones unless they have their default."""
         text.literal("{")
         for slot in struct.slots:
@@ -278,7 +278,7 @@ class Json(Shapes):
                 text.jump_here(absent)
         text.step("close")
 
-    def one(self, slot: Slot, place: Place, text: Text) -> None:
+    def one(self, slot: Slot, place: FieldPlace, text: StructText) -> None:
         """Write a field that is no array, or an element of one."""
         if slot.name in self.embedded:
             text.step("embedded", place.number, *self.embedded[slot.name])
@@ -286,7 +286,7 @@ class Json(Shapes):
             super().one(slot, place, text)
 
 
-class Groups(Json):
+class Groups(JsonShapes):
     """Groups as JSON, those of the consumer protocol with what their members' bytes say."""
 
     def __init__(self, builder: Builder, release: Release) -> None:
@@ -300,13 +300,13 @@ class Groups(Json):
                 self.struct(EMBEDDED[message].struct(version, release)) for version in range(versions.highest + 1)
             ]
             embedded[name] = builder.add(structs), len(structs)
-        self.consumers = Json(builder, embedded)
+        self.consumers = JsonShapes(builder, embedded)
 
     def struct(self, struct: Struct, before: str = "", after: str = "") -> int:
         """Return the index of a struct, with texts around it."""
         if struct.name != GROUP:
             return super().struct(struct, before, after)
-        finder, text = Finder(struct, self.inner), Text()
+        finder, text = FindingSteps(struct, self.inner), StructText()
         text.literal(CONSUMER)
         other = text.step("text", finder.places["protocolType"].number)
         text.literal(before)
@@ -328,7 +328,7 @@ class RemoteLog(Shapes):
         super().__init__(builder)
         self.txn_index = txn_index
 
-    def write(self, struct: Struct, places: Mapping[str, Place], text: Text) -> None:
+    def write(self, struct: Struct, places: Mapping[str, FieldPlace], text: StructText) -> None:
         """Write the fields as the text of the class has them."""
         slots = {slot.name: slot for slot in struct.slots}
         if struct.name in remote_log.WITH_OFFSETS:
@@ -344,7 +344,7 @@ class RemoteLog(Shapes):
                 raise Unknown
             self.field(slots[name], places[name], text)
 
-    def field(self, slot: Slot, place: Place, text: Text) -> None:
+    def field(self, slot: Slot, place: FieldPlace, text: StructText) -> None:
         """Write one field."""
         if slot.name in remote_log.STATES:
             text.step("name", *place, self.builder.names(remote_log.STATES[slot.name]))
@@ -422,7 +422,7 @@ def metadata(words: FrameWords, release: Release, before: Before) -> Program:
     """Return the program of :func:`kdump.dump_log_segments.decoders.framed.metadata_parser`."""
 
     def make(builder: Builder) -> Callable[[Struct, int], int]:
-        shapes = Json(builder)
+        shapes = JsonShapes(builder)
         return lambda struct, version: shapes.top(struct, before.alone + metadata_head(struct, version), "}")
 
     return framed(cluster_metadata.MESSAGES, words, release, make)
