@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, str]] = {
     "explain": "explain",
     "groups": "groups",
     "retention": "retention",
+    "stats": "statistics",
     "metadata": "metadata",
     "salvage": "salvage",
     "slice": "slice",

@@ -64,10 +64,17 @@ def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_
     return _DECOMPRESS[codec](data, limit)
 
 
-def compress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
-    """Return ``data`` in the framing that Kafka's Java clients write (magic 0: with the wrong LZ4 header checksum)."""
+LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
+"""The levels of a codec, both ends included (KIP-390)."""
+
+
+def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
+    """Return ``data`` in the framing that Kafka's Java clients write (magic 0: with the wrong LZ4 header checksum).
+
+    ``level`` is one of LEVELS, by default the usual one of the codec.
+    """
     if codec == GZIP:
-        packer = zlib.compressobj(wbits=31)
+        packer = zlib.compressobj(-1 if level is None else level, wbits=31)
         return packer.compress(data) + packer.flush()
     if codec == SNAPPY:
         import snappy
@@ -82,7 +89,7 @@ def compress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
     if codec == ZSTD:
         import zstandard
 
-        return zstandard.ZstdCompressor(write_content_size=False).compress(data)
+        return zstandard.ZstdCompressor(3 if level is None else level, write_content_size=False).compress(data)
     return data
 
 

@@ -1,0 +1,176 @@
+"""What topics would take in other codecs: batches are packed again, of large partitions a sample.
+
+Which batches are chosen depends on their checksums alone, so that every run and any number of processes give the same
+answer. Each partition's bytes are estimated by the ratio of its sample; the error is 1.96 standard errors of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from kdump.errors import UsageError
+from kdump.formats.record_layout import BATCH_HEADER
+from kdump.primitives import compression
+from kdump.records.magic_2 import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.answers.collector import Place
+    from kdump.records.record_batch import RecordBatch
+
+SAMPLE: Final = 64 << 20
+"""Bytes of a partition that are packed again, about; a smaller one is packed whole."""
+
+
+class Target(NamedTuple):
+    """A codec, and its level where it is not the usual one."""
+
+    codec: int
+    level: int | None = None
+
+    @property
+    def name(self) -> str:
+        """``zstd``, ``gzip:9``."""
+        name = compression.NAMES[self.codec]
+        return name if self.level is None else f"{name}:{self.level}"
+
+
+def target(text: str) -> Target:
+    """Return what ``gzip``, ``zstd:19`` or ``none`` names. Raises UsageError."""
+    name, colon, level = text.strip().partition(":")
+    if name not in compression.NAMES:
+        raise UsageError(f"{name!r} is no codec: there are {', '.join(compression.NAMES)}")
+    codec = compression.NAMES.index(name)
+    if not colon:
+        return Target(codec)
+    low, high = compression.LEVELS.get(codec, (0, -1))
+    try:
+        number = int(level)
+    except ValueError:
+        number = high + 1
+    if not low <= number <= high:
+        levels = f"its levels are {low} to {high}" if low <= high else "it has no levels"
+        raise UsageError(f"{text!r}: {levels}")
+    return Target(codec, number)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfAnswer:
+    """The bytes of a topic's batches in another codec. ``sampled`` counts the batches that were packed again.
+
+    ``error_bytes`` is 95% confidence of the sample, 0 where every batch was packed.
+    """
+
+    kind: ClassVar[str] = "whatIf"
+    topic: str
+    codec: str
+    bytes: int
+    sampled: int
+    current_bytes: int
+    error_bytes: int
+
+
+@dataclass
+class Sample:
+    """A sample of a partition: sums over stored sizes x and new sizes y, of the sample and of all batches."""
+
+    batches: int = 0
+    size: int = 0
+    fixed: int = 0
+    """Bytes of batches that stay as they are."""
+    taken: int = 0
+    x: int = 0
+    y: int = 0
+    xx: int = 0
+    xy: int = 0
+    yy: int = 0
+
+    def take(self, x: int, y: int) -> None:
+        """Take a batch of the sample."""
+        self.taken += 1
+        self.x, self.y = self.x + x, self.y + y
+        self.xx, self.xy, self.yy = self.xx + x * x, self.xy + x * y, self.yy + y * y
+
+    @property
+    def estimate(self) -> float:
+        """The bytes of all batches in the new codec."""
+        return self.fixed + (self.size * self.y / self.x if self.x else self.size)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the estimate."""
+        if self.taken == self.batches or not self.batches:
+            return 0.0
+        if self.taken < 2:
+            return float(self.size) ** 2
+        ratio = self.y / self.x
+        spread = (self.yy - 2 * ratio * self.xy + ratio * ratio * self.xx) / (self.taken - 1)
+        return self.batches**2 * (1 - self.taken / self.batches) * max(0.0, spread) / self.taken
+
+
+class WhatIf:
+    """Packs batches again with each target."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._targets = tuple(targets)
+        self._samples: dict[tuple[str, int], list[Sample]] = {}
+        self._current: list[Sample] = []
+        self._every = 1
+
+    def begin(self, place: Place) -> None:
+        """Turn to a partition."""
+        if not self._targets or place.key is None:
+            return
+        self._every = max(1, sum(segment.size for segment in place.partition.segments) // SAMPLE)
+        self._current = []
+        for number in range(len(self._targets)):
+            sample = Sample()
+            self._current.append(sample)
+            self._samples.setdefault((place.key[0], number), []).append(sample)
+
+    def add(self, batch: RecordBatch) -> None:
+        """Take a batch. Control batches and those of magic 0 and 1 stay as they are. Raises DamageError."""
+        if not self._current:
+            return
+        if not isinstance(batch, Batch) or batch.is_control:
+            for sample in self._current:
+                sample.fixed += batch.size
+            return
+        chosen = batch.crc % self._every == 0
+        body = _body(batch) if chosen else b""
+        for target_, sample in zip(self._targets, self._current, strict=True):
+            sample.batches += 1
+            sample.size += batch.size
+            if chosen:
+                packed = body if not target_.codec else compression.compress(target_.codec, body, level=target_.level)
+                sample.take(batch.size, BATCH_HEADER.size + len(packed))
+
+    def end(self) -> None:
+        """Close the partition."""
+        self._current = []
+
+    def merge(self, other: WhatIf) -> None:
+        """Take over the samples of other partitions."""
+        for key, samples in other._samples.items():
+            self._samples.setdefault(key, []).extend(samples)
+
+    def answer(self) -> Iterator[WhatIfAnswer]:
+        """Yield a line for each topic and target."""
+        for (topic, number), samples in sorted(self._samples.items()):
+            yield WhatIfAnswer(
+                topic=topic,
+                codec=self._targets[number].name,
+                bytes=round(sum(sample.estimate for sample in samples)),
+                sampled=sum(sample.taken for sample in samples),
+                current_bytes=sum(sample.size + sample.fixed for sample in samples),
+                error_bytes=round(1.96 * sqrt(sum(sample.variance for sample in samples))),
+            )
+
+
+def _body(batch: Batch) -> bytes:
+    """Return the unpacked records of a batch. Raises DamageError."""
+    data, start = batch.payload()
+    return bytes(data[start:])
