@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Needs, unsaid
 from kdump.errors import DamageError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PRODUCER_ID_AT: Final = slice(2, 10)
 """Where a value has its producer id, behind its version."""
+SMALLEST_NAMING: Final = 44
+"""Bytes of the smallest value that names a partition: of version 1, with a topic of one letter."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,10 @@ class TransactionalIds:
         if lost is None:
             self._log.is_unreadable = True
             return
-        transactional_id, producer_id = lost
-        known = self._log.ids.get(transactional_id)
-        self._log.lost |= {producer_id, *(known.producer_ids if known else ())}
-        self._note(f"{segment.name}: the last state of transactional id {transactional_id!r} is cut off")
+        if lost.producer_id is not None:
+            known = self._log.ids.get(lost.transactional_id)
+            self._log.lost |= {lost.producer_id, *(known.producer_ids if known else ())}
+        self._note(f"{segment.name}: the last state of transactional id {lost.transactional_id!r} is cut off")
 
     def end(self) -> None:
         if self._log is not None:
@@ -219,8 +221,15 @@ def _id(value: int | None) -> int | None:
     return None if value is None or value < 0 else value
 
 
-def _cut_state(segment: Segment, region: Trailing) -> tuple[str, int] | None:
-    """Return transactional id and producer id of the one record of a batch that is cut off; None if not to be told."""
+class _CutState(NamedTuple):
+    """What is left of a state that is cut off. The producer id is None where it can name no partition."""
+
+    transactional_id: str
+    producer_id: int | None
+
+
+def _cut_state(segment: Segment, region: Trailing) -> _CutState | None:
+    """Return what the beginning of a cut batch of one record tells; None where it does not tell enough."""
     with segment.open() as source:
         data = source.read(region.position, region.size)
     if len(data) < BATCH_HEADER.size:
@@ -234,11 +243,13 @@ def _cut_state(segment: Segment, region: Trailing) -> tuple[str, int] | None:
         _, at = read_varint(data, at)
         size, at = read_varint(data, at)
         key, at = data[at : at + size], at + size
-        _, at = read_varint(data, at)
+        value_size, at = read_varint(data, at)
     except DamageError:
         return None
     record = decode(TOPIC, key, None) if size >= 0 else None
-    number = data[at:][PRODUCER_ID_AT]
-    if record is None or record.key is None or record.key.values is None or len(number) < 8:
+    if record is None or record.key is None or record.key.values is None:
         return None
-    return str(record.key.values["transactionalId"]), int.from_bytes(number, "big", signed=True)
+    transactional_id, number = str(record.key.values["transactionalId"]), data[at:][PRODUCER_ID_AT]
+    if value_size < SMALLEST_NAMING:
+        return _CutState(transactional_id, None)
+    return _CutState(transactional_id, int.from_bytes(number, "big", signed=True)) if len(number) == 8 else None
