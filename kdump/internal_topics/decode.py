@@ -18,6 +18,7 @@ from kdump.internal_topics import (
 )
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.internal_topics.schema import NEWEST
+from kdump.internal_topics.well_formed import read as read_well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,6 +141,9 @@ def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> 
 
 
 def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int) -> Decoded:
+    well_formed = read_well_formed(struct, raw, start)
+    if well_formed is not None:
+        return Decoded(raw, name, version, well_formed)
     reader = Reader(raw, start)
     try:
         values = read_fields(struct, reader)

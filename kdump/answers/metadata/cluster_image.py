@@ -68,9 +68,10 @@ class ClusterImage:
 
     def apply(self, record: MetadataRecord) -> None:
         """Apply a record. Raises ReplayError, with the image unchanged, for one that does not fit it."""
-        handler = self._handlers.get(record.name)
-        if handler is None:
-            raise ReplayError(f"no release replays a {record.name}")
+        try:
+            handler = self._handlers[record.name]
+        except KeyError:
+            raise ReplayError(f"no release replays a {record.name}") from None
         handler(record.fields)
 
     def _remove_topic(self, fields: Fields) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError, KdumpError
-from kdump.internal_topics import cluster_metadata, control_records
+from kdump.internal_topics import cluster_metadata, control_records, frame, well_formed
 from kdump.internal_topics.decode import by_type, decode
 from kdump.internal_topics.interpreter import Reader, read_fields
+from kdump.internal_topics.schema import NEWEST
 from kdump.records import control
 
 if TYPE_CHECKING:
@@ -65,7 +66,21 @@ def read_batch(batch: RecordBatch) -> Iterator[MetadataRecord | Undecoded]:
         yield read(record, -1 if epoch is None else epoch, batch.base_offset)
 
 
+_LAYOUTS: Final = {
+    bytes((frame.CURRENT, number, version)): (message.name, version, message.struct(version))
+    for number, message in by_type(cluster_metadata.MESSAGES, "Record").items()
+    for versions in message.declared_versions.at(NEWEST)
+    for version in range(versions.lowest, versions.highest + 1)
+}
+"""The three bytes that frame a message of a release of today -> its name, version and layout."""
+
+
 def _read_data(record: Record, epoch: int, base: int) -> MetadataRecord | Undecoded:
+    if record.value is not None and (layout := _LAYOUTS.get(record.value[:3])) is not None:
+        name, version, struct = layout
+        fields = well_formed.read(struct, record.value, 3)
+        if fields is not None:
+            return MetadataRecord(record.offset, record.timestamp, epoch, base, name, version, fields)
     made = decode(TOPIC, None, record.value)
     value = None if made is None else made.value
     if value is None or value.values is None or value.version is None or value.reason:

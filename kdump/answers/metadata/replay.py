@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.records import MetadataRecord, ReplayError, Undecoded, read_batch
 from kdump.errors import DamageError
+from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
+BOUNDS = frozenset((BEGIN, END, ABORT))
 
 
 class Break(NamedTuple):
@@ -75,14 +77,14 @@ class MetadataReplay:
     ) -> None:
         self.image = image
         self._broken = broken
-        self._to = to
+        self._to = INT64_END if to is None else to
         self._at = at
         self._observer = observer
         self._held: list[MetadataRecord] = []
 
     def add(self, batch: RecordBatch) -> bool:
         """Apply the records of a batch; tell whether the next one is wanted."""
-        image = self.image
+        image, to = self.image, self._to
         if self._is_over(batch.base_offset, batch.max_timestamp):
             return False
         if batch.base_offset > image.end_offset:
@@ -90,13 +92,14 @@ class MetadataReplay:
             self._say(Break(batch.base_offset, batch.max_timestamp, "", reason))
         try:
             for record in read_batch(batch):
-                if self._to is not None and record.offset >= self._to:
-                    image.cut_batch = batch.base_offset if record.offset > batch.base_offset else None
+                offset = record.offset
+                if offset >= to:
+                    image.cut_batch = batch.base_offset if offset > batch.base_offset else None
                     return False
-                if record.offset < image.end_offset:
+                if offset < image.end_offset:
                     continue
                 self._take(record)
-                image.end_offset, image.epoch, image.timestamp = record.offset + 1, record.epoch, record.timestamp
+                image.end_offset, image.epoch, image.timestamp = offset + 1, record.epoch, record.timestamp
         except DamageError as damage:
             self._say(Break(image.end_offset, batch.max_timestamp, "", f"the batch cannot be read: {damage}"))
         image.end_offset = max(image.end_offset, batch.last_offset + 1)
@@ -105,12 +108,12 @@ class MetadataReplay:
         return True
 
     def _is_over(self, offset: int, timestamp: int) -> bool:
-        return (self._to is not None and offset >= self._to) or (self._at is not None and timestamp > self._at)
+        return offset >= self._to or (self._at is not None and timestamp > self._at)
 
     def _take(self, record: MetadataRecord | Undecoded) -> None:
         if isinstance(record, Undecoded):
             self._say(Break(record.offset, record.timestamp, "", record.reason))
-        elif record.name in (BEGIN, END, ABORT):
+        elif record.name in BOUNDS:
             self._bound(record)
         elif self.image.open_transaction is not None:
             self._held.append(record)
