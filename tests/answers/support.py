@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.helpers.support import kdump
+from testing.processes import kdump
 
 
 def write(log_dir, partition, segments, **beside):

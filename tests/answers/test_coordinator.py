@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from testing.processes import kdump
 from tests.answers.support import ask, write
-from tests.helpers.support import kdump
 
 
 def partition(*args):

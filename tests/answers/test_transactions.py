@@ -7,9 +7,9 @@ import pytest
 from kdump.formats import producer_snapshot
 from kdump.formats.producer_snapshot import ProducerEntry
 from testing import forge
+from testing.processes import kdump
 from tests.answers.support import ask, write
 from tests.helpers.segments import ABORT, COMMIT, data, marker
-from tests.helpers.support import kdump
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

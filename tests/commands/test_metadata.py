@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.helpers.support import GOLDEN, kdump
+from testing import GOLDEN
+from testing.processes import kdump
 
 LOG = GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"
 

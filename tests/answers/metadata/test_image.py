@@ -11,7 +11,7 @@ import pytest
 from kdump.answers.metadata.copies import Copies, Said
 from kdump.answers.metadata.image import MetadataLog, image_of, load
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
-from tests.helpers.support import GOLDEN
+from testing import GOLDEN
 
 FOLDERS = [GOLDEN / "brokers" / release / "__cluster_metadata-0" for release in ("3.3.2", "4.2.2")]
 ENDS = {"3.3.2": [56, 117], "4.2.2": [77, 147, 223, 295, 361, 417, 486, 581]}

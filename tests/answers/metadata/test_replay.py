@@ -11,8 +11,8 @@ from kdump.log_dirs.local import LocalFile
 from kdump.primitives.wire import write_unsigned_varint
 from kdump.records.magic_2 import Batch
 from kdump.segments import read
+from testing import forge
 from tests.answers.metadata.test_image import FOLDERS, records
-from tests.helpers import forge
 
 ID, OTHER = bytes(15) + b"\7", bytes(15) + b"\x08"
 
