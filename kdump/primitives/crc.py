@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 
-def _fastest() -> Callable[[Bytes], int]:
+def _fastest() -> Callable[[Bytes, int], int]:
     """Return the CRC-32C of the package crc32c, or where it has no wheel crcmod's, which is slower and the same.
 
     Its compiled part alone is loaded where it can be: the package itself looks up its own version when it is imported,
@@ -32,14 +32,14 @@ def _fastest() -> Callable[[Bytes], int]:
         with suppress(ImportError, AttributeError):
             module = module_from_spec(part)
             part.loader.exec_module(module)
-            found: Callable[[Bytes], int] = module.crc32c
+            found: Callable[[Bytes, int], int] = module.crc32c
             return found
     try:
         from crc32c import crc32c as packaged
     except ImportError:
         from crcmod.predefined import mkPredefinedCrcFun
 
-        predefined: Callable[[Bytes], int] = mkPredefinedCrcFun("crc-32c")
+        predefined: Callable[[Bytes, int], int] = mkPredefinedCrcFun("crc-32c")
         return predefined
     return packaged
 
@@ -47,20 +47,26 @@ def _fastest() -> Callable[[Bytes], int]:
 _crc32c: Final = _fastest()
 
 
-def crc32c(data: Bytes) -> int:
-    """Return the CRC-32C of ``data`` as an unsigned 32-bit integer."""
-    return _crc32c(data)
+def crc32c(data: Bytes, before: int = 0) -> int:
+    """Return the CRC-32C, an unsigned 32-bit integer, of ``data`` after bytes that have the checksum ``before``."""
+    return _crc32c(data, before)
 
 
-def crc32(data: Bytes) -> int:
-    """Return the CRC-32 of ``data`` as an unsigned 32-bit integer."""
-    return zlib.crc32(data)
+def crc32(data: Bytes, before: int = 0) -> int:
+    """Return the CRC-32, an unsigned 32-bit integer, of ``data`` after bytes that have the checksum ``before``."""
+    return zlib.crc32(data, before)
+
+
+class Checksum(Protocol):
+    """A checksum of bytes, after others that have the checksum ``before``."""
+
+    def __call__(self, data: Bytes, before: int = 0) -> int: ...
 
 
 class Kind(NamedTuple):
     """A checksum: the function, and its polynomial with the bits in reverse order."""
 
-    of: Callable[[Bytes], int]
+    of: Checksum
     polynomial: int
 
 
@@ -71,8 +77,12 @@ CRC32: Final = Kind(crc32, 0xEDB88320)
 def combine(kind: Kind, first: int, second: int, size: int) -> int:
     """Return the checksum of two stretches from that of each; ``size`` is that of the second, in bytes.
 
-    Behind ``size`` more bytes the first counts as its remainder times x to the power of 8 * size.
+    After ``size`` more bytes the first counts as its remainder times x to the power of 8 * size. For few bytes it is
+    faster to go on with zeros.
     """
+    if size <= len(_ZEROS):
+        zeros = _ZEROS[:size]
+        return kind.of(zeros, first) ^ kind.of(zeros) ^ second
     power, square, left = 1 << 31, _X8, size
     while left:
         if left & 1:
@@ -82,6 +92,7 @@ def combine(kind: Kind, first: int, second: int, size: int) -> int:
     return _times(power, first, kind.polynomial) ^ second
 
 
+_ZEROS: Final = memoryview(bytes(1 << 19))
 _X8: Final = 1 << 23
 """x to the power of 8, the bits in reverse order."""
 

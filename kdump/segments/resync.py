@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from array import array
 from functools import cached_property
+from heapq import merge
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
@@ -83,9 +84,8 @@ class RangeChecksum:
         number, left = divmod(end - self._start, STRETCH)
         while len(self._sums) <= number:
             at = self._start + (len(self._sums) - 1) * STRETCH
-            sum_of = self._kind.of(self._source.read(at, STRETCH))
-            self._sums.append(combine(self._kind, self._sums[-1], sum_of, STRETCH))
-        return combine(self._kind, self._sums[number], self._kind.of(self._source.read(end - left, left)), left)
+            self._sums.append(self._kind.of(self._source.read(at, STRETCH), self._sums[-1]))
+        return self._kind.of(self._source.read(end - left, left), self._sums[number])
 
 
 class ResyncReader:
@@ -324,13 +324,12 @@ def _candidates(block: memoryview, starts: int) -> Iterator[int]:
         last = min(first + CHUNK, stop)
         if _ZEROS.startswith(block[first - _SIZE : last]):
             continue  # a size of zero is no batch's
-        found = [
-            match.start()
-            for pattern in (_MAGIC_2, _MAGIC_0_1)
-            for match in pattern.finditer(block, first, min(last + _LOOKAHEAD, len(block)))
-        ]
-        found.sort()
-        yield from (at - record_layout.MAGIC_POSITION for at in found if at < last)
+        end = min(last + _LOOKAHEAD, len(block))
+        matches = (pattern.finditer(block, first, end) for pattern in (_MAGIC_2, _MAGIC_0_1))
+        for match in merge(*matches, key=re.Match.start):  # lazily: most often the first is a batch
+            if match.start() >= last:
+                break
+            yield match.start() - record_layout.MAGIC_POSITION
 
 
 def zero_tail(source: Source, start: int, end: int) -> int:
