@@ -49,7 +49,9 @@ def compare(folder: Path) -> int:
         [BrokerReplica(broker.name, Place(one, states.of(one))) for one in finder.find([str(broker)])]
         for broker in sorted(folder.iterdir())
     ]
-    (line,) = brokers.compare_all(brokers.pairs(copies), records=False, damage=raise_text, fail=raise_it)
+    (line,) = brokers.compare_all(
+        brokers.pairs(brokers.by_partition(copies)), records=False, damage=raise_text, fail=raise_it
+    )
     if not isinstance(line, PairDifference) or not line.same:
         raise SystemExit(f"equal replicas differ: {line}")
     return line.end_left

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,9 @@ from kdump.log_dirs.log_dir_state import LogDirStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_MANY: Final = 3
+"""Partitions that are named where there may be many."""
 
 
 @click.command("diff")
@@ -53,7 +56,12 @@ def command(*, records: bool, **options: Any) -> int:
     if len(run.paths) < 2:
         raise UsageError("diff compares two brokers or more: name a path for each")
     states = LogDirStates(run.session.damage, run.session.fail)
-    found = brokers.pairs(list(_replicas(path, run, states)) for path in run.paths)
+    copies = brokers.by_partition(_replicas(path, run, states) for path in run.paths)
+    alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
+    if alone:
+        more = f" and {len(alone) - _MANY} more" if len(alone) > _MANY else ""
+        run.session.note(f"on one of these brokers only, not compared: {', '.join(alone[:_MANY])}{more}")
+    found = brokers.pairs(copies)
     if run.jobs == 1 or len(found) > 1:
         run.session.watch(sum(map(brokers.size, found)))
     lines = brokers.compare_all(

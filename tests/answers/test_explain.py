@@ -318,5 +318,5 @@ def test_the_command_takes_several_offsets_and_ranges(tmp_path):
         ("explanation", 5, 9, "past-end"),
     ]
     text = kdump("explain", "orders-0@2..9", "--in", tmp_path).stdout.decode()
-    assert "orders-0@5..9: past-end; consumers do not get it: offset 5: the log ends at offset 5" in text
+    assert "orders-0@5..9: past-end; consumers do not get them: of offset 5, the log ends at offset 5" in text
     assert kdump("explain", "orders@2", "--in", tmp_path).returncode == 2

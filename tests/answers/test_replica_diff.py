@@ -24,7 +24,9 @@ def ask(*paths, records=False, jobs=1):
         [BrokerReplica(str(path), Place(one, states.of(one))) for one in finder.find([str(path)]) if one.topic]
         for path in paths
     ]
-    lines = brokers.compare_all(brokers.pairs(copies), records=records, damage=said.append, fail=raise_, jobs=jobs)
+    lines = brokers.compare_all(
+        brokers.pairs(brokers.by_partition(copies)), records=records, damage=said.append, fail=raise_, jobs=jobs
+    )
     return list(map(as_json, lines)), said
 
 
@@ -184,8 +186,10 @@ def test_one_path_is_wrong_usage(tmp_path):
 def test_the_table_explains_what_differs(tmp_path):
     replica(tmp_path / "1", {0: several(0, 8)}, epochs={0: 0})
     replica(tmp_path / "2", {0: several(0, 5)}, epochs={0: 0, 2: 5})
+    replica(tmp_path / "2", {0: b""}, name="orders-1")
     done = kdump("diff", tmp_path / "1", tmp_path / "2", "--records")
+    assert b"on one of these brokers only, not compared: orders-1\n" in done.stderr
     text = done.stdout.decode()
-    assert text.startswith("1 pairs of replicas: 1 diverged")
+    assert text.startswith("1 pair of replicas: 1 diverged")
     assert "cuts its log at offset 5 and loses 3 records" in text
     assert "epoch 0, 1000 ms, key None" in text

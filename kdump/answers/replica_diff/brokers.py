@@ -8,14 +8,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.collector import once
-from kdump.answers.replica_diff.pair import compare
+from kdump.answers.replica_diff.pair import BrokerReplica, compare
 from kdump.errors import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
-    from kdump.answers.replica_diff.pair import BrokerReplica
 
 
 class ReplicaPair(NamedTuple):
@@ -25,17 +24,23 @@ class ReplicaPair(NamedTuple):
     right: BrokerReplica
 
 
-def pairs(brokers: Iterable[Iterable[BrokerReplica]]) -> list[ReplicaPair]:
-    """Return each pair of replicas of one partition on two brokers, by partition."""
-    held: dict[tuple[str, int], list[BrokerReplica]] = {}
+Copies = dict[tuple[str, int], list[BrokerReplica]]
+
+
+def by_partition(brokers: Iterable[Iterable[BrokerReplica]]) -> Copies:
+    """Return the replicas of each partition, one a broker, in the order of topics and partitions."""
+    held: Copies = {}
     for replicas in brokers:
-        seen = set()
-        for replica in replicas:
-            key = replica.place.key
-            if key is not None and key not in seen:
-                seen.add(key)
+        own = {replica.place.key: replica for replica in reversed(list(replicas))}
+        for key, replica in own.items():
+            if key is not None:
                 held.setdefault(key, []).append(replica)
-    return [ReplicaPair(*two) for _, copies in sorted(held.items()) for two in combinations(copies, 2)]
+    return dict(sorted(held.items()))
+
+
+def pairs(copies: Copies) -> list[ReplicaPair]:
+    """Return each pair of replicas of one partition."""
+    return [ReplicaPair(*two) for replicas in copies.values() for two in combinations(replicas, 2)]
 
 
 @dataclass

@@ -35,7 +35,9 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield a table of the pairs that differ, then one of their records."""
     pairs = [line for line in lines if isinstance(line, PairDifference)]
     counts = Counter(pair.verdict for pair in pairs)
-    title = f"{len(pairs)} pairs of replicas: " + ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
+    title = f"{len(pairs)} pair{'s' if len(pairs) > 1 else ''} of replicas: " + ", ".join(
+        f"{n} {verdict}" for verdict, n in sorted(counts.items())
+    )
     rows = [
         (
             f"{pair.topic}-{pair.partition}",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
 
-_GIVEN: Final = {True: "get it", False: "do not get it", None: "may get it"}
+_GIVEN: Final = {True: "get", False: "do not get", None: "may get"}
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
@@ -25,14 +25,11 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
 
 def _sentence(line: Explanation) -> str:
     one = line.offset == line.last_offset
-    offsets = str(line.offset) if one else f"{line.offset}..{line.last_offset}"
-    if line.read_uncommitted == line.read_committed:
-        given = f"consumers {_GIVEN[line.read_committed]}"
-    else:
-        given = (
-            f"read_uncommitted consumers {_GIVEN[line.read_uncommitted]}, "
-            f"read_committed ones {_GIVEN[line.read_committed]}"
-        )
-    first = "" if one else f"offset {line.offset}: "
+    offsets, it = (str(line.offset), "it") if one else (f"{line.offset}..{line.last_offset}", "them")
+    given = f"consumers {_GIVEN[line.read_committed]} {it}"
+    if line.read_uncommitted != line.read_committed:
+        given = f"read_uncommitted consumers {_GIVEN[line.read_uncommitted]} {it}, read_committed ones "
+        given += f"{_GIVEN[line.read_committed]} {it}"
+    because = line.because if one else f"of offset {line.offset}, {line.because}"
     also = f" Not excluded: {', '.join(line.alternatives)}." if line.alternatives else ""
-    return f"{line.topic}-{line.partition}@{offsets}: {line.reason}; {given}: {first}{line.because}.{also}"
+    return f"{line.topic}-{line.partition}@{offsets}: {line.reason}; {given}: {because}.{also}"
