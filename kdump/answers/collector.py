@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 from kdump.log_dirs.file_names import Name
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Damage, Trailing
 
 
@@ -121,6 +122,14 @@ class Collector(Protocol):
 
     def answer(self, at: int) -> Iterable[AnswerLine]:
         """Return the lines of the answer; ``at`` is now, in ms since 1970."""
+
+
+@runtime_checkable
+class RunCollector(Protocol):
+    """A collector that takes many batches at a time where they are alike: for questions about every record."""
+
+    def add_run(self, segment: Segment, run: Run) -> int:
+        """Take the first batches of a run; return how many. ``add`` is called with the others, one by one."""
 
 
 class AnswerLine(Protocol):

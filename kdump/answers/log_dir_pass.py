@@ -6,12 +6,13 @@ import copy
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.collector import Needs, Place, Reading
+from kdump.answers.collector import Needs, Place, Reading, RunCollector
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
+from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,25 +81,35 @@ class LogDirPass:
         return asked if isinstance(asked, Reading) else Reading(asked)
 
     def _segment(self, segment: Segment, reading: Sequence[Collector], *, is_last: bool) -> None:
-        for region in self.regions(segment, is_last=is_last):
-            if isinstance(region, RecordBatch):
+        runs = any(isinstance(collector, RunCollector) for collector in reading)
+        for region in self.regions(segment, is_last=is_last, runs=runs):
+            if isinstance(region, Run):
                 for collector in reading:
-                    try:
-                        collector.add(segment, region)
-                    except DamageError as damage:
-                        self._damage(f"{segment.name}: byte {region.position}: {damage.reason}")
+                    taken = collector.add_run(segment, region) if isinstance(collector, RunCollector) else 0
+                    for row in range(taken, region.count):
+                        self._add(collector, segment, region.batch(row))
+            elif isinstance(region, RecordBatch):
+                for collector in reading:
+                    self._add(collector, segment, region)
             elif isinstance(region, Damage | Trailing):
                 for collector in reading:
                     collector.lose(segment, region)
 
-    def regions(self, segment: Segment, *, is_last: bool) -> Iterator[Region]:
-        """Yield the regions of a segment; say what cannot be read.
+    def _add(self, collector: Collector, segment: Segment, batch: RecordBatch) -> None:
+        try:
+            collector.add(segment, batch)
+        except DamageError as damage:
+            self._damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
+
+    def regions(self, segment: Segment, *, is_last: bool, runs: bool = False) -> Iterator[Region | Run]:
+        """Yield the regions of a segment, with ``runs`` like batches together; say what cannot be read.
 
         A batch that is cut off at the end of the last segment is no damage: brokers write while their files are copied.
         """
         try:
             with segment.open() as source:
-                for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
+                base = segment.base_offset
+                for region in ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=runs).read():
                     if isinstance(region, Damage):
                         self._damage(f"{segment.name}: byte {region.position}: {region.reason}")
                     elif isinstance(region, Trailing):

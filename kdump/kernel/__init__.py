@@ -25,7 +25,7 @@ MODULES: Final = (
     "batches",
 )
 """What is compiled, each module after those that it builds on."""
-VERSION: Final = 1
+VERSION: Final = 2
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The records of one magic 2 batch as objects."""
+"""The records of magic 2 batches as objects."""
 
 from kdump.formats.record import Header, Record
 from kdump.kernel.cursor import RECORD_NUMBERS
@@ -31,6 +31,43 @@ cdef class Records(Cursor):
         except IndexError:
             pass  # its data end too early
         return made
+
+    def stacked(self):
+        """Return the records of the stacked batches: offset, timestamp in ms, key, value and size in bytes of each.
+
+        They end before the first batch that has one which is not well-formed. ``row`` is then that of this batch, else
+        the one after the last.
+        """
+        cdef list made = []
+        cdef Py_ssize_t before
+        self.data = self.block
+        while self.row < self.rows:
+            before = len(made)
+            good = False
+            try:
+                if self.next_batch():
+                    while self.left > 0 and self.read():
+                        made.append(self.brief())
+                        self.left -= 1
+                    good = self.left == 0
+            except IndexError:
+                pass  # its data end too early
+            if not good:
+                del made[before:]
+                self.row -= 1
+                break
+        return made
+
+    cdef tuple brief(self):
+        """Return what :meth:`stacked` has of the record that was just read."""
+        cdef long long key_size = self.values[_KEY_SIZE], value_size = self.values[_VALUE_SIZE]
+        return (
+            self.values[_OFFSET],
+            self.values[_TIMESTAMP],
+            None if key_size < 0 else self.bytes_at(self.key_at, key_size),
+            None if value_size < 0 else self.bytes_at(self.value_at, value_size),
+            self.at - self.start,
+        )
 
     cdef record(self):
         """Return the record that was just read."""

@@ -6,7 +6,7 @@ that are like it; anything else ends the run and is left to the walk. Without th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, overload
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
 
 from kdump import kernel
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD
@@ -26,7 +26,10 @@ if kernel.COMPILED:
     from kdump.kernel.batches import OTHERS, WIDTH
     from kdump.kernel.cursor import Cursor
     from kdump.kernel.messages import stretch
+    from kdump.kernel.records import Records
 
+BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
+"""Offset, timestamp in ms, key, value, and size in bytes of a record."""
 LARGE: Final = 1 << 20
 """Bytes of a batch from which on it is no part of a run."""
 _COUNT: Final = 2 + BATCH_HEADER.fields._fields.index("records_count")
@@ -60,7 +63,11 @@ class Run:
     @property
     def last_offset(self) -> int:
         """The last offset of the last batch."""
-        return self.rows[len(self.rows) - len(OTHERS)]
+        return self.last_offset_of(self.count - 1)
+
+    def last_offset_of(self, row: int) -> int:
+        """Return the last offset of a batch."""
+        return self.rows[(row + 1) * WIDTH - len(OTHERS)]
 
     @property
     def end(self) -> int:
@@ -81,6 +88,12 @@ class Run:
             cursor.stack(self.block, self.rows, WIDTH, 0, self.count)
             self._sound = cursor.sound_rows()
         return self._sound
+
+    def unpack(self) -> tuple[list[BriefRecord], int]:
+        """Return the records of the sound batches, and how many batches these are (see ``sound``)."""
+        reader = Records()
+        reader.stack(self.block, self.rows, WIDTH, 0, self.count)
+        return reader.stacked(), reader.row
 
     def records(self, row: int, behind: int) -> int:
         """Return how many records the headers of some batches claim."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.answers.groups.share_state import ShareKey, SharePartition
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
 
 TOPICS: Final = (consumer_offsets.TOPIC, share_group_state.TOPIC)
@@ -99,6 +100,10 @@ class ConsumerGroups:
         """Take the next batch. Raises DamageError."""
         if self._now is not None:
             self._now.add(batch)
+
+    def add_run(self, segment: Segment, run: Run) -> int:  # noqa: ARG002  likewise
+        """Take the commits of many batches together; return of how many."""
+        return self._now.add_run(run) if isinstance(self._now, CoordinatorLog) else 0
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:  # noqa: ARG002  likewise
         """Take note of what is lost of a coordinator's partition."""

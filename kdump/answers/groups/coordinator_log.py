@@ -20,8 +20,8 @@ from kdump.records import control
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kdump.formats.record import Record
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import BriefRecord, Run
     from kdump.segments.regions import Damage
 
 Entry: TypeAlias = tuple[bytes, int]
@@ -84,6 +84,11 @@ class GroupLog:
             self.kind = None
 
 
+def is_place(data: bytes) -> bool:
+    """Tell whether bytes are a topic and a partition, as they end the key of a commit: a string and an int32."""
+    return len(data) > 1 and len(data) == 2 + (data[0] << 8 | data[1]) + 4
+
+
 class CoordinatorLog:
     """Replays one partition of ``__consumer_offsets``.
 
@@ -110,7 +115,7 @@ class CoordinatorLog:
         """Take the next batch. Raises DamageError where its records cannot be read."""
         self.end_offset = batch.last_offset + 1
         try:
-            records = list(batch.records())
+            records = [(one.offset, one.timestamp, one.key, one.value, one.size) for one in batch.records()]
             producer = -1 if batch.producer_id is None else batch.producer_id
             if batch.is_control:
                 self._end_transaction(records, producer)
@@ -120,76 +125,77 @@ class CoordinatorLog:
             self.lost.append(Lost(batch.base_offset, batch.last_offset + 1, damage.reason))
             raise
 
+    def add_run(self, run: Run) -> int:
+        """Take the first batches of a run, all those whose records are well-formed; return how many."""
+        if run.first.is_control or run.first.is_transactional:
+            return 0
+        records, taken = run.unpack()
+        if records:
+            self.take(records, -1, taken * BATCH_HEADER.size)
+            self.end_offset = run.last_offset_of(taken - 1) + 1
+        return taken
+
     def lose(self, region: Damage) -> None:
         """Take note of a damaged range."""
         self.lost.append(Lost(region.missing_from, region.missing_until, region.reason))
 
-    def take(self, records: Sequence[Record], producer: int, headers: int) -> None:
+    def take(self, records: Sequence[BriefRecord], producer: int, headers: int) -> None:
         """Take records of ``producer`` (-1 for none). ``headers`` are the bytes of the headers of their batches."""
-        groups = self.groups
+        groups, pending = self.groups, self.pending
         share, rest = divmod(headers, len(records))
         for record in records:
-            key, value = record.key, record.value
+            offset, timestamp, key, value, size = record
             if key is None or len(key) < GROUP_AT:
-                self._refuse(record)
+                self._refuse(key, offset)
                 continue
             end = GROUP_AT + (key[2] << 8 | key[3])
             name = key[GROUP_AT:end]
             group = groups.get(name)
-            if key[:2] not in OFFSETS:
-                group = self._group_record(record, name)
-                if group is None:
-                    continue
-            else:
+            if key[:2] in OFFSETS:
                 place = key[end:]
                 if group is None or place not in group.committed:
-                    group = self._admit(record, name)
-                    if group is None:
+                    if not is_place(place):
+                        self._refuse(key, offset)
                         continue
                     place = self._places.setdefault(place, place)
+                    group = group or self._group(name, timestamp)
+                    group.simple = group.simple or (value is not None and group.kind is None)
                 if group.history is not None:
                     group.history.add(place, record, producer)
                 if value is None:
                     group.tombstones += 1
                     group.committed.pop(place, None)
-                    for held in self.pending.values():
+                    for held in pending.values():
                         held.pop((name, place), None)
                 else:
                     group.commits += 1
                     if producer < 0:
-                        group.committed[place] = value, record.offset
+                        group.committed[place] = value, offset
                     else:
-                        self.pending.setdefault(producer, {})[name, place] = value, record.offset
-            group.size += record.size + share + rest
+                        pending.setdefault(producer, {})[name, place] = value, offset
+            else:
+                group = self._group_record(key, name, record)
+                if group is None:
+                    continue
+            group.size += size + share + rest
+            group.last_timestamp = timestamp
             rest = 0
-            group.last_timestamp = record.timestamp
             if value is None and not self._keeps_writers:
                 self._forget(name, group)
 
-    def _admit(self, record: Record, name: bytes) -> GroupLog | None:
-        """Return the group of a commit in a partition that it has no offset in, None when the key cannot be read."""
-        decoded = decode(consumer_offsets.TOPIC, record.key, None)
-        if decoded is None or decoded.key is None or decoded.key.reason:
-            self._refuse(record)
-            return None
-        group = self._group(name, record.timestamp)
-        if record.value is not None and group.kind is None:
-            group.simple = True
-        return group
-
-    def _group_record(self, record: Record, name: bytes) -> GroupLog | None:
+    def _group_record(self, key: bytes, name: bytes, record: BriefRecord) -> GroupLog | None:
         """Take a record that is no commit; return its group, None when the key cannot be read."""
-        key, value = record.key or b"", record.value
+        offset, timestamp, _, value, _ = record
         known = self.groups.get(name)
         if known is None or key not in known.records:
             decoded = decode(consumer_offsets.TOPIC, key, None)
             if decoded is None or decoded.key is None or decoded.key.reason:
-                self._refuse(record)
+                self._refuse(key, offset)
                 return None
-        group = self._group(name, record.timestamp)
+        group = self._group(name, timestamp)
         group.group_records += 1
         if value is not None:
-            group.records[key] = value, record.offset
+            group.records[key] = value, offset
         else:
             group.records.pop(key, None)
         kind = KINDS.get(key[:2])
@@ -213,26 +219,24 @@ class CoordinatorLog:
         if not any(name == held for commits in self.pending.values() for held, _ in commits):
             self.groups.pop(name, None)
 
-    def _refuse(self, record: Record) -> None:
+    def _refuse(self, key: bytes | None, offset: int) -> None:
         """Count a record whose key cannot be read; a newer release may know others."""
-        decoded = decode(consumer_offsets.TOPIC, record.key, None)
-        reason = "the record has no key"
-        if decoded is not None and decoded.key is not None:
-            reason = decoded.key.reason
-        first, count = self.unread.get(reason, (record.offset, 0))
+        decoded = decode(consumer_offsets.TOPIC, key, None)
+        reason = decoded.key.reason if decoded is not None and decoded.key is not None else "the record has no key"
+        first, count = self.unread.get(reason, (offset, 0))
         self.unread[reason] = first, count + 1
 
-    def _end_transaction(self, records: Sequence[Record], producer: int) -> None:
+    def _end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
         """Publish or drop what a producer holds; a commit never replaces a later one.
 
         Without a record the marker was cleaned away.
         """
-        for record in records:
-            marker = control.read_key(record.key).type
+        for _, timestamp, key, _, _ in records:
+            marker = control.read_key(key).type
             if marker not in control.MARKERS:
                 continue
             for (name, place), entry in self.pending.pop(producer, {}).items():
-                group = self._group(name, record.timestamp)
+                group = self._group(name, timestamp)
                 newest = group.committed.get(place)
                 if marker == control.COMMIT and (newest is None or entry[1] > newest[1]):
                     group.committed[place] = entry

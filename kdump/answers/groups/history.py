@@ -11,7 +11,7 @@ from kdump.internal_topics.decode import decode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.formats.record import Record
+    from kdump.segments.batch_runs import BriefRecord
 
 COMMITTED, ABORTED, PENDING = range(3)
 OUTCOMES = ("committed", "aborted", "pending")
@@ -44,18 +44,16 @@ class History:
     def __bool__(self) -> bool:
         return bool(self._rows)
 
-    def add(self, place: bytes, record: Record, producer: int) -> None:
+    def add(self, place: bytes, record: BriefRecord, producer: int) -> None:
         """Take the next commit of the group, or tombstone."""
+        offset, timestamp, key, value, _ = record
         number = self._places.setdefault(place, len(self._places))
-        committed = _UNKNOWN
-        if record.value is not None:
-            committed = offset_of(record)
+        committed = _UNKNOWN if value is None else committed_offset(key, value)
         outcome = COMMITTED
         if producer >= 0:
             outcome = PENDING
             self._open.setdefault(producer, []).append(len(self._rows))
-        tombstone = record.value is None
-        self._rows.extend((record.offset, record.timestamp, committed, number << 1 | tombstone, producer, outcome))
+        self._rows.extend((offset, timestamp, committed, number << 1 | (value is None), producer, outcome))
 
     def end(self, producer: int, *, committed: bool) -> None:
         """Take the marker of a transaction."""
@@ -87,9 +85,9 @@ class History:
             )
 
 
-def offset_of(record: Record) -> int:
+def committed_offset(key: bytes | None, value: bytes) -> int:
     """Return the offset that a commit record holds, _UNKNOWN where it cannot be read."""
-    decoded = decode(consumer_offsets.TOPIC, record.key, record.value)
+    decoded = decode(consumer_offsets.TOPIC, key, value)
     values = None if decoded is None or decoded.value is None else decoded.value.values
     offset = None if values is None else values.get("offset")
     return offset if isinstance(offset, int) else _UNKNOWN

@@ -5,6 +5,9 @@ import random
 import pytest
 
 from kdump.answers.groups.collector import GroupsWanted
+from kdump.answers.groups.coordinator_log import is_place
+from kdump.internal_topics.consumer_offsets import TOPIC
+from kdump.internal_topics.decode import decode
 from testing import forge
 from testing.damages import damage
 from tests.helpers.group_topics import (
@@ -88,6 +91,12 @@ def test_a_group_record_ends_the_simple_group(tmp_path):
     line = groups(tmp_path, content)["app"]
     assert (line["state"], line["isSimple"], line["protocolType"]) == ("Empty", False, "consumer")
     assert groups(tmp_path, content + batches((group_key("app"), None), (KEY, None), first=2)) == {}
+
+
+def test_what_ends_a_key_is_judged_as_the_schema_does():
+    whole = commit_key("app", "views", 3)
+    for key in [whole[:end] for end in range(9, len(whole) + 1)] + [whole + b"?", commit_key("app", "")]:
+        assert is_place(key[7:]) == (not decode(TOPIC, key, None).key.reason), key
 
 
 def test_keys_that_cannot_be_read_are_counted(tmp_path):
