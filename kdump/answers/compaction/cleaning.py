@@ -172,15 +172,16 @@ class Cleaning:
         first_seen = array("q")
         for part in parts:
             seen: set[bytes] = set()
-            for record, digest in self._keyed(part):
-                if digest is not None and digest not in seen:
-                    seen.add(digest)
-                    first_seen.append(record.offset)
+            for _, pairs in self._keyed(part):
+                for digest, offset in pairs:
+                    if digest not in seen:
+                        seen.add(digest)
+                        first_seen.append(offset)
         most = self._limits.map_entries
         return sorted(first_seen)[most - 1] if len(first_seen) >= most else None
 
-    def _keyed(self, part: KeyPart) -> Iterator[tuple[Record, bytes | None]]:
-        """Yield the dirty records with a key and its digest, None for those of another part."""
+    def _keyed(self, part: KeyPart) -> Iterator[tuple[list[int], list[tuple[bytes, int]]]]:
+        """Yield for each dirty batch the offsets of records with a key; digest and offset of those of a part."""
         first = self._section.first_dirty
         transactions = CleanedTransactions(self._aborted_dirty)
         for segment in self._dirty:
@@ -188,23 +189,33 @@ class Cleaning:
                 discards = self._discards(transactions, segment, batch)
                 if discards or batch.is_control or batch.last_offset < first:
                     continue
-                for record in self._records(segment, batch):
-                    if record.key is not None and record.offset >= first:
-                        digest = _digest(record.key)
-                        yield record, digest if part.holds(digest) else None
+                records = self._records(segment, batch)
+                pairs = [
+                    (key if len(key) < DIGEST else _long_digest(key), record.offset)
+                    for record in records
+                    if (key := record.key) is not None and record.offset >= first
+                ]
+                if pairs:
+                    offsets = [offset for _, offset in pairs]
+                    yield offsets, pairs if part.of == 1 else [pair for pair in pairs if part.holds(pair[0])]
 
     def _map(self, part: KeyPart, last: int | None) -> OffsetMap:
         """Return the newest offset of each key of a part; the record at ``last`` fills the map, if that is known."""
-        offsets: dict[bytes, int] = {}
+        newest: dict[bytes, int] = {}
         most = self._limits.map_entries if part.of == 1 else None
         latest = self._section.first_dirty - 1
-        for record, digest in self._keyed(part):
-            if (most is not None and len(offsets) >= most) or (last is not None and record.offset > last):
-                return OffsetMap(offsets, latest, False)
-            latest = record.offset
-            if digest is not None:
-                offsets[digest] = record.offset
-        return OffsetMap(offsets, self._section.first_uncleanable - 1, True)
+        for offsets, pairs in self._keyed(part):
+            if last is not None and offsets[-1] > last:
+                newest.update(pair for pair in pairs if pair[1] <= last)
+                return OffsetMap(newest, max([latest, *(offset for offset in offsets if offset <= last)]), False)
+            if most is not None and len(newest) + len(pairs) > most:
+                for digest, offset in pairs:
+                    if len(newest) >= most:
+                        return OffsetMap(newest, latest, False)
+                    newest[digest] = latest = offset
+            newest.update(pairs)
+            latest = offsets[-1]
+        return OffsetMap(newest, self._section.first_uncleanable - 1, True)
 
     def _judge(self, done: Cleaned, newest: OffsetMap, part: KeyPart, aborted: Sequence[tuple[int, int]]) -> None:
         """Go through the log and count what goes, of the keys of a part; what has no key belongs to the first."""
@@ -224,7 +235,10 @@ class Cleaning:
                             done.add(record, "marker" if goes else None, listed=self._listed)
                     continue
                 keeps = keeps_legacy if batch.magic < MAGIC_2 else horizon is None or self._at < horizon
-                for record in self._records(segment, batch, told):
+                records = list(self._records(segment, batch, told))
+                if part.of == 1 and not (discards or self._top or self._listed) and batch.last_offset <= newest.latest:
+                    records = _count_superseded(done, records, newest)
+                for record in records:
                     digest = None if record.key is None else _digest(record.key)
                     if not part.holds(digest):
                         continue
@@ -276,9 +290,30 @@ def _why(record: Record, digest: bytes | None, newest: OffsetMap, *, keeps: bool
     return "tombstone" if record.value is None and not keeps else None
 
 
+def _count_superseded(done: Cleaned, records: list[Record], newest: OffsetMap) -> list[Record]:
+    """Count the superseded records that have key and value, and those like them that stay; return the others."""
+    newest_of = newest.offsets.get
+    plain = [record for record in records if record.key is not None and record.value is not None]
+    sizes = [
+        record.size
+        for record in plain
+        if record.offset < newest_of(key if len(key := record.key or b"") < DIGEST else _long_digest(key), -1)
+    ]
+    done.records += len(plain)
+    done.removed["superseded"] += len(sizes)
+    done.superseded_bytes += sum(sizes)
+    if len(plain) == len(records):
+        return []
+    return [record for record in records if record.key is None or record.value is None]
+
+
 def _digest(key: bytes) -> bytes:
     """Return 16 bytes that stand for a long key; a shorter key stands for itself."""
-    return key if len(key) < DIGEST else hashlib.md5(key, usedforsecurity=False).digest()
+    return key if len(key) < DIGEST else _long_digest(key)
+
+
+def _long_digest(key: bytes) -> bytes:
+    return hashlib.md5(key, usedforsecurity=False).digest()
 
 
 def _count(segment: Segment) -> int:

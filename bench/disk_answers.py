@@ -1,0 +1,125 @@
+"""How fast the answers on disk space are: du over many partitions, stats and retention beside the walk over headers,
+compaction a record.
+
+    python -m bench.disk_answers [--partitions N] [--size MIB] [--records N]
+
+It makes log dirs in a temporary folder and prints processor seconds, the best of three; they are in the page cache.
+``--keys N`` measures instead what the cleaner's map of N keys takes.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench import indexes
+from kdump.answers.compaction.compacted_logs import Compaction
+from kdump.answers.disk_usage import DiskUsage
+from kdump.answers.log_dir_pass import LogDirPass
+from kdump.answers.retention.deletions import Retention
+from kdump.answers.statistics import Statistics
+from kdump.answers.topic_configs import GivenConfig, TopicConfigs
+from kdump.formats import record_layout
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.records import magic_2
+from tools import arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.answers.collector import Collector
+
+NOW = 1_800_000_000_000
+IN_BATCH = 500
+COMPACTED = TopicConfigs(given=[GivenConfig("*", "cleanup.policy", "compact")])
+
+
+def batch(first: int, keys: list[bytes], value: bytes) -> bytes:
+    """Return a batch of one record a key."""
+    records = b"".join(
+        magic_2.write_record(timestamp_delta=0, offset_delta=n, key=key, value=value) for n, key in enumerate(keys)
+    )
+    last, stamp = len(keys) - 1, 1_700_000_000_000
+    header = record_layout.BatchHeader(first, 0, 0, 2, 0, 0, last, stamp, stamp, -1, -1, -1, len(keys))
+    return magic_2.write_batch(header, records)
+
+
+def make_partitions(folder: Path, count: int) -> None:
+    """Write partitions as a running broker has them: one segment, indexes of 10 MiB of zeros."""
+    content = b"".join(batch(n * 5, [b"k"] * 5, bytes(100)) for n in range(8))
+    for number in range(count):
+        inside = folder / f"t{number // 100}-{number % 100}"
+        inside.mkdir(parents=True)
+        (inside / f"{0:020}.log").write_bytes(content)
+        for suffix in ("index", "timeindex"):
+            with (inside / f"{0:020}.{suffix}").open("wb") as out:
+                out.truncate(10 << 20)
+
+
+def make_compacted(folder: Path, count: int, distinct: int) -> None:
+    """Write a closed segment of ``count`` records and an active one."""
+    inside = folder / "t-0"
+    inside.mkdir(parents=True)
+    for base, end in ((0, count), (count, count + 1)):
+        with (inside / f"{base:020}.log").open("wb") as out:
+            for first in range(base, end, IN_BATCH):
+                numbers = range(first, min(first + IN_BATCH, end))
+                out.write(batch(first, [b"key-%011d" % (n * 7919 % distinct) for n in numbers], bytes(100)))
+
+
+def answer(folder: Path, new: Callable[[], Collector]) -> int:
+    """Run a collector over a folder; return the number of its lines."""
+    collector = new()
+    partitions = list(Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)]))
+    states = LogDirStates(print, print)
+    LogDirPass([collector], states, damage=print, fail=print).run(partitions)
+    return sum(1 for _ in collector.answer(NOW))
+
+
+def measure(name: str, folder: Path, new: Callable[[], Collector], amount: float, unit: str) -> None:
+    """Print what an answer takes."""
+    _, seconds = indexes.best_of_three(lambda path: answer(path, new), folder)
+    print(f"{name:14} {seconds:.2f} s of processor time, {amount / seconds:,.2f} {unit}/s")
+
+
+def main() -> int:
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--partitions", type=int, default=10_000, metavar="N")
+    parser.add_argument("--size", type=int, default=1024, metavar="MIB")
+    parser.add_argument("--records", type=int, default=1_000_000, metavar="N")
+    parser.add_argument("--keys", type=int, default=0, metavar="N")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    try:
+        if options.keys:
+            make_compacted(folder / "keys", options.keys, options.keys)
+            began = time.process_time()
+            answer(folder / "keys", lambda: Compaction(COMPACTED, NOW))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+            print(f"{options.keys:,} keys: {time.process_time() - began:.1f} s of processor time, {peak:,} MiB at most")
+            return 0
+        make_partitions(folder / "many", options.partitions)
+        measure("du", folder / "many", DiskUsage, options.partitions, "partitions")
+        log = folder / "large" / "t-0"
+        log.mkdir(parents=True)
+        indexes.make(log, options.size << 20, 16 << 10)
+        gib = options.size / 1024
+        _, seconds = indexes.best_of_three(indexes.walk_headers, log)
+        print(f"{'batch headers':14} {seconds:.2f} s of processor time, {gib / seconds:,.2f} GiB/s")
+        measure("stats", log.parent, Statistics, gib, "GiB")
+        measure("retention", log.parent, lambda: Retention(TopicConfigs()), gib, "GiB")
+        make_compacted(folder / "compacted", options.records, options.records // 2)
+        measure("compaction", folder / "compacted", lambda: Compaction(COMPACTED, NOW), options.records, "records")
+    finally:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
