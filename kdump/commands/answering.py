@@ -140,9 +140,12 @@ class Answering:
         None is without a topic.
         """
         wanted = replace(self.asked, topics=(), partitions=frozenset()) if self._also else self.asked
-        found = Finder(wanted, fail=self.session.fail).find(self.paths if paths is None else paths)
+        found = list(Finder(wanted, fail=self.session.fail).find(self.paths if paths is None else paths))
         if self.asked.every_folder:
-            return list(found)
+            return found
+        for one in found:
+            if one.topic is None and one.segments:
+                self.session.note(f"{one.name or '.'} is left out: the name of its folder gives no topic and partition")
         return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
 
     def takes(self, partition: Partition) -> bool:

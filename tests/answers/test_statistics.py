@@ -144,3 +144,11 @@ def test_a_sample_of_one_batch_knows_nothing():
 def test_codecs_and_levels_that_are_none_are_refused(text):
     with pytest.raises(UsageError):
         target(text)
+
+
+def test_a_folder_that_names_no_partition_is_left_out_and_said(tmp_path):
+    written(tmp_path / "backup", 1)
+    done = kdump("stats", tmp_path, "-o", "jsonl")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"backup is left out: the name of its folder gives no topic and partition" in done.stderr
+    assert kdump("stats", "-q", tmp_path, "-o", "jsonl").stderr == b""
