@@ -13,17 +13,9 @@ from kdump.errors import DamageError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
 from kdump.output import files
-from kdump.records.record_batch import RecordBatch
-from kdump.records.soundness import check
-from kdump.recovery.index_builder import IndexBuilder, Indexes
-from kdump.segments.regions import Trailing
-from kdump.segments.resync import zero_tail
-from kdump.segments.walk import walk
-from kdump.transactions.replay import Replay
+from kdump.recovery.rebuild_indexes import rebuild
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from kdump.log_dirs.partition import Partition, Segment
 
 
@@ -67,15 +59,27 @@ def command(
     if not stem or held.base_offset is None:
         raise UsageError(f"{held.name}: a segment's name begins with its base offset and ends in .log")
     try:
-        made = _build(part, held, run, interval=interval, first_offsets=entry_offset == "first")
+        made = rebuild(
+            part,
+            held,
+            interval=interval,
+            first_offsets=entry_offset == "first",
+            note=run.note,
+            progress=run.progress,
+        )
     except DamageError as damage:
         run.damage(f"{held.name}: {damage}: nothing was written (kdump salvage gets back what can be read)")
         return run.status
+    run.progress.clear()
     contents = {f"{stem}.index{rest}": made.offset_index, f"{stem}.timeindex{rest}": made.time_index}
     txns = f"{stem}.txnindex{rest}"
     if made.txn_index or LOCAL.look(str(PurePath(out) / txns)) is not None:  # an old one must not outlive the others
         contents[txns] = made.txn_index
-    for path in files.write(out, contents, force=force):
+    try:
+        written = files.write(out, contents, force=force)
+    except files.TakenError as error:
+        raise UsageError(f"{error} (--force overwrites it)") from None
+    for path in written:
         run.note(f"{path}: {path.stat().st_size} bytes")
     return run.status
 
@@ -87,54 +91,3 @@ def _find(path: str, limit: int) -> tuple[Partition, Segment]:
     if len(segments) != 1:
         raise UsageError(f"{path} holds {len(segments)} segments: name one .log file")
     return segments[0]
-
-
-def _build(part: Partition, held: Segment, run: session.Session, *, interval: int, first_offsets: bool) -> Indexes:
-    """Read the segment; where it ends transactions, once more behind the segments before it."""
-    replay = Replay()
-
-    def once() -> tuple[Indexes, bool]:
-        builder = IndexBuilder(held.base_offset or 0, interval=interval, first_offsets=first_offsets)
-        aborts = False
-        for batch in _batches(held, run.note, run.progress):
-            ended = replay.add(batch)
-            aborts = aborts or (ended is not None and ended.aborted)
-            builder.add(batch, ended)
-        return builder.finish(), aborts
-
-    made, aborts = once()
-    before = _earlier(part, held) if aborts else []
-    if before:
-        replay = Replay()
-        for segment in before:
-            for batch in _batches(segment, run.note, lambda _: None):
-                replay.add(batch)
-        made, _ = once()
-    run.progress.clear()
-    return made
-
-
-def _earlier(part: Partition, held: Segment) -> list[Segment]:
-    """Return the segments of the folder before this one, in order."""
-    finder = Finder(Wanted(max_batch_bytes=part.limit))
-    here = [folder for folder in finder.find([part.folder], part.files) if folder.folder == part.folder]
-    base = held.base_offset or 0
-    return [one for folder in here for one in folder.segments if one.base_offset is not None and one.base_offset < base]
-
-
-def _batches(segment: Segment, note: Callable[[str], None], read: Callable[[int], None]) -> Iterator[RecordBatch]:
-    """Yield the batches of a segment, each checked as a broker checks it. Raises DamageError at the first bad one."""
-    with segment.open() as source:
-        for region in walk(source):
-            if isinstance(region, RecordBatch):
-                try:
-                    check(region)
-                except DamageError as damage:
-                    raise damage.at(region.position) from None
-                yield region
-                read(region.size)
-            elif zero_tail(source, region.position, source.size) == region.position:
-                note(f"{segment.name}: {region.size} bytes of zeros follow the last batch")
-            else:
-                reason = "the last batch is cut off" if isinstance(region, Trailing) else getattr(region, "reason", "")
-                raise DamageError("end of log", f"behind the last whole batch {reason}", position=region.position)

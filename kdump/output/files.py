@@ -15,19 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
+class TakenError(UsageError):
+    """A file is there already, and must not be overwritten."""
+
+
 def write(folder: str | os.PathLike[str], contents: Mapping[str, bytes], *, force: bool = False) -> list[Path]:
     """Write files into ``folder``, which is made where it is missing; return their paths.
 
     Each is written under another name, flushed to the disk and then renamed, so that a reader or a crash sees all of
-    it or nothing. Raises UsageError where ``folder`` is a file, and where one of the files is there already and
-    ``force`` is not given, before anything is written; UnreadableError where the disk refuses: then nothing is left.
+    it or nothing. Raises before anything is written: UsageError where ``folder`` is a file, TakenError where one of
+    the files is there already and ``force`` is not given. Raises UnreadableError where the disk refuses: then nothing
+    is left.
     """
     target = Path(folder)
     paths = {target / name: data for name, data in contents.items()}
     if not force:
         for path in paths:
             if os.path.lexists(path):
-                raise UsageError(f"{path} is there already (--force overwrites it)")
+                raise TakenError(f"{path} is there already")
     with _errors_of(target):
         try:
             target.mkdir(parents=True, exist_ok=True)
@@ -83,7 +88,7 @@ def _place(temporary: Path, path: Path, *, force: bool) -> None:
     try:
         os.link(temporary, path)
     except FileExistsError:
-        raise UsageError(f"{path} is there already (--force overwrites it)") from None
+        raise TakenError(f"{path} is there already") from None
     except OSError:  # a file system without links: the check before was all that can be had
         temporary.replace(path)
         return

@@ -1,0 +1,96 @@
+"""A segment of the batches that hold a range of offsets, copied whole: their crc stays right."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.output import files
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments.regions import Damage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.log_dirs.partition import Segment
+
+
+class Slice(NamedTuple):
+    """What was written: the first offset and the number of batches."""
+
+    first_offset: int
+    batches: int
+
+
+class SliceRange(NamedTuple):
+    """Offsets from ``first`` to ``last``, both included; None for no bound."""
+
+    first: int | None
+    last: int | None
+
+    def may_hold(self, segment: Segment, after: Segment | None) -> bool:
+        """Tell whether a segment may hold such offsets, by its base offset and that of the segment after it."""
+        end = None if after is None else after.base_offset
+        if self.first is not None and end is not None and end <= self.first:
+            return False
+        return self.last is None or (segment.base_offset or 0) <= self.last
+
+    def may_have_lost(self, damage: Damage) -> bool:
+        """Tell whether such offsets may have been in a damaged range."""
+        missing = damage.missing
+        if missing is None:
+            return True
+        return (self.first is None or missing.stop > self.first) and (self.last is None or missing.start <= self.last)
+
+    def holds(self, batch: RecordBatch) -> bool:
+        """Tell whether a batch holds such offsets."""
+        if self.first is not None and batch.last_offset < self.first:
+            return False
+        return self.last is None or _first(batch) <= self.last
+
+
+class _NothingError(Exception):
+    """There is nothing to write."""
+
+
+def write(
+    segments: Sequence[Segment], wanted: SliceRange, out: str, lost: Callable[[Segment, Damage], None]
+) -> Slice | None:
+    """Write the batches that hold the offsets to a new file ``out``; None, and no file, where there are none.
+
+    ``lost`` is called with damage that may have held some. Raises UsageError where ``out`` is there already,
+    UnreadableError where a segment cannot be read or ``out`` not be written.
+    """
+    begins: int | None = None
+    count = 0
+    with suppress(_NothingError), files.whole(out) as temporary, temporary.open("xb") as file:
+        for batch in _batches(segments, wanted, lost):
+            begins = _first(batch) if begins is None else begins
+            count += 1
+            file.write(batch.raw)
+        if begins is None:
+            raise _NothingError
+    return None if begins is None else Slice(begins, count)
+
+
+def _batches(
+    segments: Sequence[Segment], wanted: SliceRange, lost: Callable[[Segment, Damage], None]
+) -> Iterator[RecordBatch]:
+    for segment, after in zip(segments, [*segments[1:], None], strict=True):
+        if not wanted.may_hold(segment, after):
+            continue
+        with segment.open() as source:
+            for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
+                if isinstance(region, Damage) and wanted.may_have_lost(region):
+                    lost(segment, region)
+                elif isinstance(region, RecordBatch) and wanted.holds(region):
+                    yield region
+
+
+def _first(batch: RecordBatch) -> int:
+    try:
+        return batch.base_offset
+    except DamageError:
+        return batch.last_offset
