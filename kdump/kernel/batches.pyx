@@ -45,8 +45,8 @@ def rows(first, block, place, most):
     """Return a row for each batch that follows ``first`` in ``block`` and is like it, behind its own; none without one.
 
     They are whole, their checksums are right, and they have its attributes and its delete horizon. ``place`` is where
-    the block stands in the file, ``most`` the greatest size of a batch in bytes. What is not listed is not looked at,
-    but for the batch behind the last: who calls this for each batch of a block reads the block twice at most.
+    the block stands in the file, ``most`` the greatest size of a batch in bytes. Of what is
+    not listed, one batch is looked at: to call this for each batch of a block reads the block at most twice.
     """
     at = first.position - place
     if not 0 <= at <= len(block) - BATCH_HEADER.size:

@@ -28,7 +28,7 @@ class Figures:
     def text(self) -> str:
         """Return the table."""
         rows = {name: row(name, tally, FIGURES) for name, tally in self._tallies.items()}
-        return f"Seed {self._seed}; kernel: {build()}.\n\n" + table(FIGURES, rows)
+        return f"Seed {self._seed}; kernel: {kernel.build()}.\n\n" + table(FIGURES, rows)
 
     @property
     def failed(self) -> bool:
@@ -39,11 +39,6 @@ class Figures:
 def is_failed(tally: Counter[str]) -> bool:
     """Tell whether anything crashed or hung."""
     return bool(tally["crashes"] or tally["hangs"])
-
-
-def build() -> str:
-    """Return which build of the kernel is tried."""
-    return "compiled" if kernel.COMPILED else "Python"
 
 
 def row(name: str, tally: Counter[str], columns: tuple[str, ...]) -> str:
@@ -70,7 +65,7 @@ def write_guided(title: str, target: str, tally: Counter[str]) -> None:
     _, _, lines = sections().get(title, "").partition(begin)
     rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines.splitlines()[1:] if line}
     rows[target] = row(target, tally, GUIDED)
-    write_section(title, f"Kernel: {build()}.\n\n{table(GUIDED, dict(sorted(rows.items())))}")
+    write_section(title, f"Kernel: {kernel.build()}.\n\n{table(GUIDED, dict(sorted(rows.items())))}")
 
 
 def sections() -> dict[str, str]:
