@@ -8,6 +8,7 @@ import click
 
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
+from kdump.answers.metadata.image import image_of
 from kdump.commands import options as shared
 from kdump.commands import words
 from kdump.commands.answering import Answering, Duration, inputs
@@ -93,7 +94,9 @@ def command(*, groups: tuple[str, ...], history: bool, top: Ranking | None, rete
     found = run.partitions()
     answer = ConsumerGroups(wanted)
     run.run([answer], [partition for partition in found if partition.topic in TOPICS])
-    answer.ends = LogEnds(answer.partitions())
+    image = image_of(found, damage=run.session.damage, fail=run.session.fail)
+    topic_ids = {} if image is None else {number: topic.name for number, topic in image.topics.by_id.items()}
+    answer.ends = LogEnds(answer.partitions(), topic_ids)
     run.run([answer.ends], [partition for partition in found if partition.topic not in TOPICS])
     lines = answer.answer(run.at)
     if run.output != "reset-csv":

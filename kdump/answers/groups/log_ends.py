@@ -11,7 +11,7 @@ from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.log_dirs.partition import Segment
@@ -38,12 +38,17 @@ class LogEnds:
     It has no lines of its own: other answers look up what it found.
     """
 
-    def __init__(self, wanted: Collection[tuple[str | bytes, int]] | None = None) -> None:
-        """``wanted`` are the partitions whose end counts, by topic or topic id; all by default. Ids are read of all."""
+    def __init__(
+        self, wanted: Collection[tuple[str | bytes, int]] | None = None, topic_ids: Mapping[bytes, str] | None = None
+    ) -> None:
+        """``wanted`` are the partitions whose end counts, by topic or topic id; all by default. Ids are read of all.
+
+        ``topic_ids`` are those known from elsewhere.
+        """
         self._wanted = wanted
         self.found: dict[tuple[str, int], StableEnd] = {}
-        self.topic_ids: dict[bytes, str] = {}
-        """Topic id -> name, by the folders."""
+        self.topic_ids = dict(topic_ids or {})
+        """Topic id -> name, by the folders and as given."""
         self._key = ("", 0)
         self._topic_id: bytes | None = None
         self._replay: ProducerReplay | None = None
