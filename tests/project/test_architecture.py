@@ -1,6 +1,7 @@
 """The house: which layer a module stands in, and who may import what is heavy."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -68,10 +69,17 @@ def imports_of(path: Path) -> str:
     return "\n".join(line.strip().replace(" cimport ", " import ") for line in lines)
 
 
+@functools.cache
+def syntax(source: str) -> ast.Module:
+    """The syntax tree of a source; each is parsed once."""
+    return ast.parse(source)
+
+
+@functools.cache
 def imports(source: str) -> set[str]:
     """Every module that a source imports, wherever in it: at the top, late, or for types alone."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(syntax(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -171,14 +179,14 @@ def test_heavy_and_foreign_packages_have_one_owner(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_asserts_on_input(path):
-    assert not [node.lineno for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Assert)]
+    assert not [node.lineno for node in ast.walk(syntax(path.read_text())) if isinstance(node, ast.Assert)]
 
 
 def test_a_class_name_has_one_meaning():
     classes = [
         node.name
         for path in [*MODULES, *PACKAGE.rglob("*.pyi")]
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(syntax(path.read_text()))
         if isinstance(node, ast.ClassDef)
     ]
     assert {name for name in classes if classes.count(name) > 1} == set()
