@@ -18,31 +18,34 @@ from kdump.primitives.wire import INT32_MAX, to_int32
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-COMMANDS: Final[dict[str, str]] = {
-    "compat": "compat",
-    "completion": "completion",
-    "dump": "dump",
-    "get": "get",
-    "check": "check",
-    "diff": "diff",
-    "compaction": "compaction",
-    "du": "disk_usage",
-    "explain": "explain",
-    "groups": "groups",
-    "retention": "retention",
-    "stats": "statistics",
-    "metadata": "metadata",
-    "salvage": "salvage",
-    "slice": "slice",
-    "verify-index": "verify_index",
-    "rebuild-index": "rebuild_index",
-    "offsets": "offsets",
-    "producers": "producers",
-    "transactions": "transactions",
-    "coordinator": "coordinator",
-    "spark-export": "spark_export",
+GROUPS: Final[dict[str, dict[str, str]]] = {
+    "Look": {"dump": "dump", "get": "get"},
+    "Answer": {
+        "explain": "explain",
+        "diff": "diff",
+        "offsets": "offsets",
+        "transactions": "transactions",
+        "producers": "producers",
+        "coordinator": "coordinator",
+        "groups": "groups",
+        "metadata": "metadata",
+        "du": "disk_usage",
+        "stats": "statistics",
+        "retention": "retention",
+        "compaction": "compaction",
+    },
+    "Check and repair": {
+        "check": "check",
+        "verify-index": "verify_index",
+        "salvage": "salvage",
+        "slice": "slice",
+        "rebuild-index": "rebuild_index",
+    },
+    "Pipelines": {"spark-export": "spark_export"},
+    "More": {"compat": "compat", "completion": "completion"},
 }
-"""Subcommand -> the module under kdump.commands that holds it."""
+"""The subcommands as help lists them, each with the module under kdump.commands that holds it."""
+COMMANDS: Final[dict[str, str]] = {name: module for group in GROUPS.values() for name, module in group.items()}
 
 DECODER_SWITCHES: Final[dict[str, str]] = {
     "__consumer_offsets": "offsets-decoder",
@@ -53,6 +56,8 @@ DECODER_SWITCHES: Final[dict[str, str]] = {
 }
 """Kafka's own topics -> the option that decodes their records, the one that wins first."""
 
+HELP_MARGIN: Final = 6
+"""Columns of help that are blank before and after a command's name."""
 CLOSED_PIPE: Final = 141
 """What a shell reports for a program that a closed pipe ended (128 + SIGPIPE)."""
 
@@ -137,6 +142,15 @@ class Root(click.Group):
             return None
         command: click.Command = import_module(f"kdump.commands.{module}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands group by group."""
+        widest = max(map(len, COMMANDS))
+        limit = formatter.width - widest - HELP_MARGIN
+        for title, names in GROUPS.items():
+            found = [(name.ljust(widest), self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in found if command])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

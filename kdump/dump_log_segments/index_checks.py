@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kdump.dump_log_segments import before_0_11, confirmed_entries
 from kdump.dump_log_segments.line_values import codec_name
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from kdump.formats.record import Record
     from kdump.formats.time_index import TimeIndex, TimestampOffset
     from kdump.log_dirs.local import LocalFile
+
+
+MARK_EVERY: Final = 1 << 16
+"""Bytes of log after which the position of a batch is kept."""
 
 
 def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> None:
@@ -100,17 +104,41 @@ class TimeEntries:
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
         self._offsets, self._window = offsets, Window(log, log.size)
+        self._passed: set[int] = set()
+        if index.count and run.state.time_index_reads_on:
+            self._read_on(self._start(index[0]))
         self.doubtful = confirmed_entries.by_time(run, log, index, offsets)
+
+    def _start(self, entry: TimestampOffset) -> int:
+        """Return the position from which the release looks for an entry's batch. Raises DamageError."""
+        state = self._run.state
+        start = self._offsets.lookup(entry.offset, among=self._offsets.count, warm=state.warm_section).position
+        if start < 0 or (start > self._log.size and state.refuses_beyond_log):
+            _refuse(self._log, start)
+        return start
+
+    def _read_on(self, start: int) -> None:
+        """Read all batches from ``start`` on, as the release does for each entry. Raises DamageError.
+
+        Some of their positions are kept: batches that lead there need not be followed again.
+        """
+        last = -BLOCK
+        for batch in _batches(self._run, self._log, start, self._log.size, self._window):
+            if batch.position in self._passed:
+                return
+            if batch.position - last >= MARK_EVERY:
+                self._passed.add(batch.position)
+                last = batch.position
 
     def check(self, entry: TimestampOffset, previous: int) -> bool:
         """Hold an entry against its batch and the timestamp before (ms); tell whether a batch ends at its offset.
 
         Raises DamageError.
         """
-        reports, state = self._run.reports, self._run.state
-        start = self._offsets.lookup(entry.offset, among=self._offsets.count, warm=state.warm_section).position
-        if start < 0 or (start > self._log.size and state.refuses_beyond_log):
-            _refuse(self._log, start)
+        reports = self._run.reports
+        start = self._start(entry)
+        if self._run.state.time_index_reads_on:
+            self._read_on(start)
         batches = _batches(self._run, self._log, start, self._log.size, self._window)
         batch = next((held for held in batches if held.last_offset >= entry.offset), None)
         if batch is None or batch.last_offset != entry.offset:

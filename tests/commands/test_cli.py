@@ -1,10 +1,11 @@
 import os
+import re
 import tomllib
 
 import click
 import pytest
 
-from kdump.cli import COMMANDS, DECODER_SWITCHES, root
+from kdump.cli import COMMANDS, DECODER_SWITCHES, GROUPS, root
 from kdump.dump_log_segments.decoders.programs import PROGRAMS
 from kdump.dump_log_segments.decoders.switches import PARSERS
 from kdump.internal_topics.decode import DECODERS
@@ -158,3 +159,11 @@ def test_help_fits_a_terminal_of_80_columns(name):
     assert [line for line in lines if line.endswith("...") and "Usage:" not in line] == [], "a text is cut off"
     assert [option.name for option in command.params if isinstance(option, click.Option) and not option.help] == []
     assert name in (None, "compat", "completion") or any("Exit status:" in line for line in lines)
+
+
+def test_help_lists_every_command_once_in_its_group():
+    _, *flat = re.split(r"^(\w[\w ]*):$", kdump("--help", check=True).stdout.decode(), flags=re.MULTILINE)
+    listed = dict(
+        zip(flat[::2], (re.findall(r"^  ([a-z][a-z-]*) ", body, re.MULTILINE) for body in flat[1::2]), strict=True)
+    )
+    assert {title: listed[title] for title in GROUPS} == {title: list(names) for title, names in GROUPS.items()}

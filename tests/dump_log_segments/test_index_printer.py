@@ -192,3 +192,15 @@ def test_an_index_is_held_against_messages_whose_key_lies(tmp_path, release):
     )
     assert done.stdout == (b"Dumping 0.index\noffset: 5 position: 0\nDumping 0.timeindex\ntimestamp: 77 offset: 5\n")
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("release", "ends"), [("4.2", None), ("4.3", "record size of 0")])
+def test_a_time_index_beside_a_log_that_ends_in_zeros(tmp_path, release, ends):
+    """Since 4.3 all batches are read before the first entry is judged, up to what is none."""
+    log = forge.batch([forge.record(b"k", b"v")], base_timestamp=5) + bytes(100)
+    (tmp_path / "00000000000000000000.log").write_bytes(log)
+    (tmp_path / "00000000000000000000.index").write_bytes(struct.pack(">ii", 0, 0))
+    (tmp_path / "00000000000000000000.timeindex").write_bytes(struct.pack(">qi", 5, 0))
+    done = kdump("--compat", release, "--files", tmp_path / "00000000000000000000.timeindex")
+    assert (b"timestamp: 5 offset: 0" in done.stdout) == (ends is None)
+    assert (done.returncode, (ends or "") in done.stderr.decode()) == (0 if ends is None else 1, True)

@@ -59,6 +59,9 @@ class StateDialect(NamedTuple):
     bootstrap_name: str = "bootstrap.checkpoint"
     bootstrap_title: str = "KRaft bootstrap snapshot"
 
+    time_index_reads_on: bool = False
+    """Whether the log is read to its end for each entry of a time index: damage anywhere after it ends the run."""
+
     snapshot: tuple[str, ...] = ()
     """The parts of a producer's line: what is always printed, and what is of its last batch."""
     snapshot_needs_batch: bool = False
@@ -208,6 +211,7 @@ V4_3: Final = V4_0._replace(
     why="rewritten in Java (KAFKA-14579)",
     needs_suffix=False,
     mismatches_by_offset=True,
+    time_index_reads_on=True,
     missing_title="The following indexed offsets are not found in :{file}",
     sanity_whole_entries=frozenset({"timeindex"}),
     snapshot=(V4_0.snapshot[0].removesuffix(" "), " " + V4_0.snapshot[1]),
