@@ -1,0 +1,50 @@
+"""Answers on terminals of several widths."""
+
+import io
+import re
+
+import pytest
+
+from kdump.printers import answer_terminal
+from kdump.printers.answer_lines import AnswerTable
+
+WHEN = "2026-11-22T08:33:20.846Z"
+SENTENCE = "hanging for 3 h, holds back 12,345 offsets of orders-0, ends with: kafka-transactions.sh --abort"
+TABLE = AnswerTable(
+    "one title",
+    ("PARTITION", "START", "PRODUCER", "LAST", "STATE"),
+    [("orders-0", 12, 1042, WHEN, SENTENCE), ("payments-17", 1234567, None, WHEN, "open")],
+    frozenset({"START", "PRODUCER"}),
+)
+
+
+def drawn(table: AnswerTable, width: int) -> list[str]:
+    out = io.StringIO()
+    answer_terminal.draw([table], out, width)
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 250])
+def test_numbers_and_times_stay_whole_and_no_line_is_longer_than_the_terminal(width):
+    lines = drawn(TABLE, width)
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert text.count(WHEN) == 2
+    assert {"orders-0", "payments-17", "1234567", "1042"} <= set(re.split(r"\s+", text))
+    for word in SENTENCE.split():
+        assert word in text
+
+
+def test_wide_terminals_have_a_line_for_each_row():
+    assert len(drawn(TABLE, 250)) == 4
+
+
+def test_narrow_terminals_have_a_block_for_each_row():
+    lines = drawn(TABLE, 60)
+    assert lines[0] == "one title"
+    assert [line.split()[0] for line in lines if line.startswith("PARTITION")] == ["PARTITION", "PARTITION"]
+    assert "START      1234567" in [line.rstrip() for line in lines]
+
+
+def test_hostile_names_steer_no_terminal():
+    assert "\x1b" not in "".join(drawn(AnswerTable("t\x1b[2J", ("A",), [("\x1b]0;x\x07",)]), 80))
