@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump import __version__
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import KdumpError, UsageError
 from kdump.primitives.wire import INT32_MAX, to_int32
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
-from kdump.commands import session, words
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.commands import option_values, session
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -32,12 +32,12 @@ class Moment(click.ParamType[int]):
 
     name = "time"
 
-    def __init__(self, least_ms: int = words.LEAST_MS) -> None:
+    def __init__(self, least_ms: int = option_values.LEAST_MS) -> None:
         """A number from 1 to below ``least_ms`` is refused: it is more likely in seconds."""
         self._least_ms = least_ms
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
-        return value if isinstance(value, int) else words.moment(value, least_ms=self._least_ms)
+        return value if isinstance(value, int) else option_values.moment(value, least_ms=self._least_ms)
 
 
 class Duration(click.ParamType[int]):
@@ -46,7 +46,7 @@ class Duration(click.ParamType[int]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
-        return value if isinstance(value, int) else words.duration(value)
+        return value if isinstance(value, int) else option_values.duration(value)
 
 
 PATHS: Final[list[Decorator]] = [
@@ -126,7 +126,7 @@ class Answering:
         named: tuple[str, ...] = options.pop("topics")
         self.asked = Wanted(
             topics=named if topics is None else topics,
-            partitions=words.numbers(options.pop("partitions"), "partition"),
+            partitions=option_values.numbers(options.pop("partitions"), "partition"),
             leftovers=leftovers,
             siblings=True,
             log_dirs=True,

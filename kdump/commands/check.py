@@ -9,8 +9,8 @@ import click
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
-from kdump.commands.telling import telling
+from kdump.commands.findings_output import telling
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
 from kdump.log_dirs.finder import Finder, Wanted
 
 if TYPE_CHECKING:

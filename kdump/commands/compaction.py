@@ -12,7 +12,7 @@ from kdump.answers.metadata.image import image_of
 from kdump.answers.topic_configs import TopicConfigs
 from kdump.commands.answering import INPUTS, Answering
 from kdump.commands.config_options import CONFIGS
-from kdump.commands.limits import AtLeast
+from kdump.commands.limit_options import AtLeast
 from kdump.commands.options import add
 from kdump.internal_topics import cluster_metadata
 from kdump.printers.answer_tables import compaction as tables

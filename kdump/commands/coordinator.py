@@ -6,7 +6,7 @@ import click
 
 from kdump.answers.coordinator import PARTITIONS, TOPICS, CoordinatorPartition, coordinator_partition
 from kdump.commands.answering import FORM, write_answer
-from kdump.commands.limits import AtLeast
+from kdump.commands.limit_options import AtLeast
 from kdump.commands.options import add
 from kdump.commands.session import Session
 from kdump.errors import UsageError

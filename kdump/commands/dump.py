@@ -11,7 +11,7 @@ import click
 from kdump.commands import options as shared
 from kdump.commands import session
 from kdump.commands.dump_options import DumpOptions
-from kdump.commands.limits import AtLeast
+from kdump.commands.limit_options import AtLeast
 from kdump.errors import UsageError
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader

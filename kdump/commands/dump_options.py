@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump import kernel
+from kdump.commands import option_values
 from kdump.commands import options as shared
-from kdump.commands import words
 from kdump.errors import UsageError
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
@@ -114,7 +114,7 @@ class DumpOptions:
         if self.no_payload:
             hidden |= shared.KEY_COLUMNS
         if self.fields:
-            columns = tuple(words.one_of(self.fields, known, lambda column: column.name, "column"))
+            columns = tuple(option_values.one_of(self.fields, known, lambda column: column.name, "column"))
             for column in columns:
                 if column.name in hidden:
                     raise UsageError(f"--fields {column.name}: --keys-only and --no-payload leave that out")

@@ -11,10 +11,10 @@ import click
 from kdump.answers.collector import Place, once
 from kdump.answers.explain.explanation import OffsetRange, explain_all
 from kdump.answers.explain.topic_history import topic_history
+from kdump.commands import option_values
 from kdump.commands import options as shared
-from kdump.commands import words
 from kdump.commands.answering import AT, FORM, Answering
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.log_dirs.finder import Finder
@@ -93,7 +93,7 @@ def _range(text: str) -> OffsetRange:
     found = _WHAT.fullmatch(text)
     if found is None:
         raise UsageError(f"{text!r} names no offset: orders-0@1234 and orders-0@1000..2000 do")
-    first, last = words.offsets(found["offsets"])
+    first, last = option_values.offsets(found["offsets"])
     return OffsetRange(found["topic"], int(found["partition"]), first or 0, last or 0)
 
 

@@ -9,8 +9,8 @@ import click
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.metadata.image import image_of
+from kdump.commands import option_values
 from kdump.commands import options as shared
-from kdump.commands import words
 from kdump.commands.answering import Answering, Duration, inputs
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
@@ -84,7 +84,7 @@ def command(*, groups: tuple[str, ...], history: bool, top: Ranking | None, rete
     """
     wanted = GroupsWanted(
         groups,
-        Wanted(topics=given["topics"], partitions=words.numbers(given["partitions"], "partition")),
+        Wanted(topics=given["topics"], partitions=option_values.numbers(given["partitions"], "partition")),
         history=history,
         top=top,
         retention_ms=retention_ms,

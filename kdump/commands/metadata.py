@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from kdump.commands.answering import FORM, PATHS, Answering, Moment
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import words
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
+from kdump.commands import option_values
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.filter import RECORD_TYPES, Filter
@@ -93,8 +93,8 @@ def add(options: list[Decorator]) -> Decorator:
 def wanted(options: dict[str, Any]) -> Wanted:
     """Take the options of INPUTS (but the paths) and LIMITS out of ``options``."""
     return Wanted(
-        topics=words.names(options.pop("topics")),
-        partitions=words.numbers(options.pop("partitions"), "partition"),
+        topics=option_values.names(options.pop("topics")),
+        partitions=option_values.numbers(options.pop("partitions"), "partition"),
         leftovers=options.pop("leftovers"),
         max_batch_bytes=options.pop("max_batch_bytes"),
     )
@@ -103,22 +103,24 @@ def wanted(options: dict[str, Any]) -> Wanted:
 def filter_of(options: dict[str, Any]) -> Filter:
     """Take the options of FILTERS out of ``options``. Raises UsageError."""
     given = {name: options.pop(name) for name in _NAMES}
-    first, last = (None, None) if given["offset"] is None else words.offsets(given["offset"])
-    tz = words.zone(given["tz"])
-    since, until = (None if given[name] is None else words.moment(given[name], tz=tz) for name in ("since", "until"))
+    first, last = (None, None) if given["offset"] is None else option_values.offsets(given["offset"])
+    tz = option_values.zone(given["tz"])
+    since, until = (
+        None if given[name] is None else option_values.moment(given[name], tz=tz) for name in ("since", "until")
+    )
     if since is not None and until is not None and since >= until:
         raise UsageError(f"--since {given['since']} is not before --until {given['until']}")
-    types = words.one_of(given["types"], RECORD_TYPES, str, "type of a record") if given["types"] else ()
+    types = option_values.one_of(given["types"], RECORD_TYPES, str, "type of a record") if given["types"] else ()
     return Filter(
         first_offset=first,
         last_offset=last,
         since=since,
         until=until,
-        keys=frozenset(map(words.payload, given["keys"])),
+        keys=frozenset(map(option_values.payload, given["keys"])),
         greps=tuple(map(_pattern, given["greps"])),
-        headers=tuple(map(words.header, given["headers"])),
-        producer_ids=words.numbers(given["producer_ids"], "producer id"),
-        leader_epochs=words.numbers(given["epochs"], "leader epoch"),
+        headers=tuple(map(option_values.header, given["headers"])),
+        producer_ids=option_values.numbers(given["producer_ids"], "producer id"),
+        leader_epochs=option_values.numbers(given["epochs"], "leader epoch"),
         types=frozenset(types),
         transactional=given["transactional"],
         committed=given["isolation"] == "read_committed",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
 from kdump.errors import UnreadableError
 from kdump.findings import many
 from kdump.log_dirs.finder import Finder, Wanted

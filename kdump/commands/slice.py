@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.commands import session, words
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
+from kdump.commands import option_values, session
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UsageError
 from kdump.findings import many
 from kdump.log_dirs.file_names import SEGMENT_NAME
@@ -42,7 +42,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
 
     Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """
-    wanted = slice_segment.SliceRange(*words.offsets(offset))
+    wanted = slice_segment.SliceRange(*option_values.offsets(offset))
     run = session.Session(quiet=quiet)
     partitions = list(Finder(Wanted(max_batch_bytes=max_batch_bytes), note=run.note).find([path]))
     if len(partitions) != 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import session
-from kdump.commands.limits import MAX_BATCH_BYTES
+from kdump.commands.limit_options import MAX_BATCH_BYTES
 from kdump.errors import UsageError
 from kdump.printers.quantities import size
 from kdump.spark.export.output import FOLDERS, FORMATS

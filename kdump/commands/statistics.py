@@ -9,7 +9,7 @@ import click
 from kdump.answers.statistics import Statistics
 from kdump.answers.what_if import target
 from kdump.commands.answering import INPUTS, Answering
-from kdump.commands.limits import AtLeast
+from kdump.commands.limit_options import AtLeast
 from kdump.commands.options import add
 from kdump.printers.answer_tables import statistics as tables
 

@@ -6,8 +6,8 @@ import click
 
 from kdump.checks import partition
 from kdump.commands import session
-from kdump.commands.limits import CACHE, MAX_BATCH_BYTES
-from kdump.commands.telling import telling
+from kdump.commands.findings_output import telling
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.log_dirs.finder import Finder, Wanted
 
 

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from kdump.cli import root
-from kdump.commands import words
+from kdump.commands import option_values
 from kdump.errors import UsageError
 from kdump.rows import columns
 from testing import GOLDEN, ROOT, forge
@@ -524,14 +524,14 @@ def test_inputs_stay_as_they_are(folder):
     ],
 )
 def test_times(text, value):
-    assert words.moment(text, now=lambda: 1000.0) == value
+    assert option_values.moment(text, now=lambda: 1000.0) == value
 
 
 @pytest.mark.parametrize("text", ["1727000776", "1", "99999999999"])
 def test_seconds_are_not_taken_for_milliseconds(text):
     with pytest.raises(UsageError, match=rf"^{text} is 19.* in ms since 1970, and .* in seconds: write {text}000 "):
-        words.moment(text)
-    assert words.moment(text, least_ms=0) == int(text)
+        option_values.moment(text)
+    assert option_values.moment(text, least_ms=0) == int(text)
 
 
 @pytest.mark.parametrize(
@@ -544,13 +544,13 @@ def test_seconds_are_not_taken_for_milliseconds(text):
     ],
 )
 def test_a_time_without_an_offset_lies_in_the_zone_asked_for(zone, text, value):
-    assert words.moment(text, tz=words.zone(zone)) == value
+    assert option_values.moment(text, tz=option_values.zone(zone)) == value
 
 
 @pytest.mark.parametrize("name", ["Nowhere/Land", "", "+2", "../etc"])
 def test_a_zone_that_is_none(name):
     with pytest.raises(UsageError, match="is no time zone"):
-        words.zone(name)
+        option_values.zone(name)
 
 
 def test_any_of_several_keys_patterns_and_topics(tmp_path):
@@ -578,17 +578,17 @@ def test_a_path_in_place_of_a_command_is_named_as_such(tmp_path):
 
 
 def test_numbers():
-    assert words.numbers(["0,2-4", "9"], "n") == {0, 2, 3, 4, 9}
-    assert words.numbers(["-1"], "n") == {-1}
+    assert option_values.numbers(["0,2-4", "9"], "n") == {0, 2, 3, 4, 9}
+    assert option_values.numbers(["-1"], "n") == {-1}
     with pytest.raises(UsageError):
-        words.numbers(["0-99999999"], "n")
+        option_values.numbers(["0-99999999"], "n")
 
 
 def test_payload_words():
-    assert words.payload("hex:00ff") == b"\0\xff"
-    assert words.payload("base64:AP8=") == b"\0\xff"
-    assert words.payload("utf8:hex:00") == b"hex:00"
-    assert words.payload("a:b") == b"a:b"
-    assert words.header("k=v=w") == (b"k", b"v=w")
-    assert words.header("k") == (b"k", None)
-    assert words.header("k=") == (b"k", b"")
+    assert option_values.payload("hex:00ff") == b"\0\xff"
+    assert option_values.payload("base64:AP8=") == b"\0\xff"
+    assert option_values.payload("utf8:hex:00") == b"hex:00"
+    assert option_values.payload("a:b") == b"a:b"
+    assert option_values.header("k=v=w") == (b"k", b"v=w")
+    assert option_values.header("k") == (b"k", None)
+    assert option_values.header("k=") == (b"k", b"")
