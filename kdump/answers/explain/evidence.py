@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
-from kdump.answers.lineage import lineage
 from kdump.answers.log_dir_pass import first_segment
 from kdump.answers.log_end import log_end
 from kdump.answers.producer_state import ProducerReplay
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kdump.answers.collector import Place
+    from kdump.answers.epoch_lineage import Lineage
     from kdump.answers.explain.sightings import Sighting
     from kdump.answers.explain.topic_history import TopicHistory
-    from kdump.answers.lineage import Lineage
     from kdump.log_dirs.partition import Partition, Segment
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
-from kdump.answers.lineage import lineage
+from kdump.answers.epoch_lineage import lineage
 from kdump.answers.replica_diff.log_copy import LogCopy
 from kdump.answers.replica_diff.merge import differences
 from kdump.primitives.encodings import to_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.answers.collector import Place
-    from kdump.answers.lineage import Lineage
+    from kdump.answers.epoch_lineage import Lineage
     from kdump.answers.replica_diff.merge import Difference, HeldRecord
 
 Verdict: TypeAlias = Literal["same", "behind", "diverged", "cleaned", "different"]
