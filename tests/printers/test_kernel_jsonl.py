@@ -252,7 +252,7 @@ def test_many_pieces_print_the_same(tmp_path, monkeypatch):
         ({"since": 10, "until": 20}, 1),
         ({"since": 11, "until": 20}, 0),
         ({"first_offset": 29}, 0),
-        ({"key": b"3"}, 0),
+        ({"keys": frozenset({b"3"})}, 0),
         ({"types": frozenset({"data"})}, 0),
         ({"types": frozenset({"control"})}, 0),
     ],

@@ -8,8 +8,8 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip instal
 
 from kdump import kernel
 from kdump.log_dirs import local
+from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
-from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.rows.selection import SegmentFacts
 from kdump.segments import read
@@ -134,7 +134,7 @@ def test_the_kernel_takes_what_is_well_formed(tmp_path, monkeypatch):
     path = tmp_path / NAME
     path.write_bytes(b"".join(any_batch(random.Random(n), n * 80, sequences=(-1, 0)) for n in range(20)))
     expected = of_objects(path, startingOffset=100)
-    monkeypatch.setattr(PartitionReader, "batch", None)
+    monkeypatch.setattr(BatchSelection, "_read", None)
     assert table(path, startingOffset=100).equals(expected)
 
 
@@ -154,7 +154,7 @@ def test_of_several_replicas_whole_batches_are_left_to_the_kernel(tmp_path, monk
         path.write_bytes(b"".join(batches))
     expected = of_objects(tmp_path, dedupe=True)
     assert expected.column("key").to_pylist() == [b"a"] * 20 + [b"b"] * 10
-    monkeypatch.setattr(PartitionReader, "batch", None)
+    monkeypatch.setattr(BatchSelection, "_read", None)
     assert table(tmp_path, dedupe=True).equals(expected)
 
 

@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 import pyarrow.dataset as dataset
 import pyarrow.parquet as parquet
 
+from kdump import spark_export
 from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark.export import account, failures, job, session
@@ -256,7 +257,7 @@ def test_the_command_runs_with_a_bare_path(tmp_path):
 def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_path):
     closed = UnreadableError("/logs/t-0/00000000000000000000.log", "Permission denied")
     summary = job.Summary(2, 3, 3, 1, 10, 1000, 1.0, (closed,))
-    monkeypatch.setattr(job, "run", lambda *_: summary)
+    monkeypatch.setattr(spark_export, "run", lambda *_: summary)
     done = CliRunner().invoke(command, [str(tmp_path), "--out", "out"], standalone_mode=False)
     assert done.return_value == 1
     assert "kdump: /logs/t-0/00000000000000000000.log: Permission denied\n" in done.stderr
