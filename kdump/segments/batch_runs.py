@@ -6,6 +6,7 @@ that are like it; anything else ends the run and is left to the walk. Without th
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
 
 from kdump import kernel
@@ -73,6 +74,11 @@ class Run:
     def end(self) -> int:
         """The position behind the last batch."""
         return self.first.position + self.size
+
+    def position_of_batch_at(self, position: int) -> int:
+        """Return where the batch begins that holds a byte of the run."""
+        starts = self.rows[WIDTH - 2 :: WIDTH]
+        return starts[bisect_right(starts, position) - 1]
 
     def batch(self, row: int) -> Batch:
         """Return a batch as an object."""

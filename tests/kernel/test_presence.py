@@ -17,6 +17,36 @@ OFF = {**os.environ, "KDUMP_KERNEL": "off"}
 BUILD = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
 
 
+@pytest.fixture(scope="module")
+def zipped(tmp_path_factory):
+    """kdump in a zip archive, where nothing compiled can be."""
+    path = tmp_path_factory.mktemp("zipped") / "kdump.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for source in (ROOT / "kdump").rglob("*.py"):
+            archive.write(source, source.relative_to(ROOT))
+        archive.write(ROOT / "kdump" / "rows" / "schema.json", "kdump/rows/schema.json")
+    return {**os.environ, "PYTHONPATH": str(path)}
+
+
+def test_only_what_says_so_in_its_name_needs_the_kernel(zipped, tmp_path):
+    code = """if True:
+    import importlib, pkgutil, kdump
+    for module in pkgutil.walk_packages(kdump.__path__, "kdump."):
+        try:
+            module.name.endswith("__main__") or importlib.import_module(module.name)
+        except ImportError as error:
+            print(module.name, error.name)
+    """
+    lines = python("-c", code, cwd=tmp_path, env=zipped, check=True).stdout.decode().splitlines()
+    needing = {module for module, missing in map(str.split, lines) if missing.startswith("kdump.")}
+    assert needing == {
+        "kdump.dump_log_segments.decoders.programs",
+        "kdump.dump_log_segments.kernel_lines",
+        "kdump.dump_log_segments.kernel_messages",
+        "kdump.printers.kernel_jsonl",
+    }
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -24,20 +54,15 @@ BUILD = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
         ["dump", "-o", "jsonl"],
         ["check"],
         ["verify-index"],
+        ["diff", GOLDEN / "brokers" / "4.2.2" / "txn-0"],
         ["--print-data-log", "--files"],
     ],
-    ids=" ".join,
+    ids=lambda arguments: " ".join(map(str, arguments[:2])),
 )
-def test_kdump_answers_the_same_without_the_kernel(arguments, tmp_path):
-    """Out of a zip archive, where nothing compiled can be."""
-    with zipfile.ZipFile(tmp_path / "kdump.zip", "w") as archive:
-        for path in (ROOT / "kdump").rglob("*.py"):
-            archive.write(path, path.relative_to(ROOT))
-        archive.write(ROOT / "kdump" / "rows" / "schema.json", "kdump/rows/schema.json")
+def test_kdump_answers_the_same_without_the_kernel(arguments, zipped, tmp_path):
     folder = GOLDEN / "brokers" / "4.2.2" / "txn-0"
     path = next(folder.glob("*.log")) if arguments[-1] == "--files" else folder
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "kdump.zip")}
-    done, want = kdump(*arguments, path, cwd=tmp_path, env=env), kdump(*arguments, path)
+    done, want = kdump(*arguments, path, cwd=tmp_path, env=zipped), kdump(*arguments, path)
     assert (done.returncode, done.stdout) == (want.returncode, want.stdout), done.stderr.decode()
 
 

@@ -5,13 +5,11 @@ Equal bytes are passed over without being decoded, whatever the borders of the s
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import LOG_OVERHEAD
-from kdump.kernel.batches import WIDTH
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.batch_runs import Run
@@ -116,8 +114,7 @@ class LogCopy:
             if region.position + region.size <= end:
                 continue
             if isinstance(region, Run):
-                starts = region.rows[WIDTH - 2 :: WIDTH]
-                return starts[bisect_right(starts, end) - 1] - self._position
+                return region.position_of_batch_at(end) - self._position
             return min(region.position, end) - self._position
         return ahead
 
