@@ -5,7 +5,8 @@ import json
 import pytest
 
 from testing.processes import kdump
-from tests.answers.support import ask, write
+from tests.helpers.asking import ask
+from tests.helpers.log_dirs import write
 
 
 def partition(*args):

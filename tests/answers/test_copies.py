@@ -7,8 +7,9 @@ import pytest
 from kdump.formats import producer_snapshot
 from kdump.formats.producer_snapshot import ProducerEntry
 from testing import GOLDEN
-from tests.answers.support import ask, write
 from tests.answers.test_transactions import NOW, PREPARE_COMMIT, coordinators, hung, state
+from tests.helpers.asking import ask
+from tests.helpers.log_dirs import write
 from tests.helpers.segments import ABORT, COMMIT, data, marker
 
 CUT = 30

@@ -119,7 +119,7 @@ def test_a_damaged_end_below_the_high_watermark(tmp_path):
     bad = bytearray(data(3, 2))
     bad[70] ^= 1
     replica(tmp_path, {0: several(0, 3) + bytes(bad)})
-    checkpoint(tmp_path, "replication-offset-checkpoint", 5)
+    checkpoint(tmp_path / "replication-offset-checkpoint", ("orders", 0, 5))
     check(one(3, tmp_path), "damaged", "log")
     check(one(5, tmp_path), "past-end", "nowhere", alternatives=["damaged"])
 
@@ -127,7 +127,7 @@ def test_a_damaged_end_below_the_high_watermark(tmp_path):
 @pytest.mark.parametrize(("clean", "alternatives"), [(True, []), (False, ["visible"])])
 def test_above_the_high_watermark(tmp_path, clean, alternatives):
     replica(tmp_path, {0: several(0, 5)})
-    checkpoint(tmp_path, "replication-offset-checkpoint", 3)
+    checkpoint(tmp_path / "replication-offset-checkpoint", ("orders", 0, 3))
     if clean:
         (tmp_path / ".kafka_cleanshutdown").write_text("{}")
     check(one(3, tmp_path), "above-high-watermark", "log", alternatives=alternatives)
@@ -136,14 +136,14 @@ def test_above_the_high_watermark(tmp_path, clean, alternatives):
 
 def test_a_single_replica_has_no_high_watermark_to_wait_for(tmp_path):
     replica(tmp_path, {0: several(0, 5)})
-    checkpoint(tmp_path, "replication-offset-checkpoint", 3)
+    checkpoint(tmp_path / "replication-offset-checkpoint", ("orders", 0, 3))
     topic = SimpleNamespace(id=ID, partitions={0: SimpleNamespace(replicas=[1])})
     check(one(3, tmp_path, of=history(topics={"orders": topic})), "visible", "log", True, True)
 
 
 def test_delete_records_leaves_a_log_start_inside_the_log(tmp_path):
     replica(tmp_path, {3: several(3, 9), f"{0:020}.log.deleted": several(0, 3)})
-    checkpoint(tmp_path, "log-start-offset-checkpoint", 5)
+    checkpoint(tmp_path / "log-start-offset-checkpoint", ("orders", 0, 5))
     check(one(4, tmp_path), "delete-records", "log")
     check(one(1, tmp_path, of=history(retention_ms="-1")), "delete-records", "deleted-file")
     assert one(1, tmp_path, of=history(retention_ms="5"))["alternatives"] == ["retention-time"]
@@ -169,7 +169,7 @@ def test_bytes_below_the_log_start_that_are_nowhere(tmp_path):
 
 def test_remote_storage_holds_what_is_local_no_more(tmp_path):
     replica(tmp_path, {3: several(3, 9)})
-    checkpoint(tmp_path, "log-start-offset-checkpoint", 1)
+    checkpoint(tmp_path / "log-start-offset-checkpoint", ("orders", 0, 1))
     tiered = history(remote_storage_enable="true")
     check(
         one(1, tmp_path, of=tiered),
@@ -186,7 +186,7 @@ def test_compacted_for_a_newer_record_of_its_key(tmp_path):
     before = keyed(0, b"a") + keyed(1, b"b") + keyed(2, b"c", None) + keyed(3, b"d")
     now = keyed(3, b"d") + keyed(4, b"a") + keyed(5, b"a")
     replica(tmp_path, {0: now, f"{0:020}.log.deleted": before})
-    checkpoint(tmp_path, "cleaner-offset-checkpoint", 4)
+    checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 4))
     check(one(0, tmp_path), "compacted", "deleted-file")
     assert "offset 5 has the newest record of its key" in one(0, tmp_path)["because"]
     assert "a tombstone that is gone" in one(1, tmp_path)["because"]
@@ -196,7 +196,7 @@ def test_compacted_for_a_newer_record_of_its_key(tmp_path):
 def test_an_aborted_newer_record_supersedes_nothing(tmp_path):
     kept = keyed(1, b"a") + keyed(2, b"a", producer_id=7, attributes=0x10) + marker(3, 7, ABORT)
     replica(tmp_path, {0: kept, f"{0:020}.log.deleted": keyed(0, b"a")})
-    checkpoint(tmp_path, "cleaner-offset-checkpoint", 4)
+    checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 4))
     assert "offset 1 has the newest record of its key" in one(0, tmp_path)["because"]
 
 
@@ -205,7 +205,7 @@ def test_cleaned_without_bytes_leaves_more_than_one_reason(tmp_path):
     in_transaction = forge.batch([], base_offset=2, last_offset_delta=0, producer_id=5, attributes=0x10)
     control = forge.batch([], base_offset=3, last_offset_delta=0, producer_id=5, attributes=0x30)
     replica(tmp_path, {0: empty + in_transaction + control + keyed(4, b"a")})
-    checkpoint(tmp_path, "cleaner-offset-checkpoint", 4)
+    checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 4))
     cleaned = ["aborted-transaction-cleaned", "control-marker-cleaned"]
     check(one(0, tmp_path), "compacted", "nowhere", alternatives=cleaned)
     check(one(1, tmp_path), "compacted", "empty-batch")
@@ -216,7 +216,7 @@ def test_cleaned_without_bytes_leaves_more_than_one_reason(tmp_path):
 def test_cleaned_transactions_by_the_markers_that_are_left(tmp_path):
     old = keyed(0, b"a", producer_id=7, attributes=0x10) + marker(1, 8, COMMIT)
     replica(tmp_path, {0: marker(2, 7, ABORT) + data(3), f"{0:020}.log.deleted": old})
-    checkpoint(tmp_path, "cleaner-offset-checkpoint", 3)
+    checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 3))
     check(one(0, tmp_path), "aborted-transaction-cleaned", "deleted-file")
     check(one(1, tmp_path), "control-marker-cleaned", "deleted-file")
 
@@ -227,7 +227,7 @@ def test_a_gap_that_no_cleaner_made_is_lost_bytes(tmp_path):
     check(
         one(1, tmp_path), "compacted", "nowhere", alternatives=["aborted-transaction-cleaned", "control-marker-cleaned"]
     )
-    checkpoint(tmp_path, "cleaner-offset-checkpoint", 2)
+    checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 2))
     check(one(3, tmp_path), "damaged", "nowhere", alternatives=["compacted"])
 
 

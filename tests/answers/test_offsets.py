@@ -9,7 +9,8 @@ from kdump.formats import producer_snapshot, time_index
 from kdump.formats.producer_snapshot import ProducerEntry
 from kdump.formats.time_index import TimestampOffset
 from testing import forge
-from tests.answers.support import ask, checkpoint, write
+from tests.helpers.asking import ask
+from tests.helpers.log_dirs import checkpoint, write
 from tests.helpers.segments import COMMIT, data, marker
 
 

@@ -5,7 +5,8 @@ import pytest
 from kdump.formats import producer_snapshot
 from kdump.formats.producer_snapshot import ProducerEntry
 from testing import forge
-from tests.answers.support import ask, write
+from tests.helpers.asking import ask
+from tests.helpers.log_dirs import write
 from tests.helpers.segments import ABORT, COMMIT, data, marker
 
 FIELDS = ("producerId", "producerEpoch", "lastSequence", "lastTimestampMs", "coordinatorEpoch")

@@ -113,7 +113,7 @@ def test_cleaned_ranges_are_compared_record_by_record(tmp_path):
 def test_what_lies_below_a_log_start_is_not_compared(tmp_path):
     replica(tmp_path / "1", {0: several(0, 3), 3: several(3, 6), 6: several(6, 9)})
     replica(tmp_path / "2", {3: several(3, 9)})
-    checkpoint(tmp_path / "1", "log-start-offset-checkpoint", 1)
+    checkpoint(tmp_path / "1" / "log-start-offset-checkpoint", ("orders", 0, 1))
     check(pair(tmp_path)[0], verdict="same", startLeft=1, startRight=3)
 
 

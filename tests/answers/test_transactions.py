@@ -8,7 +8,8 @@ from kdump.formats import producer_snapshot
 from kdump.formats.producer_snapshot import ProducerEntry
 from testing import forge
 from testing.processes import kdump
-from tests.answers.support import ask, write
+from tests.helpers.asking import ask
+from tests.helpers.log_dirs import write
 from tests.helpers.segments import ABORT, COMMIT, data, marker
 
 NOW = 1_700_000_000_000

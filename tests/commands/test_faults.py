@@ -11,6 +11,8 @@ import pytest
 
 from kdump import cli
 from testing import ROOT, forge
+from tests.helpers.asking import LINES, subject
+from tests.helpers.log_dirs import write
 
 FIRST, SECOND = f"{0:020}.log", f"{10:020}.log"
 READERS = {
@@ -30,6 +32,7 @@ READERS = {
     "check": ["check", "{folder}"],
     "check --json": ["check", "{folder}", "--json"],
     "verify-index": ["verify-index", "{folder}"],
+    **LINES,
 }
 """Commands that write to standard output alone."""
 WRITERS = {
@@ -39,21 +42,21 @@ WRITERS = {
 }
 """Commands that write files; spark-export, which needs Spark, has the same tests in tests/spark/test_faults.py."""
 TALKERS = {"help": ["--help"], "help of one": ["dump", "--help"], "version": ["--version"], "compat": ["compat"]}
-TALKERS["completion"] = ["completion", "bash"]
+TALKERS |= {"completion": ["completion", "bash"], "coordinator": ["coordinator", "g", "--type", "group"]}
 FULL = "kdump: standard output cannot be written: No space left on device\n"
 SUMS = {"files", "get", "hexdump", "check", "check --json", "verify-index", "count", "json"}
+SUMS |= {name for name, line in READERS.items() if line[0] in cli.GROUPS["Answer"]}
 """Readers of which one segment alone makes another output than the beginning of that of both."""
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, request):
     """Two segments, of the offsets 0 to 9 and 10 to 19, with more to index than one entry."""
-    made = tmp_path / "t-0"
-    made.mkdir()
-    for base in (0, 10):
-        batches = [forge.batch([forge.record(b"k", bytes(5000))], base_offset=base + number) for number in range(10)]
-        (made / f"{base:020}.log").write_bytes(b"".join(batches))
-    return made
+    partition, record = subject(request)
+    segments = {
+        base: b"".join(forge.batch([record], base_offset=base + number) for number in range(10)) for base in (0, 10)
+    }
+    return write(tmp_path, partition, segments)
 
 
 def words(name, folder, out=None):
@@ -67,7 +70,7 @@ def left(folder):
 
 def test_every_command_stands_in_a_table():
     named = {line[0] for line in [*READERS.values(), *WRITERS.values(), *TALKERS.values()] if line[0][0] != "-"}
-    assert named == {*cli.COMMANDS} - {"spark-export", *cli.GROUPS["Answer"]}, "answers have tests of their own"
+    assert named == {*cli.COMMANDS} - {"spark-export"}
 
 
 def run(monkeypatch, capfd, arguments):

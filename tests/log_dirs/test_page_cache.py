@@ -10,8 +10,10 @@ from kdump import cli
 from kdump.log_dirs import page_cache
 from kdump.log_dirs.local import LocalFile
 from kdump.segments.walk import walk
-from testing import GOLDEN
+from testing import GOLDEN, forge
 from testing.processes import kdump
+from tests.helpers.asking import LINES, subject
+from tests.helpers.log_dirs import write
 
 SEGMENT = GOLDEN / "brokers/4.2.2/c-zstd-0/00000000000000000000.log"
 SIZE = 6 << 20
@@ -63,13 +65,12 @@ class Kernel:
 
 
 @pytest.fixture
-def segment(tmp_path):
-    """A segment of some megabytes."""
-    path = tmp_path / "t-0" / "00000000000000000000.log"
-    path.parent.mkdir()
-    data = SEGMENT.read_bytes()
-    path.write_bytes((data * (SIZE // len(data) + 1))[:SIZE])
-    return path
+def segment(tmp_path, request):
+    """A segment of some megabytes, of what the command line of the test reads."""
+    partition, record = subject(request)
+    data = SEGMENT.read_bytes() if partition == "t-0" else forge.batch([record])
+    content = (data * (SIZE // len(data) + 1))[:SIZE]
+    return write(tmp_path, partition, {0: content}) / f"{0:020}.log"
 
 
 @pytest.fixture
@@ -97,18 +98,22 @@ COMMANDS = {
     "rebuild-index": ["rebuild-index", "{path}", "--out", "{out}", "-q"],
     "salvage": ["salvage", "{path}", "--out", "{out}", "-q"],
     "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}/sliced.log", "-q"],
+    **{name: line for name, line in LINES.items() if " " not in name},
 }
+READ_SOME = {"get", "du", "explain", "retention"}
+"""Commands that read the bytes that they need, not the whole file."""
 WRITE_NOTHING_THAT_IS_READ = {"compat", "completion", "coordinator", "spark-export"}
 
 
 def words(name, segment):
-    return [word.format(path=segment, out=segment.parent.parent / "out") for word in COMMANDS[name]]
+    out = segment.parent.parent / "out"
+    return [word.format(path=segment, folder=segment.parent, out=out) for word in COMMANDS[name]]
 
 
 def test_every_command_that_reads_segments_has_the_option():
     having = {name for name in cli.COMMANDS if any(p.name == "cache" for p in cli.root.get_command(None, name).params)}
     assert having == {*cli.COMMANDS} - WRITE_NOTHING_THAT_IS_READ
-    assert having - {*cli.GROUPS["Answer"]} == {*COMMANDS} - {"files", "headers"}
+    assert having == {line[0] for line in COMMANDS.values()} - {"--files"}
 
 
 def run(monkeypatch, *arguments):
@@ -118,12 +123,13 @@ def run(monkeypatch, *arguments):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_pages_that_were_cached_stay_and_no_others_come(segment, kernel, monkeypatch, capfdbinary, name):
-    status = run(monkeypatch, *words(name, segment), "--cache", "drop")
+    line = words(name, segment)
+    status = run(monkeypatch, *line, "--cache", "drop")
     assert kernel.cached == ISLANDS
     dropped = capfdbinary.readouterr()
     shutil.rmtree(segment.parent.parent / "out", ignore_errors=True)
-    assert run(monkeypatch, *words(name, segment), "--cache", "keep") == status
-    assert kernel.cached == WHOLE if name != "get" else kernel.cached > ISLANDS
+    assert run(monkeypatch, *line, "--cache", "keep") == status
+    assert kernel.cached > ISLANDS if name in READ_SOME else kernel.cached == WHOLE
     assert capfdbinary.readouterr() == dropped
 
 

@@ -6,21 +6,14 @@ import pytest
 
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.replay import MetadataReplay
-from kdump.internal_topics import cluster_metadata, interpreter
 from kdump.log_dirs.local import LocalFile
-from kdump.primitives.wire import write_unsigned_varint
 from kdump.records.magic_2 import Batch
 from kdump.segments import read
 from testing import forge
 from tests.answers.metadata.test_image import FOLDERS, records
+from tests.helpers.metadata_records import metadata_value as value
 
 ID, OTHER = bytes(15) + b"\7", bytes(15) + b"\x08"
-
-
-def value(name, version=0, /, **fields):
-    message = cluster_metadata.MESSAGES[name]
-    head = b"".join(map(write_unsigned_varint, (1, message.types.items[-1][0], version)))
-    return head + interpreter.write(message.struct(version), fields)
 
 
 def batch(offset, *values, epoch=1, timestamp=1000):
