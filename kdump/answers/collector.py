@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 from kdump.log_dirs.file_names import Name
 
@@ -94,42 +94,47 @@ class Place(NamedTuple):
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
 
-class Collector(Protocol):
-    """Gathers the facts of one question.
+class Collector:
+    """Gathers the facts of one question; a collector extends it with what it needs.
 
-    The pass calls for each partition: ``begin``; if that asks for more than FILES, ``add`` for each sound batch
-    and ``lose`` for each damaged range or cut end, in the order of the file; ``end``. Of several collectors each may
-    get more than it asked for.
+    The pass calls for each partition: ``begin``; if that asks for more than FILES, for each segment ``turn_to``, then
+    ``add`` for each sound batch and ``lose`` for each damaged range or cut end, in the order of the file; ``end``. Of
+    several collectors each may get more than it asked for.
     """
+
+    takes_runs: ClassVar[bool] = False
+    """Whether ``add_run`` takes many batches at a time where they are alike: for questions about every record."""
 
     def begin(self, place: Place) -> Needs | Reading:
         """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here.
 
         Raises UnreadableError: the pass says so and leaves the partition out.
         """
+        raise NotImplementedError
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
+    def turn_to(self, segment: Segment) -> None:
+        """Turn to the next segment of the partition."""
+
+    def add(self, batch: RecordBatch) -> None:
         """Take the next sound batch. Raises DamageError where a record of it cannot be read: the pass says so."""
 
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Take a damaged range, or the beginning of a batch that the end of the file cuts off."""
+    def add_run(self, run: Run) -> int:  # noqa: ARG002  most collectors take batches one by one
+        """Take the first batches of a run; return how many. ``add`` is called with the others, one by one."""
+        return 0
+
+    def lose(self, region: Damage | Trailing) -> None:
+        """Take a range that cannot be read, or the beginning of a batch that the end of the log cuts off."""
 
     def end(self) -> None:
         """Close the partition."""
 
     def merge(self, other: Self) -> None:
         """Take over what a collector of the same kind gathered from partitions after this one's."""
+        raise NotImplementedError
 
     def answer(self, at: int) -> Iterable[AnswerLine]:
         """Return the lines of the answer; ``at`` is now, in ms since 1970."""
-
-
-@runtime_checkable
-class RunCollector(Protocol):
-    """A collector that takes many batches at a time where they are alike: for questions about every record."""
-
-    def add_run(self, segment: Segment, run: Run) -> int:
-        """Take the first batches of a run; return how many. ``add`` is called with the others, one by one."""
+        raise NotImplementedError
 
 
 class AnswerLine(Protocol):

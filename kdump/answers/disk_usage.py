@@ -10,7 +10,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
-from kdump.answers.collector import Needs
+from kdump.answers.collector import Collector, Needs
 from kdump.errors import UnreadableError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, SIBLING_NAME
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.log_dirs.files import Entry
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.segments.regions import Trailing
     from kdump.segments.segment_end import SegmentEnd
 
 METADATA: Final = "__cluster_metadata"
@@ -132,7 +131,7 @@ class _OtherFolder(NamedTuple):
     foreign: tuple[tuple[str, Bytes], ...]
 
 
-class DiskUsage:
+class DiskUsage(Collector):
     """Collects every folder. ``by`` says what the lines are of."""
 
     def __init__(self, by: By = "partition") -> None:
@@ -152,15 +151,6 @@ class DiskUsage:
             if self._by == "segment":
                 self._segments += _segment_lines(place, partition.topic, partition.partition)
         return Needs.FILES
-
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
-        """Batches are not looked at."""
-
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Damage is not looked at."""
-
-    def end(self) -> None:
-        """There is nothing to close."""
 
     def merge(self, other: DiskUsage) -> None:
         """Take over the folders of another."""

@@ -6,7 +6,7 @@ import copy
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.collector import Needs, Place, Reading, RunCollector
+from kdump.answers.collector import Needs, Place, Reading
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.records.record_batch import RecordBatch
@@ -81,43 +81,59 @@ class LogDirPass:
         return asked if isinstance(asked, Reading) else Reading(asked)
 
     def _segment(self, segment: Segment, reading: Sequence[Collector], *, is_last: bool) -> None:
-        runs = any(isinstance(collector, RunCollector) for collector in reading)
+        for collector in reading:
+            collector.turn_to(segment)
+        runs = any(collector.takes_runs for collector in reading)
         for region in self.regions(segment, is_last=is_last, runs=runs):
             if isinstance(region, Run):
                 for collector in reading:
-                    taken = collector.add_run(segment, region) if isinstance(collector, RunCollector) else 0
-                    for row in range(taken, region.count):
+                    for row in range(collector.add_run(region), region.count):
                         self._add(collector, segment, region.batch(row))
             elif isinstance(region, RecordBatch):
                 for collector in reading:
                     self._add(collector, segment, region)
             elif isinstance(region, Damage | Trailing):
                 for collector in reading:
-                    collector.lose(segment, region)
+                    collector.lose(region)
 
     def _add(self, collector: Collector, segment: Segment, batch: RecordBatch) -> None:
         try:
-            collector.add(segment, batch)
+            collector.add(batch)
         except DamageError as damage:
             self._damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
     def regions(self, segment: Segment, *, is_last: bool, runs: bool = False) -> Iterator[Region | Run]:
         """Yield the regions of a segment, with ``runs`` like batches together; say what cannot be read.
 
-        A batch that is cut off at the end of the last segment is no damage: brokers write while their files are copied.
+        A batch that is cut off is damage, but for the end of the last segment: brokers write while their files are
+        copied. Bytes that the system does not give are a damaged range that ends with the file.
         """
+        done = 0
         try:
             with segment.open() as source:
                 base = segment.base_offset
                 for region in ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=runs).read():
-                    if isinstance(region, Damage):
-                        self._damage(f"{segment.name}: byte {region.position}: {region.reason}")
+                    lost = _lost(region, is_last=is_last)
+                    if lost is not None:
+                        self._damage(f"{segment.name}: byte {lost.position}: {lost.reason}")
                     elif isinstance(region, Trailing):
-                        say = self._note if is_last else self._damage
-                        say(f"{segment.name}: byte {region.position}: a batch is cut off after {region.size} bytes")
-                    yield region
+                        self._note(f"{segment.name}: byte {region.position}: {_cut_off(region)}")
+                    yield region if lost is None else lost
+                    done = region.position + region.size
         except UnreadableError as error:
             self._fail(error)
+            yield Damage(done, max(0, segment.size - done), "unreadable", error.reason, done)
+
+
+def _lost(region: Region | Run, *, is_last: bool) -> Damage | None:
+    """Return a region as damage, if it is: the beginning of a batch is where another segment follows."""
+    if isinstance(region, Trailing) and not is_last:
+        return Damage(region.position, region.size, "truncated", _cut_off(region), region.position)
+    return region if isinstance(region, Damage) else None
+
+
+def _cut_off(region: Trailing) -> str:
+    return f"a batch is cut off after {region.size} bytes"
 
 
 def first_segment(segments: Sequence[Segment], offset: int) -> int:

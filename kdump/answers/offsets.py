@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from kdump.answers.collector import Needs
+from kdump.answers.collector import Collector, Needs
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.time_lookup import TimeAnswer, TimeLookup
 from kdump.errors import DamageError, UnreadableError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import RecordBatch
-    from kdump.segments.regions import Damage, Trailing
 
 NO_TIMESTAMP: Final = -1
 REMOTE: Final = "remote.storage.enable"
@@ -64,7 +63,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
     return OffsetsFacts(epochs, {name: image.configs.topic(name).get(REMOTE, "false") == "true" for name in topics})
 
 
-class Offsets:
+class Offsets(Collector):
     """Gathers the offsets of partitions; ``times`` (ms) are looked up too.
 
     Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
@@ -82,12 +81,13 @@ class Offsets:
         self._partition = _PartitionPass(place, place.key, self._times, self._facts)
         return Needs.HEADERS
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
+    def turn_to(self, segment: Segment) -> None:
         if self._partition is not None:
-            self._partition.add(segment, batch)
+            self._partition.times.turn_to(segment)
 
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Nothing is known of what cannot be read."""
+    def add(self, batch: RecordBatch) -> None:
+        if self._partition is not None:
+            self._partition.add(batch)
 
     def end(self) -> None:
         if self._partition is not None:
@@ -124,16 +124,16 @@ class _PartitionPass:
         self._epoch = _newest_epoch(place) if epoch is None else epoch
         self._place = place
         self._producers = ProducerReplay(place)
-        self._times = TimeLookup(segments, times, self._earliest)
+        self.times = TimeLookup(segments, times, self._earliest)
         self._largest: RecordBatch | None = None
         self._largest_timestamp = NO_TIMESTAMP - 1
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
+    def add(self, batch: RecordBatch) -> None:
         self._producers.add(batch)
         timestamp = batch.max_timestamp
         if timestamp > self._largest_timestamp:
             self._largest, self._largest_timestamp = batch, timestamp
-        self._times.add(segment, batch)
+        self.times.add(batch)
 
     def end(self) -> tuple[tuple[int, int], PartitionOffsets]:
         self._producers.end()
@@ -150,7 +150,7 @@ class _PartitionPass:
             leader_epoch=self._epoch,
             max_timestamp_ms=timestamp,
             max_timestamp_offset=offset,
-            by_time=self._times.answers(),
+            by_time=self.times.answers(),
         )
 
     def _max_timestamp(self) -> tuple[int | None, int | None]:

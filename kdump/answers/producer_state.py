@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.collector import unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
+from kdump.segments.regions import Damage
 from kdump.transactions.replay import OpenTransaction, Replay
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Place
     from kdump.formats.producer_snapshot import ProducerEntry
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Trailing
     from kdump.transactions.replay import EndedTransaction
 
 NO_SEQUENCE = -1
@@ -126,6 +128,8 @@ class ProducerReplay:
         self.end_offset = 0
         self.leader_epoch = -1
         self.from_snapshot = False
+        self.doubted: set[int] = set()
+        """Producers whose open transaction may have ended in bytes that cannot be read."""
         segments = place.partition.segments
         last_base = (segments[-1].base_offset or 0) if segments else 0
         limit = last_base if before is None else before
@@ -150,7 +154,15 @@ class ProducerReplay:
         self.end_offset = batch.last_offset + 1
         epoch = batch.partition_leader_epoch
         self.leader_epoch = -1 if epoch is None else epoch
-        return self.state.add(batch)
+        ended = self.state.add(batch)
+        if ended is not None:
+            self.doubted.discard(ended.producer_id)
+        return ended
+
+    def lose(self, region: Damage | Trailing) -> None:
+        """Take a range that cannot be read. The cut end of a log hides nothing: a broker cuts it off too."""
+        if isinstance(region, Damage) and (region.missing_until is None or region.missing_until > self.since):
+            self.doubted |= set(self.state.open)
 
     def end(self) -> None:
         """Close the partition; say what could not be used."""
@@ -164,6 +176,7 @@ class ProducerReplay:
 
     def _take(self, snapshot: ProducerSnapshot) -> None:
         self.state.load(snapshot.entries)
+        self.doubted.clear()
         self.since = snapshot.offset
         self.from_snapshot = True
 

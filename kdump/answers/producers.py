@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from kdump.answers.collector import Needs, Reading
+from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.sequences import SequenceBreak, SequenceCheck
 
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.collector import Place
-    from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
-    from kdump.segments.regions import Damage, Trailing
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class ActiveProducer:
     current_transaction_start_offset: int | None
 
 
-class Producers:
+class Producers(Collector):
     """Gathers the producers of partitions; with ``gaps`` the breaks in their sequences, for which all is read.
 
     Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
@@ -56,15 +54,12 @@ class Producers:
         self._sequences = SequenceCheck(*place.key)
         return Reading(Needs.HEADERS)
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:  # noqa: ARG002  the pass gives it
+    def add(self, batch: RecordBatch) -> None:
         if self._replay is None:
             return
         if self._sequences is not None:
             self._sequences.add(batch)
         self._replay.add(batch)
-
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Nothing is known of what cannot be read."""
 
     def end(self) -> None:
         place, replay, sequences = self._place, self._replay, self._sequences

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from kdump.answers.collector import Needs
+from kdump.answers.collector import Collector, Needs
 from kdump.answers.what_if import WhatIf
-from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER, LOG_APPEND_TIME, MAGIC_2
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.what_if import Target
-    from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
-    from kdump.segments.regions import Damage, Trailing
 
 HOUR: Final = 3_600_000
 
@@ -184,7 +181,7 @@ class PartitionSums:
         self.control += batch.is_control
 
 
-class Statistics:
+class Statistics(Collector):
     """Gathers statistics. ``records`` asks for what needs them, with ``top`` largest keys and values."""
 
     def __init__(self, *, records: bool = False, top: int = 5, targets: Sequence[Target] = ()) -> None:
@@ -206,29 +203,22 @@ class Statistics:
         self._what_if.begin(place)
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
+    def add(self, batch: RecordBatch) -> None:
         if self._place is None:
             return
         sums = self._partitions[-1]
-        try:
-            count = batch.count
-            if count is None:
-                count = sum(1 for _ in batch.records()) if batch.codec else 1
-            sums.add(batch, count)
-            if sums.records is not None:
-                sums.records.add(batch, self._top)
-            self._what_if.add(batch)
-        except DamageError as damage:
-            self._place.damage(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
-            return
+        count = batch.count
+        if count is None:
+            count = sum(1 for _ in batch.records()) if batch.codec else 1
+        sums.add(batch, count)
+        if sums.records is not None:
+            sums.records.add(batch, self._top)
+        self._what_if.add(batch)
         one = Sum(1, count, batch.size)
         producer = sums.topic, -1 if batch.producer_id is None else batch.producer_id
         self._producers[producer] = self._producers.get(producer, Sum()).plus(one)
         hour = sums.topic, -1 if batch.max_timestamp < 0 else batch.max_timestamp // HOUR
         self._hours[hour] = self._hours.get(hour, Sum()).plus(one)
-
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """What cannot be read is not counted."""
 
     def end(self) -> None:
         self._what_if.end()

@@ -37,18 +37,16 @@ class TimeLookup:
         self._start = start
         self._found: dict[int, TimeAnswer] = {}
         self._wanted = _by_segment(segments, times) if times else {}
-        self._path = ""
         self._pending: list[int] = []
         """The times that are looked for in the segment being read, in rising order."""
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
+    def turn_to(self, segment: Segment) -> None:
+        """Turn to the next segment."""
+        wanted = self._wanted.get(segment.path, ())
+        self._pending = sorted(time for time in wanted if time not in self._found)
+
+    def add(self, batch: RecordBatch) -> None:
         """Take the next batch."""
-        if not self._wanted:
-            return
-        if segment.path != self._path:
-            self._path = segment.path
-            wanted = self._wanted.get(segment.path, ())
-            self._pending = sorted(time for time in wanted if time not in self._found)
         if not self._pending or batch.max_timestamp < self._pending[0] or batch.last_offset < self._start:
             return
         for record in batch.records():

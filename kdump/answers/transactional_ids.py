@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from kdump.answers.collector import Needs, unsaid
+from kdump.answers.collector import Collector, Needs, unsaid
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.internal_topics.decode import decode
@@ -70,7 +70,7 @@ class _CoordinatorLog:
         return self.leader_epoch, self.end_offset
 
 
-class TransactionalIds:
+class TransactionalIds(Collector):
     """Gathers the last state of each transactional id.
 
     Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
@@ -79,6 +79,7 @@ class TransactionalIds:
     def __init__(self) -> None:
         self._logs: dict[int, _CoordinatorLog] = {}
         self._log: _CoordinatorLog | None = None
+        self._segment: Segment | None = None
         self._note: Callable[[str], None] = unsaid
 
     def begin(self, place: Place) -> Needs:
@@ -87,7 +88,10 @@ class TransactionalIds:
         self._log, self._note = _CoordinatorLog(place.partition.partition), place.note
         return Needs.RECORDS
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:  # noqa: ARG002  the pass gives it
+    def turn_to(self, segment: Segment) -> None:
+        self._segment = segment
+
+    def add(self, batch: RecordBatch) -> None:
         log = self._log
         if log is None:
             return
@@ -102,8 +106,9 @@ class TransactionalIds:
             log.is_unreadable = True
             raise
 
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        if self._log is None:
+    def lose(self, region: Damage | Trailing) -> None:
+        segment = self._segment
+        if self._log is None or segment is None:
             return
         lost = _cut_state(segment, region) if isinstance(region, Trailing) else None
         if lost is None:
@@ -117,7 +122,7 @@ class TransactionalIds:
     def end(self) -> None:
         if self._log is not None:
             self._keep(self._log)
-        self._log, self._note = None, unsaid
+        self._log, self._segment, self._note = None, None, unsaid
 
     def _keep(self, log: _CoordinatorLog) -> None:
         if log.number not in self._logs or self._logs[log.number].rank < log.rank:

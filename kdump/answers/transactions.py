@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.abort_lines import AbortLines
-from kdump.answers.collector import Needs, Reading
+from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.transactional_ids import TransactionalIds
 from kdump.errors import DamageError
@@ -79,6 +79,8 @@ class ReplicaDifference:
 class _Open(NamedTuple):
     transaction: OpenTransaction
     producer: Producer
+    is_doubted: bool
+    """Whether its end may be in bytes that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class _Replica:
         return self.rank[1]
 
 
-class Transactions:
+class Transactions(Collector):
     """Gathers transactional ids, and the open transactions of the partitions that ``asked`` takes.
 
     With their number alone memory grows. ``max_timeout`` is in ms; ``lines`` writes what ends a transaction.
@@ -128,14 +130,18 @@ class Transactions:
         self._place, self._replay = place, ProducerReplay(place)
         return Reading(Needs.HEADERS, self._replay.since) if needs == Needs.FILES else Reading(needs)
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
+    def turn_to(self, segment: Segment) -> None:
+        self._ids.turn_to(segment)
+
+    def add(self, batch: RecordBatch) -> None:
         if self._replay is not None:
             self._replay.add(batch)
-        self._ids.add(segment, batch)
+        self._ids.add(batch)
 
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """What may have ended there counts as open; the line that ends it finds it no more."""
-        self._ids.lose(segment, region)
+    def lose(self, region: Damage | Trailing) -> None:
+        if self._replay is not None:
+            self._replay.lose(region)
+        self._ids.lose(region)
 
     def end(self) -> None:
         self._ids.end()
@@ -151,7 +157,7 @@ class Transactions:
                 place.log_dir.path,
                 replay.rank,
                 place.log_start or 0,
-                {one: _Open(found, state.producers[one]) for one, found in state.open.items()},
+                {one: _Open(found, state.producers[one], one in replay.doubted) for one, found in state.open.items()},
                 _is_old(place),
             )
         )
@@ -203,7 +209,7 @@ class _Judge(NamedTuple):
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
         """Tell whether a transaction hangs: nobody will end it (TransactionsCommand, ``find-hanging``)."""
-        (topic, number), (begun, producer) = key, found
+        (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
         age = self.at - producer.timestamp
         named, owner = self.ids.naming(producer_id, name), self.ids.of(producer_id)
@@ -215,6 +221,8 @@ class _Judge(NamedTuple):
             why, terminate = self._known(named)
         elif not self.ids.is_sure(producer_id):
             why = f"what its coordinator knows of it is cut off or damaged in {TOPIC}: whether it hangs is not known"
+        elif is_doubted:
+            why = f"bytes of {name} after its beginning cannot be read: whether it has ended is not known"
         elif age <= self.max_timeout:
             why = f"no transactional id names {name} for its producer id: it hangs when it is older than --max-timeout"
         else:

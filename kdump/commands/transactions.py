@@ -80,7 +80,7 @@ def command(
 
     Lines of kind "coordinator" have the last state of every transactional id, lines of kind "difference" a replica
     whose open transactions differ. The answer is of the replica with the newest leader epoch and the longest log. What
-    may have ended in a damaged or cut part of the log counts as open.
+    may have ended in bytes that cannot be read is open, and nothing is said to hang for it.
 
     Run a line only where the partition's leader agrees: `kafka-transactions.sh describe-producers` shows the same start
     offset there.

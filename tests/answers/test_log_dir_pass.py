@@ -1,13 +1,15 @@
 """The pass over log dirs: what it reads, what it says, and that processes gather the same."""
 
-from kdump.answers.collector import Needs, Reading
+import pytest
+
+from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from tests.helpers.segments import data
 
 
-class Offsets:
+class Offsets(Collector):
     """Gathers base offsets and lost positions, from an offset on."""
 
     def __init__(self, since=0):
@@ -16,10 +18,10 @@ class Offsets:
     def begin(self, place):  # noqa: ARG002  the pass gives it
         return Reading(Needs.HEADERS, self.since)
 
-    def add(self, segment, batch):  # noqa: ARG002  likewise
+    def add(self, batch):
         self.met.append(batch.base_offset)
 
-    def lose(self, segment, region):  # noqa: ARG002  likewise
+    def lose(self, region):
         self.lost.append(region.position)
 
     def end(self):
@@ -30,7 +32,7 @@ class Offsets:
         self.lost += other.lost
         self.ended += other.ended
 
-    def answer(self, at):  # noqa: ARG002  likewise
+    def answer(self, at):  # noqa: ARG002  it tells nothing
         return ()
 
 
@@ -84,3 +86,13 @@ def test_processes_gather_what_one_gathers(tmp_path):
     gathered = list(run_over_processes(2, [several], partitions))
     assert vars(several) == vars(alone)
     assert [text for one in gathered for text in one.notes] == said["note"]
+
+
+def test_a_file_that_cannot_be_read_is_a_lost_range(tmp_path):
+    partitions = log_dir(tmp_path, data(0), data(10), data(20))
+    path = tmp_path / "orders-0" / f"{10:020}.log"
+    path.unlink()
+    collector, failed = Offsets(), []
+    LogDirPass([collector], LogDirStates(pytest.fail, raise_), damage=pytest.fail, fail=failed.append).run(partitions)
+    assert (collector.met, collector.lost) == ([0, 20], [0])
+    assert [one.path for one in failed] == [str(path)]

@@ -1,5 +1,6 @@
 """Open and hanging transactions, transactional ids, and what is lost with cut and damaged files."""
 
+import os
 import struct
 
 import pytest
@@ -208,3 +209,49 @@ def test_the_table_says_what_to_do_first(tmp_path):
     assert "hanging for 1 h, holds back 5 offsets of orders-0, " in shown
     assert "ends with: kafka-transactions.sh --bootstrap-server HOST:9092 abort --topic orders" in shown
     assert "1 transactional ids: 1 CompleteCommit" in shown
+
+
+def unread(path):
+    """Put a pipe in place of a file: it is there and cannot be read."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+def test_nothing_hangs_where_states_of_coordinators_cannot_be_read(tmp_path):
+    write(tmp_path, "orders-0", {0: hung()})
+    first = state(0, "tx", partitions=[("orders", 0)])
+    folder = write(tmp_path, "__transaction_state-0", {0: first, 1: state(1, "other", producer=9)})
+    assert only(tmp_path)["transactionalId"] == "tx"
+    unread(folder / f"{0:020}.log")
+    found = only(tmp_path, status=1)
+    assert (found["state"], found["abort"]) == ("open", None)
+    assert "cut off or damaged" in found["why"]
+
+
+@pytest.mark.parametrize("fault", ["unread", "damaged", "cut"])
+def test_nothing_hangs_whose_end_may_be_in_bytes_that_cannot_be_read(tmp_path, fault):
+    coordinators(tmp_path, state(0, "tx", status=COMPLETE_COMMIT))
+    folder = write(tmp_path, "orders-0", {0: hung() + marker(2, 7, COMMIT), 3: data(3)})
+    log = folder / f"{0:020}.log"
+    if fault == "unread":
+        write(tmp_path, "orders-0", {0: hung(), 2: marker(2, 7, COMMIT)})
+        unread(folder / f"{2:020}.log")
+    elif fault == "damaged":
+        log.write_bytes(log.read_bytes()[:-1] + b"?")
+    else:
+        os.truncate(log, log.stat().st_size - 5)
+    found = only(tmp_path, status=1 if fault == "unread" else 3)
+    assert (found["state"], found["abort"], found["startOffset"]) == ("open", None, 0)
+    assert found["why"] == "bytes of orders-0 after its beginning cannot be read: whether it has ended is not known"
+
+
+def test_damage_casts_no_doubt_on_what_a_later_snapshot_or_marker_settles(tmp_path):
+    coordinators(tmp_path, state(0, "tx", status=COMPLETE_COMMIT))
+    broken = bytearray(data(0))
+    broken[-1] ^= 1
+    folder = write(tmp_path, "orders-0", {0: hung() + bytes(broken) + marker(3, 7, COMMIT) + hung(4), 6: data(6)})
+    assert only(tmp_path, status=3)["state"] == "hanging"
+    entry = ProducerEntry(7, 0, -1, 5, 1, NOW - HOUR, -1, 4)
+    write(tmp_path, "orders-0", {0: hung() + marker(2, 7, COMMIT) + hung(4) + bytes(broken)})
+    (folder / f"{6:020}.snapshot").write_bytes(producer_snapshot.encode([entry]))
+    assert only(tmp_path)["state"] == "hanging"

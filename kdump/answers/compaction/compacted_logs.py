@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from kdump.answers.collector import Needs
+from kdump.answers.collector import Collector, Needs
 from kdump.answers.compaction.cleaning import REASONS, Cleaned, Cleaning, CleaningLimits
 from kdump.answers.compaction.dirty_section import DirtySection, dirty_section
 from kdump.answers.retention.aged_segments import log_facts
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.topic_configs import TopicConfigs
-    from kdump.log_dirs.partition import Segment
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.regions import Damage, Trailing
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ class KeyUsage:
     is_base64: bool
 
 
-class Compaction:
+class Compaction(Collector):
     """Gathers compacted partitions as they are at a time (ms)."""
 
     def __init__(
@@ -116,15 +113,6 @@ class Compaction:
         except UnreadableError as error:
             place.fail(error)
         return Needs.FILES
-
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
-        """Batches are read at the beginning."""
-
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Damage is met at the beginning."""
-
-    def end(self) -> None:
-        """There is nothing to close."""
 
     def merge(self, other: Compaction) -> None:
         self._found += other._found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from kdump.answers.collector import Needs
+from kdump.answers.collector import Collector, Needs
 from kdump.answers.groups.commit_lines import CommitPlace, CommitReader, history_lines, read_commit
 from kdump.answers.groups.coordinator_log import CoordinatorLog, GroupLog
 from kdump.answers.groups.expiry import DEFAULT_RETENTION_MS
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.groups.coordinator_log import Entry, Lost
     from kdump.answers.groups.share_state import ShareKey, SharePartition
-    from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
@@ -69,11 +68,13 @@ class GroupLogs(Protocol):
 L = TypeVar("L", bound=GroupLogs)
 
 
-class ConsumerGroups:
+class ConsumerGroups(Collector):
     """The collector. Of several replicas of a coordinator's partition the longest counts.
 
     ``ends`` tells what lag needs; it is filled by a pass of its own, over the partitions that :meth:`partitions` names.
     """
+
+    takes_runs = True
 
     def __init__(self, wanted: GroupsWanted) -> None:
         self.wanted = wanted
@@ -96,16 +97,16 @@ class ConsumerGroups:
     def _keeps_history(self, group: bytes) -> bool:
         return self.wanted.takes(java_utf8(group))
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:  # noqa: ARG002  the pass gives it
+    def add(self, batch: RecordBatch) -> None:
         """Take the next batch. Raises DamageError."""
         if self._now is not None:
             self._now.add(batch)
 
-    def add_run(self, segment: Segment, run: Run) -> int:  # noqa: ARG002  likewise
+    def add_run(self, run: Run) -> int:
         """Take the commits of many batches together; return of how many."""
         return self._now.add_run(run) if isinstance(self._now, CoordinatorLog) else 0
 
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:  # noqa: ARG002  likewise
+    def lose(self, region: Damage | Trailing) -> None:
         """Take note of what is lost of a coordinator's partition."""
         if self._now is not None and isinstance(region, Damage):
             self._now.lose(region)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.collector import Needs, Reading
+from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.formats import partition_metadata
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
-    from kdump.segments.regions import Damage, Trailing
 
 
 class StableEnd(NamedTuple):
@@ -32,7 +30,7 @@ class StableEnd(NamedTuple):
     rank: tuple[int, int]
 
 
-class LogEnds:
+class LogEnds(Collector):
     """A collector of the ends of logs. Of several replicas the one counts that is nearest to its leader.
 
     It has no lines of its own: other answers look up what it found.
@@ -70,13 +68,10 @@ class LogEnds:
         self._replay = ProducerReplay(place)
         return Reading(Needs.HEADERS, self._replay.since)
 
-    def add(self, segment: Segment, batch: RecordBatch) -> None:  # noqa: ARG002  the pass gives it
+    def add(self, batch: RecordBatch) -> None:
         """Take the next batch."""
         if self._replay is not None:
             self._replay.add(batch)
-
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Pass over what is lost: the log ends after the last sound batch."""
 
     def end(self) -> None:
         """Close the partition."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kdump.answers.collector import Needs
+from kdump.answers.collector import Collector, Needs
 from kdump.answers.retention.aged_segments import From, LogFacts, log_facts
 from kdump.answers.retention.rules import RetentionCheck, RetentionRules, rules_of
 from kdump.internal_topics import cluster_metadata
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.retention.rules import Reason
     from kdump.answers.topic_configs import TopicConfigs
-    from kdump.log_dirs.partition import Segment
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.regions import Damage, Trailing
 
 _KEYS: Final = (
     *("cleanup.policy", "retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes"),
@@ -62,7 +59,7 @@ class SegmentRetention:
     log_dir: str
 
 
-class Retention:
+class Retention(Collector):
     """Gathers the segments of partitions. ``copied`` has the last offset that is in remote storage."""
 
     def __init__(
@@ -80,15 +77,6 @@ class Retention:
         if place.key is not None and place.key[0] != cluster_metadata.TOPIC:
             self._found.append((place.key, place.log_dir.path, place.log_dir.broker_id, log_facts(place)))
         return Needs.FILES
-
-    def add(self, segment: Segment, batch: RecordBatch) -> None:
-        """Batches are not looked at."""
-
-    def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Damage is not looked at: neither does a broker."""
-
-    def end(self) -> None:
-        """There is nothing to close."""
 
     def merge(self, other: Retention) -> None:
         self._found += other._found
