@@ -13,12 +13,16 @@ from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kdump.primitives.wire import Bytes
 
 
-def _fastest() -> Callable[[Bytes, int], int]:
+class Checksum(Protocol):
+    """An unsigned 32-bit checksum of bytes, after others that have the checksum ``before``."""
+
+    def __call__(self, data: Bytes, before: int = 0, /) -> int: ...
+
+
+def _fastest() -> Checksum:
     """Return the CRC-32C of the package crc32c, or where it has no wheel crcmod's, which is slower and the same.
 
     Its compiled part alone is loaded where it can be: the package itself looks up its own version when it is imported,
@@ -32,35 +36,21 @@ def _fastest() -> Callable[[Bytes, int], int]:
         with suppress(ImportError, AttributeError):
             module = module_from_spec(part)
             part.loader.exec_module(module)
-            found: Callable[[Bytes, int], int] = module.crc32c
+            found: Checksum = module.crc32c
             return found
     try:
         from crc32c import crc32c as packaged
     except ImportError:
         from crcmod.predefined import mkPredefinedCrcFun
 
-        predefined: Callable[[Bytes, int], int] = mkPredefinedCrcFun("crc-32c")
+        predefined: Checksum = mkPredefinedCrcFun("crc-32c")
         return predefined
     return packaged
 
 
-_crc32c: Final = _fastest()
-
-
-def crc32c(data: Bytes, before: int = 0) -> int:
-    """Return the CRC-32C, an unsigned 32-bit integer, of ``data`` after bytes that have the checksum ``before``."""
-    return _crc32c(data, before)
-
-
-def crc32(data: Bytes, before: int = 0) -> int:
-    """Return the CRC-32, an unsigned 32-bit integer, of ``data`` after bytes that have the checksum ``before``."""
-    return zlib.crc32(data, before)
-
-
-class Checksum(Protocol):
-    """A checksum of bytes, after others that have the checksum ``before``."""
-
-    def __call__(self, data: Bytes, before: int = 0) -> int: ...
+crc32c: Final = _fastest()
+"""CRC-32C; no function of Python stands between: batches may be small and many."""
+crc32: Final[Checksum] = zlib.crc32
 
 
 class Kind(NamedTuple):
