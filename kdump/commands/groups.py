@@ -8,6 +8,7 @@ import click
 
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
+from kdump.answers.groups.writers import GroupWriters
 from kdump.answers.metadata.image import image_of
 from kdump.commands import option_values
 from kdump.commands import options as shared
@@ -17,7 +18,7 @@ from kdump.output.stdout import open_output
 from kdump.printers.answer_tables.groups import tables, write_reset_csv
 
 if TYPE_CHECKING:
-    from kdump.answers.groups.collector import Ranking
+    from kdump.answers.groups.writers import Ranking
 
 
 OPTIONS: Final[list[shared.Decorator]] = [
@@ -86,12 +87,15 @@ def command(*, groups: tuple[str, ...], history: bool, top: Ranking | None, rete
         groups,
         Wanted(topics=given["topics"], partitions=option_values.numbers(given["partitions"], "partition")),
         history=history,
-        top=top,
         retention_ms=retention_ms,
     )
     given["partitions"] = ()  # those of the coordinators' topics have other numbers
     run = Answering(given, topics=())
     found = run.partitions()
+    if top is not None:
+        writers = GroupWriters(top, wanted.takes)
+        run.run([writers], [partition for partition in found if partition.topic in TOPICS])
+        return run.answer(writers.answer(run.at), tables)
     answer = ConsumerGroups(wanted)
     run.run([answer], [partition for partition in found if partition.topic in TOPICS])
     image = image_of(found, damage=run.session.damage, fail=run.session.fail)

@@ -107,18 +107,20 @@ def write(folder, content: bytes, *, topic: str = "__consumer_offsets", partitio
     return folder
 
 
+def feed(collector, folder, *, coordinators: bool = True) -> None:
+    """Feed a collector with the partitions of coordinators' topics, or with the others."""
+    found = Finder(Wanted(siblings=True)).find([str(folder)])
+    said: list[object] = []
+    run = LogDirPass([collector], LogDirStates(said.append, said.append), damage=said.append, fail=said.append)
+    run.run([one for one in found if (one.topic in TOPICS) == coordinators])
+
+
 def answer(folder, wanted: GroupsWanted | None = None, at: int = 2000) -> list[dict]:
-    """Return the lines of the answer about a log dir, as JSON objects; what is said of damage is left to the pass."""
-    partitions = list(Finder(Wanted(siblings=True)).find([str(folder)]))
+    """Return the lines of the answer about a log dir, as JSON objects."""
     groups = ConsumerGroups(wanted or GroupsWanted())
-    said: list[str] = []
-
-    def go(collector, some):
-        LogDirPass([collector], LogDirStates(said.append, said.append), damage=said.append, fail=said.append).run(some)
-
-    go(groups, [one for one in partitions if one.topic in TOPICS])
+    feed(groups, folder)
     groups.ends = LogEnds(groups.partitions())
-    go(groups.ends, [one for one in partitions if one.topic not in TOPICS])
+    feed(groups.ends, folder, coordinators=False)
     return [as_json(line) for line in groups.answer(at)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kdump.answers.groups.coordinator_log import KEY_TYPES
 from kdump.answers.groups.expiry import expires_at
 from kdump.answers.groups.group_records import topic_id_text
 from kdump.answers.groups.lines import CommitLine, CommittedLine, RecordPlace
@@ -16,25 +15,11 @@ from kdump.internal_topics.decode import decode
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kdump.answers.groups.coordinator_log import Entry
+    from kdump.answers.groups.coordinator_log import HeldOffset
     from kdump.answers.groups.group_records import KnownGroup
     from kdump.answers.groups.history import History
     from kdump.answers.groups.log_ends import LogEnds, StableEnd
     from kdump.answers.groups.share_state import ShareKey, SharePartition
-
-
-class CommitPlace(NamedTuple):
-    """A commit as the key of its record has it, and where the coordinator keeps it."""
-
-    group: bytes
-    place: bytes
-    """Topic and partition, as in the key."""
-    coordinator: int
-
-    @property
-    def key(self) -> bytes:
-        """The key of its record."""
-        return KEY_TYPES["OffsetCommitKey"] + len(self.group).to_bytes(2, "big") + self.group + self.place
 
 
 class CommitRecord(NamedTuple):
@@ -69,12 +54,10 @@ class CommitReader:
         self._retention_ms = retention_ms
         self._at = at
 
-    def committed(
-        self, group: KnownGroup, where: CommitPlace, entry: Entry, *, producer: int | None, pending: bool
-    ) -> CommittedLine:
-        """Return the line of an offset; ``producer`` holds it in a transaction, ``pending`` says whether any does."""
-        value, offset = entry
-        commit = read_commit(where.key, value)
+    def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
+        """Return the line of an offset; ``pending`` says whether a transaction holds another for the partition."""
+        value, offset = held.entry
+        commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
         committed, epoch = values.get("offset"), values.get("leaderEpoch", -1)
         topic_id = values.get("topicId", ZERO_ID)
@@ -96,12 +79,12 @@ class CommitReader:
             values.get("commitTimestamp"),
             expires,
             *_lags(None if recreated else end, committed, 0),
-            pending_producer_id=producer,
+            pending_producer_id=held.producer,
             expired=expires is not None and expires <= self._at,
             topic_id=None if topic_id == ZERO_ID else topic_id_text(topic_id),
             recreated=recreated,
             delivery_complete_count=None,
-            at=RecordPlace(where.coordinator, offset),
+            at=RecordPlace(coordinator, offset),
             problem=commit.problem,
             raw=base64.b64encode(value).decode() if commit.problem else None,
         )
@@ -134,13 +117,13 @@ class CommitReader:
         )
 
 
-def history_lines(group_id: str, group: bytes, coordinator: int, history: History) -> Iterator[CommitLine]:
+def history_lines(group_id: str, coordinator: int, history: History) -> Iterator[CommitLine]:
     """Yield the commits of a group in order."""
     names: dict[bytes, CommitRecord] = {}
     for commit in history.commits():
-        known = names.get(commit.place)
+        known = names.get(commit.key)
         if known is None:
-            known = names[commit.place] = read_commit(CommitPlace(group, commit.place, coordinator).key, None)
+            known = names[commit.key] = read_commit(commit.key, None)
         yield CommitLine(
             group_id,
             known.topic,

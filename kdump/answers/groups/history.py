@@ -23,7 +23,7 @@ _WIDTH = 6
 class KeptCommit(NamedTuple):
     """A commit record. ``committed`` is None in a tombstone, and where the value cannot be read."""
 
-    place: bytes
+    key: bytes
     offset: int
     timestamp: int
     committed: int | None
@@ -38,16 +38,13 @@ class History:
 
     def __init__(self) -> None:
         self._rows = array("q")
-        self._places: dict[bytes, int] = {}
+        self._keys: dict[bytes, int] = {}
         self._open: dict[int, list[int]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._rows)
-
-    def add(self, place: bytes, record: BriefRecord, producer: int) -> None:
-        """Take the next commit of the group, or tombstone."""
-        offset, timestamp, key, value, _ = record
-        number = self._places.setdefault(place, len(self._places))
+    def add(self, key: bytes, record: BriefRecord, producer: int) -> None:
+        """Take the next commit of the group, or tombstone. ``key`` is that of an OffsetCommit record."""
+        offset, timestamp, _, value, _ = record
+        number = self._keys.setdefault(key, len(self._keys))
         committed = _UNKNOWN if value is None else committed_offset(key, value)
         outcome = COMMITTED
         if producer >= 0:
@@ -62,19 +59,19 @@ class History:
 
     def commits(self) -> Iterator[KeptCommit]:
         """Yield the commits; a rewind is one to an offset before that of the last commit that counts."""
-        places = list(self._places)
+        keys = list(self._keys)
         last: dict[int, int] = {}
         for row in range(0, len(self._rows), _WIDTH):
             offset, timestamp, committed, mixed, producer, outcome = self._rows[row : row + _WIDTH]
-            place, tombstone = mixed >> 1, bool(mixed & 1)
+            number, tombstone = mixed >> 1, bool(mixed & 1)
             known = committed != _UNKNOWN
-            rewind = known and place in last and committed < last[place]
+            rewind = known and number in last and committed < last[number]
             if tombstone:
-                last.pop(place, None)
+                last.pop(number, None)
             elif known and outcome == COMMITTED:
-                last[place] = committed
+                last[number] = committed
             yield KeptCommit(
-                places[place],
+                keys[number],
                 offset,
                 timestamp,
                 committed if known else None,
@@ -85,7 +82,7 @@ class History:
             )
 
 
-def committed_offset(key: bytes | None, value: bytes) -> int:
+def committed_offset(key: bytes, value: bytes) -> int:
     """Return the offset that a commit record holds, _UNKNOWN where it cannot be read."""
     decoded = decode(consumer_offsets.TOPIC, key, value)
     values = None if decoded is None or decoded.value is None else decoded.value.values

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from kdump.answers.groups.coordinator_log import Lost
-from kdump.errors import DamageError
+from kdump.answers.groups.topic_log import TopicLog
 from kdump.internal_topics import share_group_state
 from kdump.internal_topics.decode import decode
 
 if TYPE_CHECKING:
-    from kdump.formats.record import Record
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.regions import Damage
+    from collections.abc import Sequence
+
+    from kdump.segments.batch_runs import BriefRecord
 
 UNCHANGED: Final = -1
 """In an update: as the snapshot has it. In a snapshot: not begun, or not known."""
@@ -42,39 +41,23 @@ class ShareKey(NamedTuple):
     partition: int
 
 
-class ShareStateLog:
+class ShareStateLog(TopicLog):
     """Replays one partition of ``__share_group_state``."""
 
     def __init__(self, partition: int) -> None:
-        self.partition = partition
+        super().__init__(partition)
         self.held: dict[ShareKey, SharePartition] = {}
-        self.lost: list[Lost] = []
-        self.unread: dict[str, tuple[int, int]] = {}
-        """Reason -> first offset and number of records."""
-        self.end_offset = 0
 
-    def add(self, batch: RecordBatch) -> None:
-        """Take the next batch. Raises DamageError where its records cannot be read."""
-        self.end_offset = batch.last_offset + 1
-        if batch.is_control:
-            return
-        try:
-            records = list(batch.records())
-        except DamageError as damage:
-            self.lost.append(Lost(batch.base_offset, batch.last_offset + 1, damage.reason))
-            raise
-        for record in records:
-            self._take(record)
+    def take(self, records: Sequence[BriefRecord], producer: int, headers: int) -> None:  # noqa: ARG002  not needed
+        """Take the next records."""
+        for offset, _, key, value, _ in records:
+            self._take(offset, key, value)
 
-    def lose(self, region: Damage) -> None:
-        """Take note of a damaged range."""
-        self.lost.append(Lost(region.missing_from, region.missing_until, region.reason))
-
-    def _take(self, record: Record) -> None:
-        decoded = decode(share_group_state.TOPIC, record.key, record.value)
+    def _take(self, offset: int, raw_key: bytes | None, value: bytes | None) -> None:
+        decoded = decode(share_group_state.TOPIC, raw_key, value)
         if decoded is None or decoded.key is None or decoded.key.values is None:
             reason = "the record has no key" if decoded is None or decoded.key is None else decoded.key.reason
-            self._refuse(reason, record.offset)
+            self.refuse(reason, offset)
             return
         names = decoded.key.values
         key = ShareKey(str(names["groupId"]), cast("bytes", names["topicId"]), cast("int", names["partition"]))
@@ -83,7 +66,7 @@ class ShareStateLog:
             return
         values = cast("dict[str, int] | None", decoded.value.values)
         if values is None:
-            self._refuse(decoded.value.reason, record.offset)
+            self.refuse(decoded.value.reason, offset)
             return
         start, epoch, count = values["startOffset"], values["leaderEpoch"], values.get("deliveryCompleteCount", -1)
         before = self.held.get(key)
@@ -91,8 +74,4 @@ class ShareStateLog:
             start = before.start_offset if start == UNCHANGED else start
             epoch = before.leader_epoch if epoch == UNCHANGED else epoch
             count = before.delivery_complete_count if count == UNCHANGED else count
-        self.held[key] = SharePartition(start, epoch, count, self.partition, record.offset)
-
-    def _refuse(self, reason: str, offset: int) -> None:
-        first, count = self.unread.get(reason, (offset, 0))
-        self.unread[reason] = first, count + 1
+        self.held[key] = SharePartition(start, epoch, count, self.partition, offset)

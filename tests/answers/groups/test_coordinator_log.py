@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kdump.answers.groups.collector import GroupsWanted
-from kdump.answers.groups.coordinator_log import is_place
+from kdump.answers.groups.record_keys import is_commit
 from kdump.internal_topics.consumer_offsets import TOPIC
 from kdump.internal_topics.decode import decode
 from testing import forge
@@ -86,6 +86,13 @@ def test_commits_make_a_simple_group_that_outlives_them(tmp_path):
     assert groups(tmp_path, batches((KEY, commit_value(5)), (KEY, None), (group_key("app"), None))) == {}
 
 
+def test_a_commit_after_the_end_of_a_group_makes_a_simple_one(tmp_path):
+    ended = (KEY, commit_value(5)), (group_key("app"), group_value()), (group_key("app"), None)
+    line = groups(tmp_path, batches(*ended, (KEY, commit_value(6)), (KEY, None)))["app"]
+    assert (line["state"], line["isSimple"]) == ("Empty", True)
+    assert groups(tmp_path, batches(*ended, (KEY, None))) == {}
+
+
 def test_a_group_record_ends_the_simple_group(tmp_path):
     content = batches((KEY, commit_value(5)), (group_key("app"), group_value()))
     line = groups(tmp_path, content)["app"]
@@ -95,8 +102,8 @@ def test_a_group_record_ends_the_simple_group(tmp_path):
 
 def test_what_ends_a_key_is_judged_as_the_schema_does():
     whole = commit_key("app", "views", 3)
-    for key in [whole[:end] for end in range(9, len(whole) + 1)] + [whole + b"?", commit_key("app", "")]:
-        assert is_place(key[7:]) == (not decode(TOPIC, key, None).key.reason), key
+    for key in [whole[:end] for end in range(len(whole) + 1)] + [whole + b"?", commit_key("app", "")]:
+        assert is_commit(key) == (not decode(TOPIC, key, None).key.reason), key
 
 
 def test_keys_that_cannot_be_read_are_counted(tmp_path):
@@ -172,23 +179,3 @@ def test_history_marks_rewinds_and_outcomes(tmp_path):
     ]
     assert [one["tombstone"] for one in commits] == [False, False, True, False, False, False]
     assert [one["timestampMs"] for one in commits][:2] == [1000, 1001]
-
-
-def test_top_counts_what_groups_wrote_even_those_that_are_gone(tmp_path):
-    content = batches(
-        (KEY, commit_value(5)),
-        (commit_key("b"), commit_value(1, metadata="x" * 200)),
-        (KEY, commit_value(7)),
-        (KEY, None),
-        (group_key("app"), None),
-    )
-    by_bytes, by_commits = (
-        answer(write(tmp_path, content), GroupsWanted(top=ranking)) for ranking in ("bytes", "commits")
-    )
-    assert [(line["kind"], line["rank"], line["groupId"]) for line in by_commits] == [
-        ("writer", 1, "app"),
-        ("writer", 2, "b"),
-    ]
-    assert sum(line["bytes"] for line in by_bytes) == len(content)
-    app = by_commits[0]
-    assert (app["commits"], app["tombstones"], app["groupRecords"]) == (2, 1, 1)

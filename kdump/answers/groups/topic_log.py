@@ -1,0 +1,136 @@
+"""One partition of a coordinator's topic, read from its start to its end, and a collector of such partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.answers.collector import Collector, Needs
+from kdump.answers.groups.lines import MissingLine, UnreadLine
+from kdump.errors import DamageError
+from kdump.formats.record_layout import BATCH_HEADER
+from kdump.segments.regions import Damage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine, Place
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import BriefRecord, Run
+    from kdump.segments.regions import Trailing
+
+
+class Lost(NamedTuple):
+    """A range of records that cannot be read; offsets as far as known."""
+
+    from_offset: int | None
+    until_offset: int | None
+    reason: str
+
+
+class TopicLog:
+    """Takes the records of one partition in order, and notes what is lost and what no schema can read."""
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.lost: list[Lost] = []
+        self.unread: dict[str, tuple[int, int]] = {}
+        """Reason -> first offset and number of records."""
+        self.end_offset = 0
+
+    def take(self, records: Sequence[BriefRecord], producer: int, headers: int) -> None:
+        """Take records of ``producer`` (-1 for none). ``headers`` are the bytes of the headers of their batches."""
+        raise NotImplementedError
+
+    def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
+        """Take the records of a control batch."""
+
+    def add(self, batch: RecordBatch) -> None:
+        """Take the next batch. Raises DamageError where its records cannot be read."""
+        self.end_offset = batch.last_offset + 1
+        try:
+            records = [(one.offset, one.timestamp, one.key, one.value, one.size) for one in batch.records()]
+            producer = -1 if batch.producer_id is None else batch.producer_id
+            if batch.is_control:
+                self.end_transaction(records, producer)
+            elif records:
+                self.take(records, producer, BATCH_HEADER.size)
+        except DamageError as damage:
+            self.lost.append(Lost(batch.base_offset, batch.last_offset + 1, damage.reason))
+            raise
+
+    def add_run(self, run: Run) -> int:
+        """Take the first batches of a run, all those whose records are well-formed; return how many."""
+        if run.first.is_control or run.first.is_transactional:
+            return 0
+        records, taken = run.unpack()
+        if records:
+            self.take(records, -1, taken * BATCH_HEADER.size)
+            self.end_offset = run.last_offset_of(taken - 1) + 1
+        return taken
+
+    def lose(self, region: Damage) -> None:
+        """Take note of a damaged range."""
+        self.lost.append(Lost(region.missing_from, region.missing_until, region.reason))
+
+    def refuse(self, reason: str, offset: int) -> None:
+        """Count a record that cannot be read; a newer release may know others."""
+        first, count = self.unread.get(reason, (offset, 0))
+        self.unread[reason] = first, count + 1
+
+
+class TopicLogs(Collector):
+    """A collector of partitions of coordinators' topics. Of several replicas of a partition the longest counts."""
+
+    takes_runs = True
+
+    def __init__(self) -> None:
+        self.logs: dict[tuple[str, int], TopicLog] = {}
+        self._key = ("", 0)
+        self._now: TopicLog | None = None
+
+    def log_of(self, topic: str, partition: int) -> TopicLog | None:
+        """Return a log to be filled, None for a topic that is not asked for."""
+        raise NotImplementedError
+
+    def begin(self, place: Place) -> Needs:
+        """Turn to a partition."""
+        self._key = place.key or ("", 0)
+        self._now = self.log_of(*self._key)
+        return Needs.FILES if self._now is None else Needs.RECORDS
+
+    def add(self, batch: RecordBatch) -> None:
+        """Take the next batch. Raises DamageError."""
+        if self._now is not None:
+            self._now.add(batch)
+
+    def add_run(self, run: Run) -> int:
+        """Take the records of many batches together; return of how many."""
+        return 0 if self._now is None else self._now.add_run(run)
+
+    def lose(self, region: Damage | Trailing) -> None:
+        """Take note of what is lost of a coordinator's partition."""
+        if self._now is not None and isinstance(region, Damage):
+            self._now.lose(region)
+
+    def end(self) -> None:
+        """Close the partition."""
+        if self._now is not None:
+            self._keep_longest(self._key, self._now)
+            self._now = None
+
+    def merge(self, other: TopicLogs) -> None:
+        """Take over what another collector gathered."""
+        for key, log in other.logs.items():
+            self._keep_longest(key, log)
+
+    def _keep_longest(self, key: tuple[str, int], log: TopicLog) -> None:
+        if key not in self.logs or self.logs[key].end_offset < log.end_offset:
+            self.logs[key] = log
+
+    def missing(self) -> Iterator[AnswerLine]:
+        """Yield what is lost or cannot be read, partition by partition."""
+        for (topic, number), log in sorted(self.logs.items(), key=lambda one: one[0]):
+            for lost in log.lost:
+                yield MissingLine(topic, number, *lost)
+            for reason, (offset, count) in log.unread.items():
+                yield UnreadLine(topic, number, offset, count, reason)

@@ -1,0 +1,99 @@
+"""Which groups fill ``__consumer_offsets``: what each has written there, those included that are gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from kdump.answers.groups.lines import WriterLine
+from kdump.answers.groups.record_keys import OFFSETS, group_of, problem_of
+from kdump.answers.groups.topic_log import TopicLog, TopicLogs
+from kdump.internal_topics import consumer_offsets
+from kdump.primitives.java_text import java_utf8
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine
+    from kdump.segments.batch_runs import BriefRecord
+
+Ranking: TypeAlias = Literal["bytes", "commits"]
+
+
+@dataclass(slots=True)
+class GroupTally:
+    """What a group wrote into a partition: bytes and timestamps (ms) of its records."""
+
+    first_timestamp: int
+    last_timestamp: int = -1
+    size: int = 0
+    commits: int = 0
+    tombstones: int = 0
+    group_records: int = 0
+
+
+class WriterLog(TopicLog):
+    """Counts what groups wrote into one partition; ``groups`` are by the bytes of their ids."""
+
+    def __init__(self, partition: int) -> None:
+        super().__init__(partition)
+        self.groups: dict[bytes, GroupTally] = {}
+
+    def take(self, records: Sequence[BriefRecord], producer: int, headers: int) -> None:  # noqa: ARG002  who wrote is no matter
+        """Take records. ``headers`` are the bytes of the headers of their batches: each record has an equal share."""
+        groups = self.groups
+        share, rest = divmod(headers, len(records))
+        for offset, timestamp, key, value, size in records:
+            problem = problem_of(key)
+            if key is None or problem is not None:
+                self.refuse(problem or "", offset)
+                continue
+            name = group_of(key)
+            written = groups.get(name)
+            if written is None:
+                written = groups[name] = GroupTally(timestamp)
+            if key[:2] not in OFFSETS:
+                written.group_records += 1
+            elif value is None:
+                written.tombstones += 1
+            else:
+                written.commits += 1
+            written.size += size + share + rest
+            written.last_timestamp = timestamp
+            rest = 0
+
+
+class GroupWriters(TopicLogs):
+    """The collector. ``takes`` tells which groups are asked for."""
+
+    def __init__(self, ranking: Ranking, takes: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._ranking = ranking
+        self._takes = takes
+
+    def log_of(self, topic: str, partition: int) -> TopicLog | None:
+        return WriterLog(partition) if topic == consumer_offsets.TOPIC else None
+
+    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  nothing of it depends on the time
+        """Yield the writers, the greatest first; then what is missing."""
+        found = [
+            (java_utf8(name), log.partition, written)
+            for log in self.logs.values()
+            if isinstance(log, WriterLog)
+            for name, written in log.groups.items()
+        ]
+        found = [one for one in found if self._takes(one[0])]
+        found.sort(key=lambda one: (-(one[2].size if self._ranking == "bytes" else one[2].commits), *one[:2]))
+        for rank, (group_id, partition, written) in enumerate(found, 1):
+            yield WriterLine(
+                rank,
+                group_id,
+                partition,
+                written.size,
+                written.commits,
+                written.tombstones,
+                written.group_records,
+                None if written.first_timestamp < 0 else written.first_timestamp,
+                None if written.last_timestamp < 0 else written.last_timestamp,
+            )
+        yield from self.missing()

@@ -1,0 +1,32 @@
+"""Which groups fill ``__consumer_offsets``."""
+
+from kdump.answers.collector import as_json
+from kdump.answers.groups.writers import GroupWriters
+from tests.helpers.group_topics import batches, commit_key, commit_value, feed, group_key, write
+
+KEY = commit_key("app")
+
+
+def writers(folder, ranking, takes=lambda _: True):
+    found = GroupWriters(ranking, takes)
+    feed(found, folder)
+    return [as_json(line) for line in found.answer(0)]
+
+
+def test_top_counts_what_groups_wrote_even_those_that_are_gone(tmp_path):
+    content = batches(
+        (KEY, commit_value(5)),
+        (commit_key("b"), commit_value(1, metadata="x" * 200)),
+        (KEY, commit_value(7)),
+        (KEY, None),
+        (group_key("app"), None),
+    )
+    write(tmp_path, content)
+    by_bytes, by_commits = writers(tmp_path, "bytes"), writers(tmp_path, "commits")
+    assert [(line["kind"], line["rank"], line["groupId"]) for line in by_commits] == [
+        ("writer", 1, "app"),
+        ("writer", 2, "b"),
+    ]
+    assert sum(line["bytes"] for line in by_bytes) == len(content)
+    app = by_commits[0]
+    assert (app["commits"], app["tombstones"], app["groupRecords"]) == (2, 1, 1)
