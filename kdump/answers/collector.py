@@ -103,7 +103,7 @@ class Collector:
     """
 
     takes_runs: ClassVar[bool] = False
-    """Whether ``add_run`` takes many batches at a time where they are alike: for questions about every record."""
+    """Whether ``add_run`` takes many batches at a time where they are alike, compressed ones too."""
 
     def begin(self, place: Place) -> Needs | Reading:
         """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here.

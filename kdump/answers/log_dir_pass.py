@@ -112,7 +112,8 @@ class LogDirPass:
         try:
             with segment.open() as source:
                 base = segment.base_offset
-                for region in ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=runs).read():
+                reader = ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=runs, packed=False)
+                for region in reader.read():
                     lost = _lost(region, is_last=is_last)
                     if lost is not None:
                         self._damage(f"{segment.name}: byte {lost.position}: {lost.reason}")

@@ -6,7 +6,7 @@ counted.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.what_if import Target
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 HOUR: Final = 3_600_000
 
@@ -106,16 +107,68 @@ class HourStatistics:
     bytes: int
 
 
-class Sum(NamedTuple):
+@dataclass(slots=True)
+class Sum:
     """Batches, their records and bytes."""
 
     batches: int = 0
     records: int = 0
     bytes: int = 0
 
-    def plus(self, other: Sum) -> Sum:
-        """Return the sum of both."""
-        return Sum(self.batches + other.batches, self.records + other.records, self.bytes + other.bytes)
+    def add(self, batches: int, records: int, size: int) -> None:
+        """Take more batches."""
+        self.batches += batches
+        self.records += records
+        self.bytes += size
+
+
+class BatchColumns(NamedTuple):
+    """What the headers of batches with the same attributes say; a column has a number for each batch.
+
+    ``first_times`` are those of the first records, as far as headers say it. Times are in ms, below 0 there is none.
+    """
+
+    codec: int
+    is_transactional: bool
+    is_control: bool
+    counts: Sequence[int]
+    sizes: Sequence[int]
+    first_times: Sequence[int]
+    last_times: Sequence[int]
+    producers: Sequence[int]
+
+    @classmethod
+    def of_batch(cls, batch: RecordBatch) -> BatchColumns:
+        """Return those of one batch. Raises DamageError where it must be unpacked to be counted, and cannot be."""
+        count, first_time = batch.count, _first_time(batch)
+        if count is None:
+            times = [record.timestamp for record in batch.records()] if batch.codec else [first_time]
+            count, first_time = len(times), next(iter(times), first_time)
+        return cls(
+            codec=batch.codec,
+            is_transactional=batch.is_transactional,
+            is_control=batch.is_control,
+            counts=(count,),
+            sizes=(batch.size,),
+            first_times=(first_time,),
+            last_times=(batch.max_timestamp,),
+            producers=(-1 if batch.producer_id is None else batch.producer_id,),
+        )
+
+    @classmethod
+    def of_run(cls, run: Run, count: int) -> BatchColumns:
+        """Return those of the first ``count`` batches of a run."""
+        first = run.first
+        return cls(
+            codec=first.codec,
+            is_transactional=first.is_transactional,
+            is_control=first.is_control,
+            counts=run.column("records_count", 0, count),
+            sizes=run.column("size", 0, count),
+            first_times=run.column("base_timestamp" if _has_first_time(first) else "max_timestamp", 0, count),
+            last_times=run.column("max_timestamp", 0, count),
+            producers=run.column("producer_id", 0, count),
+        )
 
 
 @dataclass
@@ -166,87 +219,105 @@ class PartitionSums:
     control: int = 0
     records: RecordSums | None = None
 
-    def add(self, batch: RecordBatch, count: int) -> None:
-        """Take a batch of ``count`` records."""
-        codec = batch.codec
-        self.codecs[codec] = self.codecs.get(codec, Sum()).plus(Sum(1, count, batch.size))
-        self.records_per_batch[count] += 1
-        self.bytes_per_batch[batch.size] += 1
-        first, last = _first_time(batch), batch.max_timestamp
-        if first >= 0 and (self.first is None or first < self.first):
-            self.first = first
-        if last >= 0 and (self.last is None or last > self.last):
-            self.last = last
-        self.transactional += batch.is_transactional
-        self.control += batch.is_control
+    def add(self, batches: BatchColumns) -> None:
+        """Take batches."""
+        number = len(batches.counts)
+        self.codecs.setdefault(batches.codec, Sum()).add(number, sum(batches.counts), sum(batches.sizes))
+        self.records_per_batch.update(batches.counts)
+        self.bytes_per_batch.update(batches.sizes)
+        first = min((time for time in batches.first_times if time >= 0), default=self.first)
+        self.first = first if self.first is None or first is None else min(first, self.first)
+        last = max(batches.last_times)
+        if last >= 0:
+            self.last = last if self.last is None else max(last, self.last)
+        self.transactional += number if batches.is_transactional else 0
+        self.control += number if batches.is_control else 0
 
 
 class Statistics(Collector):
     """Gathers statistics. ``records`` asks for what needs them, with ``top`` largest keys and values."""
 
-    def __init__(self, *, records: bool = False, top: int = 5, targets: Sequence[Target] = ()) -> None:
-        self._with_records, self._top = records, top
+    takes_runs = True
+
+    def __init__(
+        self, *, records: bool = False, top: int = 5, hours: bool = False, targets: Sequence[Target] = ()
+    ) -> None:
+        self._with_records, self._with_hours, self._top = records, hours, top
         self._what_if = WhatIf(targets)
-        self._partitions: list[PartitionSums] = []
-        self._producers: dict[tuple[str, int], Sum] = {}
-        self._hours: dict[tuple[str, int], Sum] = {}
-        self._place: Place | None = None
+        self._partition: PartitionSums | None = None
+        self._lines: list[PartitionStatistics] = []
+        self._producers: dict[tuple[str, int], Sum] = defaultdict(Sum)
+        self._hours: dict[tuple[str, int], Sum] = defaultdict(Sum)
 
     def begin(self, place: Place) -> Needs:
         if place.key is None:
-            self._place = None
             return Needs.FILES
-        self._place = place
-        sums = PartitionSums(*place.key, place.log_dir.path)
-        sums.records = RecordSums() if self._with_records else None
-        self._partitions.append(sums)
+        self._partition = PartitionSums(*place.key, place.log_dir.path)
+        self._partition.records = RecordSums() if self._with_records else None
         self._what_if.begin(place)
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
     def add(self, batch: RecordBatch) -> None:
-        if self._place is None:
+        if self._partition is None:
             return
-        sums = self._partitions[-1]
-        count = batch.count
-        if count is None:
-            count = sum(1 for _ in batch.records()) if batch.codec else 1
-        sums.add(batch, count)
-        if sums.records is not None:
-            sums.records.add(batch, self._top)
+        found = BatchColumns.of_batch(batch)
+        if self._partition.records is not None:
+            self._partition.records.add(batch, self._top)
         self._what_if.add(batch)
-        one = Sum(1, count, batch.size)
-        producer = sums.topic, -1 if batch.producer_id is None else batch.producer_id
-        self._producers[producer] = self._producers.get(producer, Sum()).plus(one)
-        hour = sums.topic, -1 if batch.max_timestamp < 0 else batch.max_timestamp // HOUR
-        self._hours[hour] = self._hours.get(hour, Sum()).plus(one)
+        self._take(self._partition, found)
+
+    def add_run(self, run: Run) -> int:
+        """Take batches by their headers alone; those whose records are wanted are left to :meth:`add`."""
+        if self._partition is None or self._with_records:
+            return 0
+        taken = self._what_if.add_run(run)
+        if taken:
+            self._take(self._partition, BatchColumns.of_run(run, taken))
+        return taken
+
+    def _take(self, partition: PartitionSums, batches: BatchColumns) -> None:
+        partition.add(batches)
+        topic = partition.topic
+        for producer_id, count, size in zip(batches.producers, batches.counts, batches.sizes, strict=True):
+            self._producers[topic, producer_id].add(1, count, size)
+        for time, count, size in zip(batches.last_times, batches.counts, batches.sizes, strict=True):
+            if not self._with_hours:
+                break
+            self._hours[topic, time // HOUR if time >= 0 else -1].add(1, count, size)
 
     def end(self) -> None:
+        if self._partition is not None:
+            self._lines.append(_line(self._partition))
         self._what_if.end()
-        self._place = None
+        self._partition = None
 
     def merge(self, other: Statistics) -> None:
-        self._partitions += other._partitions
+        self._lines += other._lines
         self._what_if.merge(other._what_if)
         for mine, theirs in ((self._producers, other._producers), (self._hours, other._hours)):
             for key, more in theirs.items():
-                mine[key] = mine.get(key, Sum()).plus(more)
+                mine[key].add(more.batches, more.records, more.bytes)
 
-    def answer(self, at: int, *, hours: bool = False) -> Iterator[AnswerLine]:  # noqa: ARG002  the log is what it is
+    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  the log is what it is
         """Yield the partitions, the largest first, then producers, hours if asked, and what other codecs would give."""
-        lines = [_line(sums) for sums in self._partitions]
-        yield from sorted(lines, key=lambda line: (-line.log_bytes, line.topic, line.partition, line.log_dir))
+        yield from sorted(self._lines, key=lambda line: (-line.log_bytes, line.topic, line.partition, line.log_dir))
         for (topic, producer_id), one in sorted(self._producers.items(), key=lambda item: (-item[1].bytes, item[0])):
-            yield ProducerStatistics(topic, producer_id, *one, records_per_batch=round(one.records / one.batches, 3))
-        for (topic, hour), one in sorted(self._hours.items()) if hours else ():
-            yield HourStatistics(topic, None if hour < 0 else hour * HOUR, *one)
+            mean = round(one.records / one.batches, 3)
+            yield ProducerStatistics(topic, producer_id, one.batches, one.records, one.bytes, mean)
+        for (topic, hour), one in sorted(self._hours.items()):
+            time = None if hour < 0 else hour * HOUR
+            yield HourStatistics(topic, time, one.batches, one.records, one.bytes)
         yield from self._what_if.answer()
+
+
+def _has_first_time(batch: RecordBatch) -> bool:
+    """Tell whether the base timestamp of a batch is the time of its first record."""
+    return isinstance(batch, Batch) and batch.delete_horizon_ms is None and batch.timestamp_type != LOG_APPEND_TIME
 
 
 def _first_time(batch: RecordBatch) -> int:
     """Return the time of a batch's first record, as far as headers say it."""
-    if isinstance(batch, Batch) and batch.delete_horizon_ms is None and batch.timestamp_type != LOG_APPEND_TIME:
-        return batch.base_timestamp
-    return batch.max_timestamp
+    return batch.base_timestamp if isinstance(batch, Batch) and _has_first_time(batch) else batch.max_timestamp
 
 
 def spread(counts: Counter[int]) -> Spread | None:
@@ -269,7 +340,7 @@ def spread(counts: Counter[int]) -> Spread | None:
 def _line(sums: PartitionSums) -> PartitionStatistics:
     whole = Sum()
     for one in sums.codecs.values():
-        whole = whole.plus(one)
+        whole.add(one.batches, one.records, one.bytes)
     records = sums.records
     return PartitionStatistics(
         topic=sums.topic,

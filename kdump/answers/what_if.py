@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from kdump.errors import UsageError
+from kdump.errors import DamageError, UsageError
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Place
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 SAMPLE: Final = 64 << 20
 """Bytes of a partition that are packed again, about; a smaller one is packed whole."""
@@ -139,14 +140,39 @@ class WhatIf:
             for sample in self._current:
                 sample.fixed += batch.size
             return
-        chosen = batch.crc % self._every == 0
-        body = _body(batch) if chosen else b""
-        for target_, sample in zip(self._targets, self._current, strict=True):
+        if batch.crc % self._every == 0:
+            self._pack(batch)
+        for sample in self._current:
             sample.batches += 1
             sample.size += batch.size
-            if chosen:
-                packed = body if not target_.codec else compression.compress(target_.codec, body, level=target_.level)
-                sample.take(batch.size, BATCH_HEADER.size + len(packed))
+
+    def add_run(self, run: Run) -> int:
+        """Take the batches of a run before the first that cannot be unpacked; return how many."""
+        taken = run.count
+        if not self._current:
+            return taken
+        is_fixed = run.first.is_control
+        for row, crc in enumerate(() if is_fixed else run.column("crc")):
+            if crc % self._every == 0:
+                try:
+                    self._pack(run.batch(row))
+                except DamageError:
+                    taken = row
+                    break
+        size = sum(run.column("size", 0, taken))
+        for sample in self._current:
+            sample.fixed += size if is_fixed else 0
+            sample.batches += 0 if is_fixed else taken
+            sample.size += 0 if is_fixed else size
+        return taken
+
+    def _pack(self, batch: Batch) -> None:
+        """Pack a batch of the sample with each target. Raises DamageError."""
+        data, start = batch.payload()
+        body = bytes(data[start:])
+        for target_, sample in zip(self._targets, self._current, strict=True):
+            packed = body if not target_.codec else compression.compress(target_.codec, body, level=target_.level)
+            sample.take(batch.size, BATCH_HEADER.size + len(packed))
 
     def end(self) -> None:
         """Close the partition."""
@@ -168,9 +194,3 @@ class WhatIf:
                 current_bytes=sum(sample.size + sample.fixed for sample in samples),
                 error_bytes=round(1.96 * sqrt(sum(sample.variance for sample in samples))),
             )
-
-
-def _body(batch: Batch) -> bytes:
-    """Return the unpacked records of a batch. Raises DamageError."""
-    data, start = batch.payload()
-    return bytes(data[start:])

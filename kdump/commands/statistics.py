@@ -48,6 +48,6 @@ def command(*, records: bool, top: int, hours: bool, what_if: str | None, **opti
     """
     targets = [target(text) for text in what_if.split(",")] if what_if else []
     run = Answering(options)
-    answer = Statistics(records=records, top=top, targets=targets)
+    answer = Statistics(records=records, top=top, hours=hours, targets=targets)
     run.run([answer])
-    return run.answer(answer.answer(run.at, hours=hours), tables.tables)
+    return run.answer(answer.answer(run.at), tables.tables)

@@ -29,11 +29,11 @@ if kernel.COMPILED:
     from kdump.kernel.messages import stretch
     from kdump.kernel.records import Records
 
+    _COLUMNS: Final = {name: 2 + number for number, name in enumerate((*BATCH_HEADER.fields._fields, *OTHERS))}
 BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
 """Offset, timestamp in ms, key, value, and size in bytes of a record."""
 LARGE: Final = 1 << 20
 """Bytes of a batch from which on it is no part of a run."""
-_COUNT: Final = 2 + BATCH_HEADER.fields._fields.index("records_count")
 
 
 class Run:
@@ -77,7 +77,7 @@ class Run:
 
     def position_of_batch_at(self, position: int) -> int:
         """Return where the batch begins that holds a byte of the run."""
-        starts = self.rows[WIDTH - 2 :: WIDTH]
+        starts = self.column("position")
         return starts[bisect_right(starts, position) - 1]
 
     def batch(self, row: int) -> Batch:
@@ -87,8 +87,14 @@ class Run:
         return Batch(self.block[at : at + size], position, size, self.first.limit)
 
     @property
+    def _is_packed(self) -> bool:
+        return bool(self.first.attributes & CODEC_MASK)
+
+    @property
     def sound(self) -> int:
-        """How many batches there are before the first that has a record which is not well-formed."""
+        """How many batches there are before the first that has a record which is not well-formed, or is compressed."""
+        if self._is_packed:
+            return 0
         if self._sound is None:
             cursor = Cursor()
             cursor.stack(self.block, self.rows, WIDTH, 0, self.count)
@@ -97,13 +103,20 @@ class Run:
 
     def unpack(self) -> tuple[list[BriefRecord], int]:
         """Return the records of the sound batches, and how many batches these are (see ``sound``)."""
+        if self._is_packed:
+            return [], 0
         reader = Records()
         reader.stack(self.block, self.rows, WIDTH, 0, self.count)
         return reader.stacked(), reader.row
 
+    def column(self, name: str, row: int = 0, behind: int | None = None) -> array[int]:
+        """Return a field of the headers of some batches, by default of all, or a number out of OTHERS."""
+        behind = self.count if behind is None else behind
+        return self.rows[row * WIDTH + _COLUMNS[name] : behind * WIDTH : WIDTH]
+
     def records(self, row: int, behind: int) -> int:
         """Return how many records the headers of some batches claim."""
-        return sum(self.rows[row * WIDTH + _COUNT : behind * WIDTH : WIDTH])
+        return sum(self.column("records_count", row, behind))
 
 
 class Entries:

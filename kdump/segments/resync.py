@@ -101,14 +101,15 @@ class ResyncReader:
         *,
         limit: int | None,
         runs: bool = False,
+        packed: bool = True,
     ) -> None:
-        """With ``runs``, sound batches that are like each other and not compressed come as one run."""
+        """With ``runs``, sound batches that are like each other come as one; with ``packed`` compressed ones do not."""
         self._limit = limit
         self._source, self._start, self._end, self._on_error = source, start, end, on_error
         self._next_offset = first_offset
         self._window = Window(source, end)
         self._sums = {kind: RangeChecksum(source, start, kind) for kind in (CRC32, CRC32C)}
-        self._runs = runs
+        self._runs, self._packed = runs, packed
         self._hops = BUDGET
         self._claimed_end = start
 
@@ -139,7 +140,7 @@ class ResyncReader:
     def _walk(self, position: int) -> Iterator[Region | Run]:
         limit = self._source.limit if self._limit is None else self._limit
         if self._runs:
-            return batch_runs.walk(self._source, position, self._end, self._window, limit=limit, packed=True)
+            return batch_runs.walk(self._source, position, self._end, self._window, limit=limit, packed=self._packed)
         return walk(self._source, position, self._end, self._window, limit=limit)
 
     def _fault(self, region: Region | Run) -> Damage | Trailing | None:

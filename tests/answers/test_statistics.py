@@ -1,7 +1,8 @@
 """What topics are made of: the sums of ``kdump dump`` over real files, and what real packing gives."""
 
 import json
-from collections import Counter
+import os
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -9,58 +10,179 @@ from kdump.answers import what_if
 from kdump.answers.statistics import Spread, spread
 from kdump.answers.what_if import Sample, Target, WhatIf, target
 from kdump.errors import UsageError
+from kdump.formats.record_layout import BATCH_HEADER
 from kdump.log_dirs.finder import Finder
 from kdump.primitives import compression
+from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from testing import GOLDEN, forge
 from testing.processes import kdump
 
-LOGS = sorted(path for path in GOLDEN.rglob("*.log") if 200 < path.stat().st_size < 300_000)
+HOUR = 3_600_000
 
 
-def rows(*args, status=0):
-    done = kdump(*args)
+def rows(*args, status=0, **options):
+    done = kdump(*args, **options)
     assert done.returncode == status, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.fixture(scope="module")
-def golden(tmp_path_factory):
-    """A log dir of sound golden segments of every codec and magic."""
-    folder = tmp_path_factory.mktemp("logs")
-    chosen: dict[object, bytes] = {}
-    for path in LOGS:
-        (partition,) = Finder().find([str(path)])
-        with partition.segments[0].open() as source:
-            regions = list(read.read(source, on_error="resync"))
-        if regions and all(hasattr(region, "magic") for region in regions):
-            kinds = frozenset((region.magic, region.codec, region.is_control) for region in regions)
-            chosen.setdefault(kinds, path.read_bytes())
-    for number, content in enumerate(list(chosen.values())[:12]):
-        (folder / f"t-{number}").mkdir()
-        (folder / f"t-{number}" / f"{0:020}.log").write_bytes(content)
-    assert len(chosen) >= 5
+def write(folder, *contents, topic="t"):
+    """Write a log dir of one partition for each content."""
+    for number, content in enumerate(contents):
+        (folder / f"{topic}-{number}").mkdir()
+        (folder / f"{topic}-{number}" / f"{0:020}.log").write_bytes(content)
     return folder
 
 
-def test_sums_are_those_of_the_records(golden):
-    lines = rows("stats", golden, "--records", "-o", "jsonl")
+def kinds(path):
+    """Say of which kinds the regions of a log are."""
+    (partition,) = Finder().find([str(path)])
+    with partition.segments[0].open() as source:
+        regions = list(read.read(source, on_error="resync"))
+    if not all(isinstance(region, RecordBatch) for region in regions):
+        return None
+    return frozenset((region.magic, region.codec, region.is_control, region.is_transactional) for region in regions)
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory):
+    """A log dir of sound golden segments: some of each mixture of magic, codec and kind."""
+    found = defaultdict(list)
+    for path in sorted((GOLDEN / "brokers").rglob("*.log")):
+        if mixture := kinds(path):
+            found[mixture].append(path.read_bytes())
+    assert len(found) >= 25
+    contents = [content for paths in found.values() for content in sorted(paths, key=len)[-2:]]
+    return write(tmp_path_factory.mktemp("logs"), *contents)
+
+
+def spread_of(numbers):
+    """Work out mean and percentiles from a list: those at or below which 50 and 99 of 100 are."""
+    ordered = sorted(numbers)
+    if not ordered:
+        return None
+    fifty, most = (ordered[-(-len(ordered) * share // 100) - 1] for share in (50, 99))
+    return {"mean": round(sum(ordered) / len(ordered), 3), "p50": fifty, "p99": most}
+
+
+def largest(records, field):
+    found = sorted(((len(one[field]) // 2, -one["offset"]) for one in records if one[field] is not None), reverse=True)
+    return [{"offset": -offset, "bytes": size} for size, offset in found[:5]]
+
+
+def sums_of(batches, records, log_dir):
+    """Work out the line of a partition from what ``dump`` prints of its batches and records."""
+    in_batch = Counter(record["position"] for record in records)
+    counts = [in_batch[batch["position"]] for batch in batches]
+    data = [record for record in records if not record["isControl"]]
+    first_of = {record["position"]: record["timestampMs"] for record in reversed(records)}
+    codecs = defaultdict(lambda: {"batches": 0, "bytes": 0})
+    for batch in batches:
+        codecs[batch["codec"]]["batches"] += 1
+        codecs[batch["codec"]]["bytes"] += batch["batchSize"]
+    keys, values = ([len(one[name]) // 2 for one in data if one[name] is not None] for name in ("key", "value"))
+    times = [batch["maxTimestampMs"] for batch in batches if batch["maxTimestampMs"] >= 0]
+    size = sum(batch["batchSize"] for batch in batches)
+    body = sum(unpacked_sizes(batches))
+    return {
+        "kind": "stats",
+        "topic": batches[0]["topic"],
+        "partition": batches[0]["partition"],
+        "batches": len(batches),
+        "records": len(records),
+        "logBytes": size,
+        "codecs": codecs,
+        "recordsPerBatch": spread_of(counts),
+        "bytesPerBatch": spread_of([batch["batchSize"] for batch in batches]),
+        "firstTimestampMs": min((time for time in first_of.values() if time >= 0), default=None),
+        "lastTimestampMs": max(times, default=None),
+        "transactionalBatches": sum(batch["isTransactional"] for batch in batches),
+        "controlBatches": sum(batch["isControl"] for batch in batches),
+        "tombstones": len(data) - len(values),
+        "uncompressedBytes": body,
+        "ratio": round(body / size, 4),
+        "keyBytes": sum(keys),
+        "valueBytes": sum(values),
+        "keySizes": spread_of(keys),
+        "valueSizes": spread_of(values),
+        "largestKeys": largest(data, "key"),
+        "largestValues": largest(data, "value"),
+        "logDir": str(log_dir),
+    }
+
+
+def unpacked_sizes(batches):
+    """Yield what batches take without compression: the one number that ``dump`` does not print."""
+    (partition,) = Finder().find([batches[0]["file"]])
+    with partition.segments[0].open() as source:
+        for batch in read.read(source):
+            yield sum(record.size for record in batch.records()) + (BATCH_HEADER.size if batch.magic == 2 else 0)
+
+
+def test_every_number_is_that_of_dump(golden):
+    batches, records = defaultdict(list), defaultdict(list)
+    for found, options in ((batches, ["--batches"]), (records, ["--encoding", "hex"])):
+        for row in rows("dump", golden, "-o", "jsonl", *options):
+            found[row["partition"]].append(row)
+    lines = rows("stats", golden, "--records", "--hours", "-o", "jsonl")
     stats = {line["partition"]: line for line in lines if line["kind"] == "stats"}
+    assert set(stats) == set(batches)
     for number, line in stats.items():
-        log = golden / f"t-{number}" / f"{0:020}.log"
-        records = rows("dump", log, "-o", "jsonl", "--encoding", "hex")
-        batches = rows("dump", log, "--batches", "-o", "jsonl")
-        assert (line["records"], line["batches"]) == (len(records), len(batches))
-        assert line["logBytes"] == log.stat().st_size == sum(codec["bytes"] for codec in line["codecs"].values())
-        data = [record for record in records if not record["isControl"]]
-        assert line["keyBytes"] == sum(len(record["key"] or "") // 2 for record in data)
-        assert line["valueBytes"] == sum(len(record["value"] or "") // 2 for record in data)
-        assert line["tombstones"] == sum(record["value"] is None for record in data)
-        codecs = Counter(batch["codec"] for batch in batches)
-        assert {name: codec["batches"] for name, codec in line["codecs"].items()} == codecs
-        times = [batch["maxTimestampMs"] for batch in batches if batch["maxTimestampMs"] >= 0]
-        assert line["lastTimestampMs"] == max(times, default=None)
-        assert line["controlBatches"] == sum(batch["isControl"] for batch in batches)
+        assert line == sums_of(batches[number], records[number], golden)
+    count = Counter((record["partition"], record["position"]) for found in records.values() for record in found)
+    for kind, name, key_of in (
+        ("producer", "producerId", lambda batch: -1 if batch["producerId"] is None else batch["producerId"]),
+        ("hour", "hourMs", lambda batch: None if (time := batch["maxTimestampMs"]) < 0 else time // HOUR * HOUR),
+    ):
+        sums = defaultdict(lambda: [0, 0, 0])
+        for batch in (batch for found in batches.values() for batch in found):
+            one = sums[key_of(batch)]
+            one[0] += 1
+            one[1] += count[batch["partition"], batch["position"]]
+            one[2] += batch["batchSize"]
+        shown = {
+            line[name]: [line["batches"], line["records"], line["bytes"]] for line in lines if line["kind"] == kind
+        }
+        assert shown == sums
+
+
+def mixture():
+    """A log of runs of every kind, of which one ends in a batch whose record is broken."""
+    content, offset = b"", 0
+    for attributes, body in (
+        *((attributes, None) for attributes in (0, 0x10, 0x08, 0x40, 0x20)),
+        *((codec, codec) for codec in (1, 2, 3, 4)),
+    ):
+        for number in range(5):
+            records = [
+                forge.record(b"k" * number, None if n % 3 else b"v" * n * n, offset=n) for n in range(number + 1)
+            ]
+            plain = b"".join(records)
+            content += forge.batch(
+                records,
+                base_offset=offset,
+                base_timestamp=HOUR * number,
+                max_timestamp=HOUR * number + 7,
+                attributes=attributes,
+                producer_id=number % 2,
+                payload=compression.compress(body, plain) if body else None,
+            )
+            offset += number + 1
+    broken = forge.batch([forge.record(b"k", b"v")], base_offset=offset, count=2)
+    garbage = forge.batch([], base_offset=offset + 1, attributes=4, count=1, payload=b"no frame")
+    return content + broken + garbage + forge.batch([forge.record(b"k", b"v")], base_offset=offset + 2)
+
+
+@pytest.mark.parametrize("options", [(), ("--records",), ("--what-if", "none,zstd"), ("--records", "--what-if", "lz4")])
+def test_batches_taken_together_are_those_taken_one_by_one(tmp_path, options):
+    write(tmp_path, mixture())
+    command = ("stats", tmp_path, "--hours", "-o", "jsonl", *options)
+    together, alone = (kdump(*command, env=os.environ | {"KDUMP_KERNEL": kernel}) for kernel in ("", "off"))
+    assert (together.stdout, together.stderr) == (alone.stdout, alone.stderr)
+    assert together.returncode == alone.returncode == (3 if options else 0)
+    whole = sum(line["batches"] for line in map(json.loads, together.stdout.splitlines()) if line["kind"] == "stats")
+    assert whole == 48 - (2 if "--records" in options else 1 if options else 0)
 
 
 def test_producers_and_hours_add_up_and_processes_agree(golden):
