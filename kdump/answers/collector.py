@@ -35,7 +35,7 @@ class Needs(IntEnum):
 class Reading(NamedTuple):
     """What to read of a partition, where its first batches are not needed.
 
-    Batches come from the segment on that holds the offset ``since``; some before that offset may come too.
+    Batches come from the offset ``since`` on; some before it may come too.
     """
 
     needs: Needs

@@ -6,11 +6,12 @@ import copy
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.collector import Needs, Place, Reading
+from kdump.answers.collector import Needs, Place, Reading, unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run
+from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import Damage, Trailing
 from kdump.segments.resync import ResyncReader
 
@@ -67,7 +68,8 @@ class LogDirPass:
         first = first_segment(segments, since)
         for number, segment in enumerate(segments):
             if reading and number >= first:
-                self._segment(segment, [collector for collector, _ in reading], is_last=number == len(segments) - 1)
+                since = since if number == first else 0
+                self._segment(segment, [one for one, _ in reading], since=since, is_last=number == len(segments) - 1)
             self._progress(segment.size)
         for collector in self.collectors:
             collector.end()
@@ -80,11 +82,11 @@ class LogDirPass:
             return Reading(Needs.FILES)
         return asked if isinstance(asked, Reading) else Reading(asked)
 
-    def _segment(self, segment: Segment, reading: Sequence[Collector], *, is_last: bool) -> None:
+    def _segment(self, segment: Segment, reading: Sequence[Collector], *, since: int, is_last: bool) -> None:
         for collector in reading:
             collector.turn_to(segment)
         runs = any(collector.takes_runs for collector in reading)
-        for region in self.regions(segment, is_last=is_last, runs=runs):
+        for region in self.regions(segment, since=since, is_last=is_last, runs=runs):
             if isinstance(region, Run):
                 for collector in reading:
                     for row in range(collector.add_run(region), region.count):
@@ -102,17 +104,20 @@ class LogDirPass:
         except DamageError as damage:
             self._damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
-    def regions(self, segment: Segment, *, is_last: bool, runs: bool = False) -> Iterator[Region | Run]:
+    def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: bool = False) -> Iterator[Region | Run]:
         """Yield the regions of a segment, with ``runs`` like batches together; say what cannot be read.
+
+        They begin at or before the offset ``since``, as near to it as the index knows.
 
         A batch that is cut off is damage, but for the end of the last segment: brokers write while their files are
         copied. Bytes that the system does not give are a damaged range that ends with the file.
         """
-        done = 0
+        base, done = segment.base_offset, 0
         try:
             with segment.open() as source:
-                base = segment.base_offset
-                reader = ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=runs, packed=False)
+                if base is not None and since > base:
+                    done = Seeker(segment, source, self._wrong).by_offset(since, None).start
+                reader = ResyncReader(source, done, source.size, "resync", base, limit=None, runs=runs, packed=False)
                 for region in reader.read():
                     lost = _lost(region, is_last=is_last)
                     if lost is not None:
@@ -141,6 +146,16 @@ def first_segment(segments: Sequence[Segment], offset: int) -> int:
     """Return the number of the segment that may hold an offset: the last one that begins at or before it."""
     later = (number for number, segment in enumerate(segments) if (segment.base_offset or 0) > offset)
     return max(0, next(later, len(segments)) - 1)
+
+
+def size_after(partition: Partition, offset: int) -> int:
+    """Return how many bytes of the log hold ``offset`` and what follows, as near as the index knows."""
+    segments = partition.segments[first_segment(partition.segments, offset) :]
+    size = sum(segment.size for segment in segments)
+    if segments and offset > (segments[0].base_offset or 0):
+        with segments[0].open() as source:
+            size -= Seeker(segments[0], source, unsaid).by_offset(offset, None).start
+    return size
 
 
 class Gathered(NamedTuple):

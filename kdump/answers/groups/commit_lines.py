@@ -146,4 +146,9 @@ def _lags(
         return None, None, None, None
     if offset is None or done is None:
         return end.offset, None, end.stable, None
-    return end.offset, end.offset - offset - done, end.stable, end.stable - offset - done
+    return (
+        end.offset,
+        end.offset - offset - done,
+        end.stable,
+        None if end.stable is None else end.stable - offset - done,
+    )

@@ -63,9 +63,10 @@ class TopicLog:
         if run.first.is_control or run.first.is_transactional:
             return 0
         records, taken = run.unpack()
+        if taken:
+            self.end_offset = run.last_offset_of(taken - 1) + 1
         if records:
             self.take(records, -1, taken * BATCH_HEADER.size)
-            self.end_offset = run.last_offset_of(taken - 1) + 1
         return taken
 
     def lose(self, region: Damage) -> None:

@@ -87,11 +87,13 @@ def _member(group: GroupLine, member: GroupMemberLine) -> tuple[object, ...]:
 
 
 def _offset(line: CommittedLine) -> tuple[object, ...]:
+    stable = line.last_stable_offset
     remarks = (
         f"pending in a transaction of producer {line.pending_producer_id}"
         if line.pending_producer_id is not None
         else "",
         "expired" if line.expired else "",
+        f"read_committed stops at {stable}" if stable is not None and stable != line.log_end_offset else "",
         "the topic was created again" if line.recreated else "",
         line.problem or "",
         f"metadata {line.metadata!r}" if line.metadata else "",

@@ -1,6 +1,9 @@
 """Lag: log ends, last stable offsets, topics that were created again, share partitions."""
 
-from kdump.formats import producer_snapshot
+from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
+from kdump.answers.groups.log_ends import NEAR, LogEnds
+from kdump.formats import offset_index, producer_snapshot
+from kdump.formats.offset_index import OffsetPosition
 from kdump.formats.partition_metadata import PartitionMetadata, encode
 from kdump.formats.producer_snapshot import ProducerEntry
 from tests.helpers.group_topics import (
@@ -10,13 +13,14 @@ from tests.helpers.group_topics import (
     commit_key,
     commit_value,
     commit_value_4,
+    feed,
     offsets,
     share_key,
     snapshot_value,
     update_value,
     write,
 )
-from tests.helpers.segments import data
+from tests.helpers.segments import data, starts
 
 KEY = commit_key("app")
 
@@ -58,6 +62,57 @@ def test_a_transaction_that_a_snapshot_has_open_counts(tmp_path):
 def test_the_end_of_a_log_is_that_of_its_last_sound_batch(tmp_path):
     orders(tmp_path, data(0, 10) + data(10, 5)[:-1])
     assert line(tmp_path, (KEY, commit_value(4)))["logEndOffset"] == 10
+
+
+def large(tmp_path, *more):
+    """Batches of 1,000 bytes that are more than is read in any case, then others; return the offset of the first."""
+    one = data(0, size=1000)
+    count = NEAR // len(one) + 10
+    content = b"".join(offset.to_bytes(8, "big") + one[8:] for offset in range(count))
+    more = b"".join(data(count + number, **rest) for number, rest in enumerate(more))
+    orders(tmp_path, content + more)
+    every = (OffsetPosition(offset, offset * len(one)) for offset in range(4, count, 4))
+    (tmp_path / "orders-0" / f"{0:020}.index").write_bytes(offset_index.encode(every, 0) + bytes(800))
+    return count
+
+
+def test_the_index_tells_where_a_large_log_ends(tmp_path):
+    count = large(tmp_path, {"producer": 9}, {})
+    with (tmp_path / "orders-0" / f"{0:020}.log").open("r+b") as log:  # far from the end nothing is read
+        log.seek(1 << 20)
+        log.write(bytes(100))
+    found = line(tmp_path, (KEY, commit_value(4)))
+    assert (found["logEndOffset"], found["lag"]) == (count + 2, count - 2)
+    assert (found["lastStableOffset"], found["lagToStable"]) == (None, None)
+
+
+def test_the_last_stable_offset_of_a_large_log_is_left_out_or_read(tmp_path):
+    count = large(tmp_path, {}, {"producer": 9}, {})
+    write(tmp_path, batches((KEY, commit_value(4))))
+    groups = ConsumerGroups(GroupsWanted())
+    feed(groups, tmp_path)
+    for stable, expected in ((False, None), (True, count + 1)):
+        ends = LogEnds(groups.partitions(), stable=stable)
+        feed(ends, tmp_path, coordinators=False)
+        assert ends.found["orders", 0][:2] == (count + 3, expected)
+        assert bool(ends.passed_over) != stable
+
+
+def test_a_snapshot_near_the_end_tells_the_last_stable_offset(tmp_path):
+    count = large(tmp_path, {"producer": 9}, {})
+    entry = ProducerEntry(8, 0, 0, 3, 0, 1000, 0, 2)
+    (tmp_path / "orders-0" / f"{count:020}.snapshot").write_bytes(producer_snapshot.encode([entry]))
+    assert line(tmp_path, (KEY, commit_value(4)))["lastStableOffset"] == 2
+    (tmp_path / "orders-0" / f"{count:020}.snapshot").write_bytes(producer_snapshot.encode([]))
+    assert line(tmp_path, (KEY, commit_value(4)))["lastStableOffset"] == count
+
+
+def test_after_damage_the_last_stable_offset_is_not_known(tmp_path):
+    content = bytearray(data(0, 10, producer=9) + data(10, 5) + data(15, 1))
+    content[starts(bytes(content))[1] + 70] ^= 1
+    orders(tmp_path, bytes(content))
+    found = line(tmp_path, (KEY, commit_value(4)))
+    assert (found["logEndOffset"], found["lastStableOffset"]) == (16, None)
 
 
 def test_an_empty_segment_ends_at_its_base_offset(tmp_path):
