@@ -6,6 +6,7 @@ As ``kafka-transactions.sh`` lists, describes and finds them (KIP-664), by the l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.abort_lines import AbortLines
@@ -97,6 +98,11 @@ class _Replica:
     @property
     def end_offset(self) -> int:
         return self.rank[1]
+
+    @cached_property
+    def oldest(self) -> int | None:
+        """Where the oldest open transaction begins."""
+        return min((one.transaction.first_offset for one in self.open.values()), default=None)
 
 
 class Transactions(Collector):
@@ -233,7 +239,7 @@ class _Judge(NamedTuple):
                 if owner is None
                 else (f"transactional id {owner.transactional_id!r} ({owner.state}) does not name {name}")
             )
-        is_oldest = begun.first_offset == min(one.transaction.first_offset for one in replica.open.values())
+        is_oldest = begun.first_offset == replica.oldest
         return PartitionTransaction(
             topic,
             number,

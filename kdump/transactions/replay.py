@@ -7,7 +7,8 @@ its first transactional batch and ends at the control batch, the marker, that th
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kdump.formats.txn_index import CURRENT_VERSION, AbortedTxn
 from kdump.primitives.wire import INT64_END
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.formats.record import Record
+
+_ENDED_KEPT: Final = 64
+"""How many ended transactions the heap of first offsets may hold besides as many as there are open ones."""
 
 
 class TxnBatch(Protocol):
@@ -81,6 +85,8 @@ class Replay:
         """``opened`` are transactions known to be open where the replay begins (a producer snapshot tells them)."""
         self.open = {transaction.producer_id: transaction for transaction in opened}
         self.end_offset: int | None = None
+        self._firsts: list[tuple[int, int]] = []
+        self._sort()
 
     def add(self, batch: TxnBatch) -> EndedTransaction | None:
         """Take the next batch; return the transaction that it ends, if any.
@@ -97,6 +103,7 @@ class Replay:
             begun = self.open.get(producer_id)
             if begun is None or batch.base_offset < begun.first_offset:  # no crc covers an offset: one may be too great
                 self.open[producer_id] = OpenTransaction(producer_id, batch.producer_epoch or 0, batch.base_offset)
+                heappush(self._firsts, (batch.base_offset, producer_id))
         return None
 
     def _end(self, batch: TxnBatch, producer_id: int) -> EndedTransaction | None:
@@ -119,7 +126,20 @@ class Replay:
 
     def first_open_offset(self, otherwise: int) -> int:
         """Return the smallest first offset of the open transactions, ``otherwise`` when none is open."""
-        return min((transaction.first_offset for transaction in self.open.values()), default=otherwise)
+        if len(self._firsts) > 2 * len(self.open) + _ENDED_KEPT:
+            self._sort()
+        while self._firsts:
+            first, producer_id = self._firsts[0]
+            begun = self.open.get(producer_id)
+            if begun is not None and begun.first_offset == first:
+                return first
+            heappop(self._firsts)
+        return otherwise
+
+    def _sort(self) -> None:
+        """Make the heap of first offsets anew, without those of transactions that have ended."""
+        self._firsts = [(one.first_offset, one.producer_id) for one in self.open.values()]
+        heapify(self._firsts)
 
     @property
     def last_stable_offset(self) -> int | None:

@@ -320,3 +320,11 @@ def test_the_command_takes_several_offsets_and_ranges(tmp_path):
     text = kdump("explain", "orders-0@2..9", "--in", tmp_path).stdout.decode()
     assert "orders-0@5..9: past-end; consumers do not get them: of offset 5, the log ends at offset 5" in text
     assert kdump("explain", "orders@2", "--in", tmp_path).returncode == 2
+
+
+def test_an_open_transaction_that_damage_may_have_ended_is_not_called_certain(tmp_path):
+    broken = bytearray(marker(1, 7, COMMIT))
+    broken[-1] ^= 1
+    replica(tmp_path, {0: data(0, producer=7) + bytes(broken) + data(2)})
+    check(one(0, tmp_path), "open-transaction", "log", True, None, alternatives=["visible", "aborted-transaction"])
+    check(one(2, tmp_path), "behind-open-transaction", "log", True, None, alternatives=["visible"])

@@ -1,5 +1,7 @@
 """Transactions: open, ended, aborted, and the last stable offset."""
 
+import random
+
 import pytest
 
 from kdump.errors import DamageError
@@ -82,3 +84,18 @@ def test_aborted_data_is_told_from_other_data():
     by_index = AbortedRanges([AbortedTxn(0, 7, 0, 6, 3)])
     assert [batch.base_offset for batch in batches(LOG) if by_index.hold(batch)] == [0, 5]
     assert not any(AbortedRanges([]).hold(batch) for batch in batches(LOG))
+
+
+def test_the_oldest_open_transaction_is_known_at_once_however_many_there_are():
+    chance = random.Random(1)
+    replay = Replay([OpenTransaction(5, 0, -3), OpenTransaction(6, 0, -9)])
+    for offset in range(3000):
+        producer = chance.randrange(40)
+        if producer in replay.open and chance.random() < 0.5:
+            (batch,) = batches(marker(offset, producer, ABORT))
+        else:
+            (batch,) = batches(data(offset, producer=producer))
+        replay.add(batch)
+        least = min((one.first_offset for one in replay.open.values()), default=None)
+        assert replay.first_open_offset(-1) == (-1 if least is None else least)
+        assert len(replay._firsts) <= 2 * len(replay.open) + 65  # what has ended does not stay

@@ -16,6 +16,7 @@ from kdump.formats import partition_metadata
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, PARTITION_METADATA, SEGMENT_NAME
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
+from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,6 +86,8 @@ class PartitionEvidence:
                             replay.add(region)
                         except DamageError as damage:
                             self.place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
+                    elif isinstance(region, Damage):
+                        replay.lose(region)
         replay.end()
         return replay
 
@@ -106,10 +109,15 @@ class PartitionEvidence:
         state = {} if self._producers is None else self._producers.state.open
         return {producer: one.first_offset for producer, one in state.items()}
 
+    @cached_property
+    def oldest_open(self) -> tuple[int, int] | None:
+        """First offset and producer id of the oldest open transaction, None when none is open."""
+        return min(((first, producer) for producer, first in self.opened.items()), default=None)
+
     @property
-    def last_stable(self) -> int:
-        """The last stable offset, without regard to the high watermark."""
-        return min(self.opened.values(), default=self.end)
+    def doubted(self) -> set[int]:
+        """Producers whose open transaction may have ended in bytes that cannot be read."""
+        return set() if self._producers is None else self._producers.doubted
 
     @property
     def first_local(self) -> int:

@@ -269,20 +269,29 @@ def aborted_transaction(asked: Question) -> Cause | None:
 def open_transaction(asked: Question) -> Cause | None:
     """The record's transaction, or an older one, has not ended."""
     seen, partition = asked.seen, asked.block.partition
-    if seen is None:
+    if seen is None or partition.oldest_open is None:
         return None
+    first, producer = partition.oldest_open
     if seen.transaction == "open":
-        began = partition.opened.get(-1 if seen.batch.producer_id is None else seen.batch.producer_id)
-        because = f"the transaction of producer {seen.batch.producer_id}, from offset {began} on, has not ended"
-        return Cause("open-transaction", "log", because, True, facts=(_holds(seen),))
-    if asked.offset < partition.last_stable:
+        producer = -1 if seen.batch.producer_id is None else seen.batch.producer_id
+        because = (
+            f"the transaction of producer {producer}, from offset {partition.opened.get(producer)} on, has not ended"
+        )
+        reason: Reason = "open-transaction"
+    elif asked.offset >= first:
+        because = (
+            f"a transaction of producer {producer} is open since offset {first}: read_committed consumers are given "
+            "nothing from there on (kdump transactions says more)"
+        )
+        reason = "behind-open-transaction"
+    else:
         return None
-    producer = next(one for one, offset in partition.opened.items() if offset == partition.last_stable)
-    because = (
-        f"a transaction of producer {producer} is open since offset {partition.last_stable}: read_committed consumers "
-        "are given nothing from there on (kdump transactions tells more)"
-    )
-    return Cause("behind-open-transaction", "log", because, True, facts=(_holds(seen),))
+    if producer not in partition.doubted:
+        return Cause(reason, "log", because, True, facts=(_holds(seen),))
+    alternatives: tuple[Reason, ...] = ("visible",)
+    alternatives += ("aborted-transaction",) if reason == "open-transaction" else ()
+    because += ", as far as the log can be read: damaged bytes may hold its marker"
+    return Cause(reason, "log", because, True, None, (_holds(seen),), alternatives)
 
 
 def visible(asked: Question) -> Cause | None:
