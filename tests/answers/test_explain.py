@@ -328,3 +328,35 @@ def test_an_open_transaction_that_damage_may_have_ended_is_not_called_certain(tm
     replica(tmp_path, {0: data(0, producer=7) + bytes(broken) + data(2)})
     check(one(0, tmp_path), "open-transaction", "log", True, None, alternatives=["visible", "aborted-transaction"])
     check(one(2, tmp_path), "behind-open-transaction", "log", True, None, alternatives=["visible"])
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_range_says_of_each_offset_what_is_said_of_it_alone(tmp_path, dense):
+    one_broker, other = tmp_path / "1", tmp_path / "2"
+    kept = range(40) if dense else (8, 9, 12, 20, 21, 25, 33)
+    held = b"".join(data(offset, producer=7 if offset in {20, 25} else -1) for offset in kept if offset >= 8)
+    cleaned = forge.batch([], base_offset=14, last_offset_delta=2)
+    broken = bytearray(data(29))
+    broken[-1] ^= 1
+    log = held if dense else b"".join(sorted([*(data(offset) for offset in kept), cleaned, bytes(broken)]))
+    aside = b"".join(map(data, (2, 3, 10, 11)))
+    replica(one_broker, {8: log, f"{2:020}.log.deleted": aside}, epochs={0: 0, 2: 30})
+    replica(other, {0: b"".join(map(data, range(0, 50, 3)))}, epochs={0: 0})
+    node(one_broker, 1)
+    node(other, 2)
+    checkpoint(one_broker / "log-start-offset-checkpoint", ("orders", 0, 9))
+    checkpoint(one_broker / "replication-offset-checkpoint", ("orders", 0, 33))
+    checkpoint(one_broker / "cleaner-offset-checkpoint", ("orders", 0, 24))
+    told, _ = lines(0, 59, one_broker, other)
+    names = ("reason", "where", "readUncommitted", "readCommitted", "alternatives")
+    spread = [[line[name] for name in names] for line in told for _ in range(line["offset"], line["lastOffset"] + 1)]
+    assert spread == [[one(offset, one_broker, other)[name] for name in names] for offset in range(60)]
+    assert len(told) > 8
+
+
+def test_a_range_of_twenty_million_offsets_takes_no_longer_than_what_is_there(tmp_path):
+    replica(tmp_path, {20_000_000: data(20_000_000)})
+    told, _ = lines(0, 20_000_001, tmp_path)
+    assert [(line["offset"], line["lastOffset"], line["reason"]) for line in told] == [
+        (0, 19_999_999, "retention-time"), (20_000_000, 20_000_000, "visible"), (20_000_001,) * 2 + ("past-end",),
+    ]  # fmt: skip

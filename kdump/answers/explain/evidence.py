@@ -19,7 +19,7 @@ from kdump.segments import read, walk
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import Place
     from kdump.answers.epoch_lineage import Lineage
@@ -148,6 +148,16 @@ class PartitionEvidence:
         return lineage(replace(self.place.partition, segments=self.segments), self.place.wrong)
 
     @property
+    def borders(self) -> Iterator[int]:
+        """The offsets from which on something else holds of the log as a whole."""
+        place = self.place
+        mark = None if place is None else place.high_watermark
+        first = None if self.oldest_open is None else self.oldest_open[0]
+        for offset in (self.log_start, self.first_local, self.end, mark, self.first_dirty, first):
+            if offset is not None:
+                yield offset
+
+    @property
     def is_single_replica(self) -> bool:
         """Whether the metadata log names one replica only: all that is written there is committed at once."""
         image = self.history.image
@@ -205,6 +215,19 @@ class Block:
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
+
+    @property
+    def turning_points(self) -> Iterable[int]:
+        """The first of the offsets, and those that may have another cause than the offset before them."""
+        if 2 * len(self.log.records) > len(self.offsets):  # most have a record: to sort out the others costs more
+            return self.offsets
+        found = {self.offsets[0], *self.partition.borders}
+        for _, epochs, _ in self.others:
+            found.add((self.partition.lineage and epochs.truncation(self.partition.lineage)) or 0)
+        every = [self.log, self.deleted, *(seen for _, seen in self.leftovers), *(seen for _, _, seen in self.others)]
+        for seen in every:
+            found.update(seen.borders())
+        return sorted(offset for offset in found if offset in self.offsets)
 
     def put_aside(self, offset: int) -> Sighting | None:
         """Return the record of an offset in a deleted segment, or in a folder of this topic that was put aside."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kdump.answers.explain.evidence import Block, evidence_of
 from kdump.answers.explain.reasons import Question, cause
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from kdump.answers.explain.reasons import Cause, Fact, Reason, Whereabouts
     from kdump.answers.explain.topic_history import TopicHistory
 
-AT_ONCE: Final = 1000
-"""Offsets that are looked at together."""
+AT_FIRST, AT_MOST = 1 << 10, 1 << 14
+"""Offsets that are looked at together: few of a short range, more and more of a long one."""
 
 
 class OffsetRange(NamedTuple):
@@ -84,13 +84,13 @@ def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterato
 
 
 def _causes(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
-    """Yield offsets and their causes; of offsets after all that any file holds the first only."""
-    first = asked.first
+    """Yield offsets and their causes; of neighbours whose cause cannot differ the first only."""
+    first, size = asked.first, AT_FIRST
     while first <= asked.last:
-        block = Block(evidence, range(first, min(asked.last + 1, first + AT_ONCE)))
-        for offset in block.offsets:
+        block = Block(evidence, range(first, min(asked.last + 1, first + size)))
+        for offset in block.turning_points:
             yield offset, cause(Question(block, offset, at))
-        first = block.offsets.stop
+        first, size = block.offsets.stop, min(2 * size, AT_MOST)
         if first > evidence.known_end:
             return
 

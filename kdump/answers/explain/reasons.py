@@ -160,9 +160,10 @@ def past_end(asked: Question) -> Cause | None:
         if asked.offset in seen.records and leftover.topic_id not in (None, partition.topic_id)
     )
     because = f"the log ends at offset {partition.end}: nothing is written there"
-    if asked.block.log.lost:
+    is_damaged = any(lost.until is None for lost in asked.block.log.lost)
+    if is_damaged:
         because += ", or it was in the damaged bytes at the end"
-    alternatives: tuple[Reason, ...] = ("damaged",) if asked.block.log.lost else ()
+    alternatives: tuple[Reason, ...] = ("damaged",) if is_damaged else ()
     alternatives += ("topic-deleted",) if older else ()
     return Cause("past-end", where, because, facts=(end, *facts, *older), alternatives=alternatives)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -67,10 +68,26 @@ class Sightings:
     batches: list[Span] = field(default_factory=list)
     lost: list[LostRange] = field(default_factory=list)
     waiting: dict[int, list[int]] = field(default_factory=dict)
+    _sorted: list[Span] = field(default_factory=list)
+    """The batches by their base offsets."""
 
     def covering(self, offset: int) -> Span | None:
-        """Return a batch that covers an offset, None where none does."""
-        return next((batch for batch in self.batches if batch.base <= offset <= batch.last), None)
+        """Return the batch that covers an offset, None where none does."""
+        if len(self._sorted) != len(self.batches):
+            self._sorted = sorted(self.batches, key=_base_of)
+        at = bisect_right(self._sorted, offset, key=_base_of) - 1
+        return self._sorted[at] if at >= 0 and self._sorted[at].last >= offset else None
+
+    def borders(self) -> Iterator[int]:
+        """Yield the offsets at which something begins, and those at which it has ended."""
+        for offset in self.records:
+            yield from (offset, offset + 1)
+        for batch in self.batches:
+            yield from (batch.base, batch.last + 1)
+        for lost in self.lost:
+            yield lost.first
+            if lost.until is not None:
+                yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
         """Return the unreadable range that holds an offset, with something sound after it."""
@@ -278,6 +295,10 @@ def _regions(
                     yield segment, region
         except UnreadableError as error:
             fail(error)
+
+
+def _base_of(batch: Span) -> int:
+    return batch.base
 
 
 def _base(batch: RecordBatch) -> int:
