@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.collector import Needs, Place, Reading, unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.primitives.processes import over_processes
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
@@ -188,15 +189,11 @@ def run_over_processes(
 
     ``collectors`` must be new; they end as if one pass had gone through all partitions in order.
     """
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     empty = copy.deepcopy(list(collectors))
-    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-        for gathered in pool.map(partial(gather, empty), stretches(partitions, jobs)):
-            for collector, more in zip(collectors, gathered.collectors, strict=True):
-                collector.merge(more)
-            yield gathered
+    for gathered in over_processes(jobs, partial(gather, empty), stretches(partitions, jobs)):
+        for collector, more in zip(collectors, gathered.collectors, strict=True):
+            collector.merge(more)
+        yield gathered
 
 
 def stretches(partitions: Sequence[Partition], jobs: int) -> list[list[Partition]]:

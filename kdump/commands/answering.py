@@ -124,6 +124,7 @@ class Answering:
         self._said: set[str] = set()
         self.paths: tuple[str, ...] = options.pop("paths")
         named: tuple[str, ...] = options.pop("topics")
+        self._named = named
         self.asked = Wanted(
             topics=named if topics is None else topics,
             partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -146,7 +147,17 @@ class Answering:
         for one in found:
             if one.topic is None and one.segments:
                 self.session.note(f"{one.name or '.'} is left out: the name of its folder gives no topic and partition")
+        self._note_absent(found, self.paths if paths is None else paths)
         return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
+
+    def _note_absent(self, found: Iterable[Partition], paths: Sequence[str]) -> None:
+        """Say which --topic means no partition: its name may be wrong."""
+        where = paths[0] if len(paths) == 1 else "these paths"
+        numbers = " with a number that --partition names" if self.asked.partitions else ""
+        for topic in self._named:
+            wanted = replace(self.asked, topics=(topic,))
+            if not any(wanted.takes(Name(one.topic, one.partition)) for one in found):
+                self.session.note(f"no partition of topic {topic!r}{numbers} is in {where}")
 
     def takes(self, partition: Partition) -> bool:
         """Tell whether --topic and --partition mean a partition."""

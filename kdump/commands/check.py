@@ -12,6 +12,7 @@ from kdump.commands import session
 from kdump.commands.findings_output import telling
 from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.primitives.processes import over_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,16 +88,12 @@ def _checked(
         for part in partitions:
             yield everything.check(part, options, dirs, run.progress)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     told: set[Finding] = set()
-    with ProcessPoolExecutor(jobs, get_context("fork"), _begin, (partitions, options)) as pool:
-        for result in pool.map(_one, range(len(partitions))):
-            run.progress(result.size)
-            new = tuple(finding for finding in result.findings if finding not in told)
-            told.update(new)
-            yield result._replace(findings=new)
+    for result in over_processes(jobs, _one, range(len(partitions)), _begin, partitions, options):
+        run.progress(result.size)
+        new = tuple(finding for finding in result.findings if finding not in told)
+        told.update(new)
+        yield result._replace(findings=new)
 
 
 _work: Callable[[int], CheckedPartition]

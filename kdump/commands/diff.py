@@ -79,6 +79,6 @@ def command(*, records: bool, **options: Any) -> int:
 
 def _replicas(path: str, run: Answering, states: LogDirStates) -> Iterator[BrokerReplica]:
     """Yield what one broker holds. A comma that belongs to the name of a file or folder parts nothing."""
-    paths = [path] if Path(path).exists() else path.split(",")
+    paths = [path] if Path(path).exists() else [part for part in path.split(",") if part] or [path]
     for partition in run.partitions(paths):
         yield BrokerReplica(path, Place(partition, states.of(partition)))

@@ -267,7 +267,7 @@ def test_a_deleted_topic_leaves_its_folder_for_a_while(tmp_path):
     check(found, "topic-deleted", "deleted-file")
     assert found["evidence"][-1]["says"] == "offset 77: the topic was deleted at 5000 ms"
     check(one(1, tmp_path), "topic-deleted", "deleted-file", alternatives=["unknown"])
-    check(one(1, tmp_path, of=history()), "unknown", "deleted-file")
+    check(one(1, tmp_path, of=history()), "unknown", "deleted-file", None, None)
 
 
 def test_a_folder_whose_topic_is_gone_from_the_metadata_log(tmp_path):
@@ -286,7 +286,7 @@ def test_an_older_topic_of_the_same_name_is_another_one(tmp_path):
 def test_a_partition_that_is_nowhere(tmp_path):
     (tmp_path / "other-0").mkdir()
     (tmp_path / "other-0" / f"{0:020}.log").write_bytes(data(0))
-    check(one(1, tmp_path), "unknown", "nowhere")
+    check(one(1, tmp_path), "unknown", "nowhere", None, None)
 
 
 def test_a_long_range_is_looked_at_in_blocks(tmp_path):

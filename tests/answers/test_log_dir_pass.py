@@ -1,11 +1,17 @@
 """The pass over log dirs: what it reads, what it says, and that processes gather the same."""
 
+import os
+import signal
+
 import pytest
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
+from kdump.errors import KdumpError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.primitives.processes import over_processes
+from tests.helpers.asking import ask
 from tests.helpers.segments import data
 
 
@@ -96,3 +102,20 @@ def test_a_file_that_cannot_be_read_is_a_lost_range(tmp_path):
     LogDirPass([collector], LogDirStates(pytest.fail, raise_), damage=pytest.fail, fail=failed.append).run(partitions)
     assert (collector.met, collector.lost) == ([0, 20], [0])
     assert [one.path for one in failed] == [str(path)]
+
+
+def _die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_is_an_error_of_one_sentence():
+    with pytest.raises(KdumpError, match="a process was killed before it had a result"):
+        list(over_processes(2, _die, range(4)))
+
+
+def test_a_topic_that_is_not_there_is_named(tmp_path):
+    log_dir(tmp_path, data(0))
+    lines, said = ask("transactions", tmp_path, "--topic", "order", "--topic", "orders")
+    assert (lines, said) == ([], f"kdump: no partition of topic 'order' is in {tmp_path}\n")
+    _, said = ask("offsets", tmp_path, "--topic", "orders", "--partition", "1")
+    assert said == f"kdump: no partition of topic 'orders' with a number that --partition names is in {tmp_path}\n"

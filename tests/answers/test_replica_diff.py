@@ -193,3 +193,10 @@ def test_the_table_explains_what_differs(tmp_path):
     assert text.startswith("1 pair of replicas: 1 diverged")
     assert "cuts its log at offset 5 and loses 3 records" in text
     assert "epoch 0, 1000 ms, key None" in text
+
+
+def test_a_comma_at_the_end_parts_nothing(tmp_path):
+    for name in ("1", "2"):
+        replica(tmp_path / name, {0: data(0)})
+    done = kdump("diff", f"{tmp_path}/1,", tmp_path / "2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"1 pair of replicas: 1 same\n", b"")

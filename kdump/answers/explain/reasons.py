@@ -102,14 +102,13 @@ def topic_deleted(asked: Question) -> Cause | None:
     folders = tuple(Fact(one.path, None, f"put aside as -{one.state}") for one in partition.leftovers)
     facts = (*facts, *folders, *_removals(asked))
     if image is not None and partition.topic in image.topics.by_name:
-        return Cause(
-            "unknown", where, "the topic exists, and no folder of this partition is in these paths", facts=facts
-        )
+        because = "the topic exists, and no folder of this partition is in these paths"
+        return Cause("unknown", where, because, None, None, facts)
     if partition.history.removals(partition.topic) or any(one.state == DELETE_FOLDER for one in partition.leftovers):
         alternatives: tuple[Reason, ...] = () if image is not None else ("unknown",)
         because = "the topic was deleted" if image is not None else "the partition was deleted, most likely its topic"
         return Cause("topic-deleted", where, because, facts=facts, alternatives=alternatives)
-    return Cause("unknown", where, "no folder of this partition is in these paths", facts=facts)
+    return Cause("unknown", where, "no folder of this partition is in these paths", None, None, facts)
 
 
 def damaged(asked: Question) -> Cause | None:
@@ -415,4 +414,4 @@ def cause(asked: Question) -> Cause:
         found = reason(asked)
         if found is not None:
             return found
-    return Cause("unknown", "nowhere", "nothing in the files tells")
+    return Cause("unknown", "nowhere", "nothing in the files tells", None, None)

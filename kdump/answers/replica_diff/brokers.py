@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.collector import once
 from kdump.answers.replica_diff.pair import BrokerReplica, compare
 from kdump.errors import UnreadableError
+from kdump.primitives.processes import over_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -83,17 +84,13 @@ def compare_all(
             except UnreadableError as error:
                 fail(error)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-        for pair, done in zip(found, pool.map(partial(compare_pair, records=records), found), strict=True):
-            for text in done.damaged:
-                damage(text)
-            for failed in done.failed:
-                fail(failed)
-            progress(size(pair))
-            yield from done.lines
+    for pair, done in zip(found, over_processes(jobs, partial(compare_pair, records=records), found), strict=True):
+        for text in done.damaged:
+            damage(text)
+        for failed in done.failed:
+            fail(failed)
+        progress(size(pair))
+        yield from done.lines
 
 
 def size(pair: ReplicaPair) -> int:
