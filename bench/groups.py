@@ -1,20 +1,26 @@
-"""How fast commits are replayed, and in what memory: ``python -m bench.groups [--commits N] [--groups N]``.
+"""How fast commits are replayed, in what memory, and how fast lag is found.
 
-Each commit is a batch of its own, as a busy coordinator writes them. Exit status 1 when the replay takes more memory
-or time than it may; wants the compiled kernel and an idle machine.
+    python -m bench.groups [--commits N] [--groups N] [--size MIB]
+
+Each commit is a batch of its own, as a busy coordinator writes them; every group commits in seven partitions. The rate
+is that of the replay, in processor seconds. Memory is the peak of the resident memory of ``kdump groups`` over that
+log, less that over a log with the last commit of each alone: what the live groups take is in both. Lag is asked of a
+group in a partition whose only segment has 1 GiB, with its index. Exit status 1 when one takes more than it may; wants
+the compiled kernel.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import struct
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from bench import indexes, runs
 from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
+from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.formats.record_layout import BatchHeader
 from kdump.log_dirs.finder import Finder, Wanted
@@ -24,20 +30,27 @@ from kdump.records import magic_2
 RATE = 200_000
 """Commits a second of one processor."""
 ROOM = 64 << 20
-"""Bytes beyond those before the replay."""
+"""Bytes beyond what the live groups take."""
+LAG_MS = 100
+"""Processor time that the end of a log of 1 GiB may take."""
 BEGAN = 1_700_000_000_000
+PARTITIONS = 7
+BATCH = 16 << 10
 
 
-def make(path: Path, commits: int, groups: int) -> None:
-    """Write a segment of commits, each a batch of its own; every group commits in seven partitions."""
-    with path.open("wb") as out:
-        for number in range(commits):
-            group, topic = b"group-%d" % (number % groups), b"topic-%d" % (number % 7)
+def make(folder: Path, first: int, commits: int, groups: int) -> Path:
+    """Write a segment of the commits from number ``first`` to ``commits``; return the log dir."""
+    held = folder / "__consumer_offsets-0"
+    held.mkdir(parents=True)
+    with (held / f"{first:020}.log").open("wb") as out:
+        for number in range(first, commits):
+            group, topic = b"group-%d" % (number % groups), b"topic-%d" % (number // groups % PARTITIONS)
             key = struct.pack(">hh", 1, len(group)) + group + struct.pack(">h", len(topic)) + topic + bytes(4)
             value = struct.pack(">hqihq", 3, number, -1, 0, BEGAN + number)
             record = magic_2.write_record(timestamp_delta=0, offset_delta=0, key=key, value=value)
             header = BatchHeader(number, 0, 0, 2, 0, 0, 0, BEGAN + number, BEGAN + number, -1, -1, -1, 1)
             out.write(magic_2.write_batch(header, record))
+    return folder
 
 
 def fail(reason: object) -> None:
@@ -45,26 +58,47 @@ def fail(reason: object) -> None:
     raise SystemExit(str(reason))
 
 
+def seconds(collector: ConsumerGroups | LogEnds, log_dir: Path) -> float:
+    """Return the processor seconds that a collector takes over a log dir."""
+    partitions = list(Finder(Wanted(siblings=True)).find([str(log_dir)]))
+    began = time.process_time()
+    LogDirPass([collector], LogDirStates(fail, fail), damage=fail, fail=fail).run(partitions)
+    return time.process_time() - began
+
+
+def peak(log_dir: Path) -> int:
+    """Return the peak of the resident memory of ``kdump groups``, in bytes."""
+    python = runs.Tool("kdump", [sys.executable, "-m", "kdump"], {})
+    return runs.measure(python, ["groups", str(log_dir), "-o", "jsonl"]).peak
+
+
 def main() -> int:
     """Print the figures; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m bench.groups", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.groups", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--commits", type=int, default=2_000_000)
     parser.add_argument("--groups", type=int, default=1000)
+    parser.add_argument("--size", type=int, default=1024, metavar="MIB")
     options = parser.parse_args()
+    commits, groups = options.commits, options.groups
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "__consumer_offsets-0"
+        whole = make(Path(temporary, "whole"), 0, commits, groups)
+        live = make(Path(temporary, "live"), max(0, commits - groups * PARTITIONS), commits, groups)
+        rate = commits / seconds(ConsumerGroups(GroupsWanted()), whole)
+        print(f"{commits:,} commits of {groups:,} groups: {rate:,.0f} a second", flush=True)
+        peaks = peak(whole), peak(live)
+        print(
+            f"peak {peaks[0] >> 20} MiB; with the {groups * PARTITIONS:,} live ones alone {peaks[1] >> 20} MiB",
+            flush=True,
+        )
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary, "orders-0")
         folder.mkdir()
-        make(folder / f"{0:020}.log", options.commits, options.groups)
-        partitions = list(Finder(Wanted(siblings=True)).find([temporary]))
-        answer = ConsumerGroups(GroupsWanted())
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        began = time.process_time()
-        LogDirPass([answer], LogDirStates(fail, fail), damage=fail, fail=fail).run(partitions)
-        taken = time.process_time() - began
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before
-    rate = options.commits / taken
-    print(f"{options.commits} commits of {options.groups} groups: {rate:,.0f} a second, {grown >> 20} MiB more memory")
-    return int(rate < RATE or grown > ROOM)
+        indexes.make(folder, options.size << 20, BATCH)
+        lag, stable = (seconds(LogEnds(stable=stable), folder) * 1000 for stable in (False, True))
+        print(f"log end of {options.size} MiB: {lag:.1f} ms; with the last stable offset {stable:,.0f} ms")
+    return int(rate < RATE or peaks[0] - peaks[1] > ROOM or lag > LAG_MS)
 
 
 if __name__ == "__main__":
