@@ -39,18 +39,26 @@ BATCH = 16 << 10
 
 
 def make(folder: Path, first: int, commits: int, groups: int) -> Path:
-    """Write a segment of the commits from number ``first`` to ``commits``; return the log dir."""
+    """Write a segment of the commits from number ``first`` to ``commits``; return the log dir.
+
+    They repeat but for their base offset, which no checksum covers.
+    """
     held = folder / "__consumer_offsets-0"
     held.mkdir(parents=True)
+    batches = [_commit(number, groups)[8:] for number in range(groups * PARTITIONS)]
     with (held / f"{first:020}.log").open("wb") as out:
         for number in range(first, commits):
-            group, topic = b"group-%d" % (number % groups), b"topic-%d" % (number // groups % PARTITIONS)
-            key = struct.pack(">hh", 1, len(group)) + group + struct.pack(">h", len(topic)) + topic + bytes(4)
-            value = struct.pack(">hqihq", 3, number, -1, 0, BEGAN + number)
-            record = magic_2.write_record(timestamp_delta=0, offset_delta=0, key=key, value=value)
-            header = BatchHeader(number, 0, 0, 2, 0, 0, 0, BEGAN + number, BEGAN + number, -1, -1, -1, 1)
-            out.write(magic_2.write_batch(header, record))
+            out.write(number.to_bytes(8, "big") + batches[number % len(batches)])
     return folder
+
+
+def _commit(number: int, groups: int) -> bytes:
+    group, topic = b"group-%d" % (number % groups), b"topic-%d" % (number // groups)
+    key = struct.pack(">hh", 1, len(group)) + group + struct.pack(">h", len(topic)) + topic + bytes(4)
+    value = struct.pack(">hqihq", 3, number, -1, 0, BEGAN + number)
+    record = magic_2.write_record(timestamp_delta=0, offset_delta=0, key=key, value=value)
+    header = BatchHeader(0, 0, 0, 2, 0, 0, 0, BEGAN + number, BEGAN + number, -1, -1, -1, 1)
+    return magic_2.write_batch(header, record)
 
 
 def fail(reason: object) -> None:

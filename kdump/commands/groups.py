@@ -13,6 +13,8 @@ from kdump.answers.metadata.image import image_of
 from kdump.commands import option_values
 from kdump.commands import options as shared
 from kdump.commands.answering import Answering, Duration, inputs
+from kdump.errors import UsageError
+from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
 from kdump.printers.answer_tables.groups import tables, write_reset_csv
@@ -20,7 +22,7 @@ from kdump.printers.answer_tables.groups import tables, write_reset_csv
 if TYPE_CHECKING:
     from kdump.answers.groups.writers import Ranking
 
-
+RESET: Final = "reset-csv"
 OPTIONS: Final[list[shared.Decorator]] = [
     click.option("--group", "groups", multiple=True, metavar="ID", help="Only this group; globs such as 'app-*'."),
     click.option("--history", is_flag=True, help="Every commit of the groups too, in order; rewinds are marked."),
@@ -43,7 +45,7 @@ OPTIONS: Final[list[shared.Decorator]] = [
         metavar="TIME",
         help="The broker's offsets.retention.minutes, which no file tells: 7d, 24h (before 2.0).",
     ),
-    *inputs("reset-csv"),
+    *inputs(RESET),
 ]
 
 
@@ -85,13 +87,21 @@ def command(
     before their first assignment, the broker's offsets retention and its default assignors (protocol then is Kafka's:
     uniform, simple).
 
-    -o reset-csv prints group,topic,partition,offset for kafka-consumer-groups.sh --reset-offsets --from-file (since
-    2.4), expired offsets included. Pending, recreated and unreadable offsets, share and streams groups are left out;
-    standard error says which.
+    -o reset-csv prints group,topic,partition,offset, expired offsets included, for (since 2.4)
+
+    \b
+      kafka-consumer-groups.sh --bootstrap-server H:P --reset-offsets
+          --group G1 --group G2 --from-file offsets.csv --execute
+
+    Pending, recreated and unreadable offsets, share and streams groups are left out; standard error says which.
 
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met (the answer is that of what is
     sound; "missing" lines say what is lost).
     """
+    if top is not None and (history or stable or given["output"] == RESET):
+        raise UsageError(f"--top ranks groups: it goes without --history, --stable and -o {RESET}")
+    if history and given["output"] == RESET:
+        raise UsageError(f"-o {RESET} has the last offsets alone: it goes without --history")
     wanted = GroupsWanted(
         groups,
         Wanted(topics=given["topics"], partitions=option_values.numbers(given["partitions"], "partition")),
@@ -101,6 +111,8 @@ def command(
     given["partitions"] = ()  # those of the coordinators' topics have other numbers
     run = Answering(given, topics=())
     found = run.partitions()
+    if found and all(partition.topic != consumer_offsets.TOPIC for partition in found):
+        run.session.note(f"no partition of {consumer_offsets.TOPIC} is in these paths: it holds the groups")
     if top is not None:
         writers = GroupWriters(top, wanted.takes)
         run.run([writers], [partition for partition in found if partition.topic in TOPICS])
@@ -111,11 +123,12 @@ def command(
     topic_ids = {} if image is None else {number: topic.name for number, topic in image.topics.by_id.items()}
     answer.ends = LogEnds(answer.partitions(), topic_ids, stable=stable)
     run.run([answer.ends], [partition for partition in found if partition.topic not in TOPICS])
-    if left_out := answer.ends.passed_over:
+    left_out = answer.ends.passed_over
+    if left_out and run.output != RESET:
         size = sum(left_out) >> 20
         run.session.note(f"{len(left_out)} last stable offsets are left out: --stable reads {size:,} MiB for them")
     lines = answer.answer(run.at)
-    if run.output != "reset-csv":
+    if run.output != RESET:
         return run.answer(lines, tables)
     with open_output() as out:
         left = write_reset_csv(lines, out)

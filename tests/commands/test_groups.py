@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from testing.processes import kdump
 from tests.helpers.group_topics import (
     batches,
@@ -53,17 +55,48 @@ def test_the_file_for_a_reset_leaves_out_what_does_not_count(tmp_path):
     assert done.returncode == 0
     assert done.stdout.decode() == 'app,orders,0,5\nold,orders,0,1\n"with ""quote"", and\u202e",orders,1,2\n'
     said = done.stderr.decode()
-    assert "txn: orders-0 is left out: its transaction is open (producer 7)" in said
-    assert "shared: " in said
+    assert said.splitlines() == [
+        "kdump: txn: orders-0 left out: the commit of offset 9 is in an open transaction (producer 7)",
+        "kdump: shared: AAECAwQFBgcICQoLDA0ODw-0 left out: kafka-consumer-groups.sh sets no offsets of share groups",
+    ]
+
+
+def test_no_line_of_the_file_for_a_reset_is_one_that_the_tool_refuses(tmp_path):
+    keys = [commit_key(group, "orders", number) for group, number in (("", 0), ("two\nlines", 0), ("two\nlines", 1))]
+    done = kdump("groups", write(tmp_path, batches(*((key, commit_value(5)) for key in keys))), "-o", "reset-csv")
+    assert done.stdout == b""
+    refused = "the tool takes no group id that is empty or has a line break"
+    assert done.stderr.decode().splitlines() == [
+        f'kdump: "": orders-0 left out: {refused}',
+        f"kdump: two\\x0alines: orders-0 and 1 more left out: {refused}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--top", "bytes", "--history"], ["--top", "bytes", "-o", "reset-csv"], ["--history", "-o", "reset-csv"]],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(tmp_path, options):
+    done = kdump("groups", tmp_path, *options)
+    assert done.returncode == 2
+    assert b"goes without" in done.stderr
+
+
+def test_paths_without_groups_are_said(tmp_path):
+    done = kdump("groups", write(tmp_path, data(0, 10), topic="orders"))
+    assert (done.returncode, done.stdout) == (0, b"0 groups\n")
+    assert b"no partition of __consumer_offsets is in these paths" in done.stderr
 
 
 def test_tables_say_what_matters(tmp_path):
     (tmp_path / "b").mkdir()
     log_dir(tmp_path)
     write(tmp_path, batches((commit_key("new"), commit_value_4(1, b"\1" * 16))), partition=2)
+    write(tmp_path, data(0, 8) + data(8, producer=9), topic="orders")
     text = kdump("groups", tmp_path, "--history", "--at", "1970-01-02").stdout.decode()
     assert "5 groups" in text
     assert "pending in a transaction of producer 7" in text
+    assert "read_committed stops at 8" in text
     assert "expired" in text
     top = kdump("groups", tmp_path, "--top", "bytes").stdout.decode()
     assert "5 groups wrote into __consumer_offsets" in top

@@ -2,6 +2,7 @@
 
     python -m tools.fuzz.hunt                                   300 folders, seed 1, 20 seconds for each run
     python -m tools.fuzz.hunt --first 17 --count 1 --keep DIR   one of them again, kept in DIR
+    python -m tools.fuzz.hunt --folders '__*' --command groups  folders and commands of some names alone
 
 One to three files of a folder are broken (tools/fuzz/mutations). --report writes the figures to
 golden/reports/hunt.md. Exit status 1 when something was found.
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -52,21 +54,25 @@ COMMANDS = {
     "rebuild-index": ["rebuild-index", "{log}", "--out", "{out}/index"],
     "salvage": ["salvage", "{folder}", "--leftovers", "--out", "{out}/salvage"],
     "slice": ["slice", "{folder}", "--offset", "0..", "--out", "{out}/slice"],
+    "groups": ["groups", "{folder}", "--history"],
+    "groups -o jsonl": ["groups", "{folder}", "-o", "jsonl", "--history", "--stable"],
+    "groups -o reset-csv": ["groups", "{folder}", "-o", "reset-csv"],
+    "groups --top": ["groups", "{folder}", "--top", "bytes", "-o", "csv"],
 }
 NOT_NEEDED = ("kdump.spark_", "kdump.commands.spark_", "kdump.__main__")
 REPORT = GOLDEN / "reports" / "hunt.md"
 
 
-def folders() -> list[Path]:
-    """Every folder of golden/ with a segment in it."""
+def folders(names: str) -> list[Path]:
+    """Every folder of golden/ with a segment in it, whose name the glob ``names`` takes."""
     found = {path.parent for place in ("brokers", "damaged") for path in (GOLDEN / place).rglob("*.log")}
-    return sorted(found)
+    return sorted(folder for folder in found if fnmatchcase(folder.name, names))
 
 
-def broken(seed: int, number: int, place: Path) -> Path:
+def broken(seed: int, number: int, place: Path, names: str = "*") -> Path:
     """Copy a folder to ``place`` and break it there; return the copy. The same for the same seed and number."""
     random = Random(f"hunt:{seed}:{number}")
-    source = random.choice(folders())
+    source = random.choice(folders(names))
     name = source.name if source.name.rpartition("-")[2].isdigit() else "t-0"
     target = place / name
     shutil.copytree(source, target)
@@ -94,8 +100,8 @@ def arguments(words: list[str], folder: Path, out: Path, offset: int) -> list[st
     return [word.format(**values) for word in words]
 
 
-def hunt(seed: int, numbers: range, keep: Path | None) -> dict[str, Counter[str]]:
-    """Run everything; return what came of it by command, and tell of what is wrong."""
+def hunt(seed: int, numbers: range, keep: Path | None, names: str, command: str) -> dict[str, Counter[str]]:
+    """Run the commands whose names begin with ``command``; return what came of each, and tell of what is wrong."""
     for module in pkgutil.walk_packages(kdump.__path__, "kdump."):  # once, and not in each child
         if not module.name.startswith(NOT_NEEDED):
             import_module(module.name)
@@ -103,8 +109,10 @@ def hunt(seed: int, numbers: range, keep: Path | None) -> dict[str, Counter[str]
     for number in numbers:
         with tempfile.TemporaryDirectory() as temporary:
             place = keep or Path(temporary)
-            folder = broken(seed, number, place / "in")
+            folder = broken(seed, number, place / "in", names)
             for name, words in COMMANDS.items():
+                if not name.startswith(command):
+                    continue
                 line = arguments(words, folder, place / f"out-{name}", number % 50)
                 run = forked.run(line, place)
                 odd = run.status not in SOUND and not (run.status == EMPTY[0] and EMPTY[1] in run.stderr)
@@ -134,11 +142,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--first", type=int, default=0, help="number of the first folder")
+    parser.add_argument("--folders", default="*", metavar="GLOB", help="names of the folders to break")
+    parser.add_argument("--command", default="", metavar="NAME", help="commands whose name begins so")
     parser.add_argument("--keep", type=Path, help="keep the files in this folder")
     parser.add_argument("--report", action="store_true", help="write the figures to golden/reports/hunt.md")
     options = parser.parse_args()
     started = time.monotonic()
-    tallies = hunt(options.seed, range(options.first, options.first + options.count), options.keep)
+    tallies = hunt(
+        options.seed,
+        range(options.first, options.first + options.count),
+        options.keep,
+        options.folders,
+        options.command,
+    )
     text = table(tallies, f"Every command on {options.count} broken folders (seed {options.seed})")
     print(f"{text}{time.monotonic() - started:.0f} s")
     if options.report:

@@ -35,6 +35,8 @@ _NUMBERS: Final = frozenset(
         *("tombstones", "group records", "from", "until"),
     )
 )
+NO_NAME: Final = '""'
+"""How the group is shown whose id is empty: consumers before 2.2 could have it."""
 RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 """The types of groups that kafka-consumer-groups.sh resets."""
 
@@ -66,7 +68,15 @@ def _group(line: GroupLine) -> tuple[object, ...]:
     kind = "simple" if line.is_simple else line.type
     protocol = " ".join(filter(None, (line.protocol_type, line.protocol)))
     state = line.state if line.problem is None else f"{line.state} ({line.problem})"
-    return line.group_id, kind, state, len(line.members), protocol, line.group_epoch, line.coordinator_partition
+    return (
+        line.group_id or NO_NAME,
+        kind,
+        state,
+        len(line.members),
+        protocol,
+        line.group_epoch,
+        line.coordinator_partition,
+    )
 
 
 def _member(group: GroupLine, member: GroupMemberLine) -> tuple[object, ...]:
@@ -75,7 +85,7 @@ def _member(group: GroupLine, member: GroupMemberLine) -> tuple[object, ...]:
         held = {"active": member.tasks.active, "standby": member.tasks.standby, "warmup": member.tasks.warmup}
         assigned = tuple(f"{name} {' '.join(tasks)}" for name, tasks in held.items() if tasks)
     return (
-        group.group_id,
+        group.group_id or NO_NAME,
         member.member_id,
         member.client_id,
         member.client_host,
@@ -101,7 +111,7 @@ def _offset(line: CommittedLine) -> tuple[object, ...]:
     time = None if line.commit_timestamp_ms is None else iso(line.commit_timestamp_ms)
     topic = line.topic if line.topic is not None else f"id {line.topic_id}"
     remark = "; ".join(filter(None, remarks))
-    return line.group_id, topic, line.partition, line.offset, line.log_end_offset, line.lag, time, remark
+    return line.group_id or NO_NAME, topic, line.partition, line.offset, line.log_end_offset, line.lag, time, remark
 
 
 def _commit(line: CommitLine) -> tuple[object, ...]:
@@ -112,13 +122,13 @@ def _commit(line: CommitLine) -> tuple[object, ...]:
     )
     time = None if line.timestamp_ms is None else iso(line.timestamp_ms)
     remark = ", ".join(filter(None, remarks))
-    return line.group_id, line.topic, line.partition, line.at.offset, time, line.offset, remark
+    return line.group_id or NO_NAME, line.topic, line.partition, line.at.offset, time, line.offset, remark
 
 
 def _writer(line: WriterLine) -> tuple[object, ...]:
     first, last = (None if time is None else iso(time) for time in (line.first_timestamp_ms, line.last_timestamp_ms))
     counts = (line.bytes, line.commits, line.tombstones, line.group_records)
-    return (line.rank, line.group_id, line.coordinator_partition, *counts, first, last)
+    return (line.rank, line.group_id or NO_NAME, line.coordinator_partition, *counts, first, last)
 
 
 def _missing(lines: Iterable[AnswerLine]) -> Iterator[tuple[object, ...]]:
@@ -126,15 +136,16 @@ def _missing(lines: Iterable[AnswerLine]) -> Iterator[tuple[object, ...]]:
         if isinstance(line, MissingLine):
             yield line.topic, line.partition, line.from_offset, line.until_offset, line.reason
         elif isinstance(line, UnreadLine):
-            yield line.topic, line.partition, line.first_offset, None, f"{line.records} records: {line.reason}"
+            count = "1 record" if line.records == 1 else f"{line.records} records from there on"
+            yield line.topic, line.partition, line.first_offset, None, f"{count}: {line.reason}"
 
 
 def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
-    """Write ``group,topic,partition,offset`` lines; return what is left out, as sentences.
+    """Write ``group,topic,partition,offset`` lines; return what is left out, a sentence for each group and reason.
 
     It is what ``kafka-consumer-groups.sh --reset-offsets --from-file`` takes for several groups (since 2.4).
     """
-    left: list[str] = []
+    left: dict[tuple[str, str], list[str]] = {}
     types: dict[str, str] = {}
     for line in lines:
         if isinstance(line, GroupLine):
@@ -142,21 +153,27 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
         elif isinstance(line, CommittedLine):
             reason = _unfit(line, types.get(line.group_id))
             if reason:
-                left.append(f"{line.group_id}: {line.topic or line.topic_id}-{line.partition} is left out: {reason}")
+                left.setdefault((line.group_id, reason), []).append(f"{line.topic or line.topic_id}-{line.partition}")
                 continue
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerow((line.group_id, line.topic, line.partition, line.offset))
             out.write(text.getvalue().encode("utf-8", "backslashreplace"))
-    return left
+    return [
+        f"{group or NO_NAME}: {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} left out: {reason}"
+        for (group, reason), names in left.items()
+    ]
 
 
 def _unfit(line: CommittedLine, group_type: str | None) -> str:
+    """Return why the tool cannot set an offset, nothing where it can."""
     if group_type not in RESETTABLE:
-        return f"a group of type {group_type or 'Share'} takes no such file"
+        return f"kafka-consumer-groups.sh sets no offsets of {(group_type or 'Share').lower()} groups"
     if line.pending_producer_id is not None:
-        return f"its transaction is open (producer {line.pending_producer_id})"
+        return f"the commit of offset {line.offset} is in an open transaction (producer {line.pending_producer_id})"
     if line.offset is None:
-        return f"its record cannot be read: {line.problem}"
+        return f"the record cannot be read: {line.problem}"
     if line.recreated:
         return "the topic was deleted and created again"
+    if not line.group_id or "\n" in line.group_id or "\r" in line.group_id:
+        return "the tool takes no group id that is empty or has a line break"
     return ""
