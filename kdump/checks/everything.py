@@ -186,6 +186,17 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
     """Say what a start does; ``would`` makes it a remark, since the next start is not of that kind."""
+    with_records = [cut for cut in outcome.cuts if cut.records]
+    if len(outcome.cuts) > 1 and with_records:
+        yield Finding(
+            level=Level.REMARK if would else Level.LOG,
+            file=where,
+            kind="recovery",
+            text=f"{who} would cut {many(len(outcome.cuts), 'segment')}: offsets {with_records[0].first_offset} to "
+            f"{with_records[-1].last_offset}, {many(sum(cut.records for cut in with_records), 'record')}, "
+            f"{many(sum(cut.size for cut in outcome.cuts), 'byte')} in all",
+            offset=with_records[0].first_offset,
+        )
     for cut in outcome.cuts:
         harmless = would or not cut.records
         yield Finding(

@@ -171,13 +171,9 @@ class LogCheck:
             text = f"the last {region.size} bytes are the beginning of a batch: torn, or copied while it was written"
             self._say("end of log", text, region.position, offset=self.next_offset, advice=LOG_ADVICE)
         else:
-            missing = region.missing
-            lost = f"; offsets {missing.start} to {missing.stop - 1} are missing" if missing else ""
-            if missing is None and region.missing_from is not None:
-                lost = f"; what is missing begins with offset {region.missing_from}"
             self._say(
                 region.kind,
-                f"{region.size} bytes cannot be read: {region.reason} (byte {region.at}){lost}",
+                str(region),
                 region.position,
                 offset=region.missing_from,
                 expected=text_of(region.expected),

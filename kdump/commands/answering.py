@@ -11,9 +11,10 @@ import click
 
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.commands import option_values, session
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.commands.limit_options import AtLeast
+from kdump.commands.options import LIMITS, PARTITIONS, wanted
 from kdump.log_dirs.file_names import Name
-from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.output.stdout import open_output
 
@@ -79,17 +80,11 @@ def inputs(*more: str) -> list[Decorator]:
     """Return the options that every command has that goes through log dirs; ``more`` are forms of its own."""
     return [
         *PATHS,
-        click.option(
-            "--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'."
-        ),
-        click.option(
-            "--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."
-        ),
+        *PARTITIONS,
         AT,
         click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
         *form(*more),
-        MAX_BATCH_BYTES,
-        CACHE,
+        *LIMITS,
     ]
 
 
@@ -123,17 +118,9 @@ class Answering:
         self._also = also
         self._said: set[str] = set()
         self.paths: tuple[str, ...] = options.pop("paths")
-        named: tuple[str, ...] = options.pop("topics")
-        self._named = named
-        self.asked = Wanted(
-            topics=named if topics is None else topics,
-            partitions=option_values.numbers(options.pop("partitions"), "partition"),
-            leftovers=leftovers,
-            siblings=True,
-            log_dirs=True,
-            every_folder=every_folder,
-            max_batch_bytes=options.pop("max_batch_bytes"),
-        )
+        asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
+        self._named = asked.topics
+        self.asked = asked if topics is None else replace(asked, topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None) -> list[Partition]:
         """Return the partitions of ``paths`` (by default all) and those of the topics needed for them.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
-from kdump.commands import session
-from kdump.commands.findings_output import telling
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
-from kdump.log_dirs.finder import Finder, Wanted
+from kdump.commands import options, session
+from kdump.commands.findings_output import FINDINGS, telling
+from kdump.commands.limit_options import AtLeast, index_interval
+from kdump.log_dirs.finder import Finder
 from kdump.primitives.processes import over_processes
 
 if TYPE_CHECKING:
@@ -25,23 +25,19 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
-@click.option("--json", "as_json", is_flag=True, help="JSON lines: kdump/findings.schema.json describes them.")
-@click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too.")
+@options.add(FINDINGS)
 @index_interval("it decides what a broker cuts where offsets are not in order")
 @click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use.")
-@MAX_BATCH_BYTES
-@CACHE
+@options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
 def command(
     paths: tuple[str, ...],
     *,
     headers_only: bool,
-    as_json: bool,
-    remarks: bool,
     interval: int,
     jobs: int,
-    max_batch_bytes: int,
     quiet: bool,
+    **given: Any,
 ) -> int:
     """Check partitions: their logs, indexes and checkpoints. Files are opened read-only.
 
@@ -50,7 +46,7 @@ def command(
       kdump check /var/kafka
       kdump check -q /var/kafka || echo "something is wrong"
       kdump check /var/kafka --headers-only --jobs 8
-      kdump check /backup/orders-0 --json | jq 'select(.check == "recovery")'
+      kdump check /backup/orders-0 -o jsonl | jq 'select(.check == "recovery")'
 
     PATH is a segment, a partition's folder, a log dir, a glob or a tar archive. Where a log is damaged, a dry run tells
     what a broker would cut from it when it starts: after a clean stop nothing, after an unclean one all that follows
@@ -60,13 +56,13 @@ def command(
     that can be made anew (indexes, snapshots, checkpoints).
     """
     run = session.Session(quiet=quiet)
-    wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, max_batch_bytes=max_batch_bytes)
+    wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths)))
-    options = everything.CheckOptions(records=not headers_only, interval=interval)
-    with telling(run, as_json=as_json, remarks=remarks) as told:
+    how = everything.CheckOptions(records=not headers_only, interval=interval)
+    with telling(run, given) as told:
         dirs = LogDirs()
-        for checked in _checked(partitions, options, dirs, jobs, run):
+        for checked in _checked(partitions, how, dirs, jobs, run):
             for error in checked.failed:
                 run.fail(error)
             told.tell(
@@ -81,15 +77,15 @@ def command(
 
 
 def _checked(
-    partitions: list[Partition], options: everything.CheckOptions, dirs: LogDirs, jobs: int, run: session.Session
+    partitions: list[Partition], how: everything.CheckOptions, dirs: LogDirs, jobs: int, run: session.Session
 ) -> Iterator[CheckedPartition]:
     """Yield what is found in each partition, in order."""
     if jobs == 1 or len(partitions) < 2:
         for part in partitions:
-            yield everything.check(part, options, dirs, run.progress)
+            yield everything.check(part, how, dirs, run.progress)
         return
     told: set[Finding] = set()
-    for result in over_processes(jobs, _one, range(len(partitions)), _begin, partitions, options):
+    for result in over_processes(jobs, _one, range(len(partitions)), _begin, partitions, how):
         run.progress(result.size)
         new = tuple(finding for finding in result.findings if finding not in told)
         told.update(new)
@@ -99,10 +95,10 @@ def _checked(
 _work: Callable[[int], CheckedPartition]
 
 
-def _begin(partitions: list[Partition], options: everything.CheckOptions) -> None:
+def _begin(partitions: list[Partition], how: everything.CheckOptions) -> None:
     global _work  # noqa: PLW0603  a process of the pool is told once what it works on
     dirs = LogDirs()
-    _work = lambda number: everything.check(partitions[number], options, dirs)  # noqa: E731  a name of its own would say no more
+    _work = lambda number: everything.check(partitions[number], how, dirs)  # noqa: E731  a name of its own would say no more
 
 
 def _one(number: int) -> CheckedPartition:

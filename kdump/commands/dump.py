@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import click
@@ -22,7 +23,7 @@ from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.transactions.outcomes import is_transactional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.commands.parallel import Task, TaskPart
     from kdump.log_dirs.partition import Partition
@@ -31,6 +32,8 @@ FORMATS: Final = tuple(name for name in PRINTERS if name != "format")
 """The words of -o; --format chooses the printer of that name."""
 POLL: Final = 0.2
 """Seconds between two looks at a live log."""
+LOOK: Final = 1.0
+"""Seconds between two looks for new partitions."""
 SHARED: Final = 64 << 20
 """Bytes of a partition above which processes share what is known of its transactions."""
 
@@ -55,9 +58,7 @@ SHARED: Final = 64 << 20
     show_default=True,
     help="auto puts records of Kafka's own topics in words, in the column decoded.",
 )
-@click.option(
-    "--delimiter", default="\\n", show_default=True, metavar="TEXT", help="What follows each value of -o raw."
-)
+@click.option("--delimiter", metavar="TEXT", help="What follows each value of -o raw.  [default: \\n]")
 @click.option("--fields", multiple=True, metavar="A,B,...", help="These columns alone, in this order.")
 @click.option("--keys-only", is_flag=True, help="Leave out values and headers.")
 @shared.add(shared.PRIVACY)
@@ -93,12 +94,13 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     run = session.Session(quiet=quiet)
     options = DumpOptions.of(given)
     dump = Dump(run, options)
-    partitions: Iterable[Partition] = Finder(options.wanted, note=run.note, fail=run.fail).find(paths)
+    finder = Finder(options.wanted, note=run.note, fail=run.fail)
+    partitions: Iterable[Partition] = finder.find(paths)
     if not sys.stdout.isatty() and not options.follow:
         partitions = run.watched(partitions)
     with open_output(escape=True) as out:
         if options.follow:
-            dump.follow(list(partitions), out)
+            dump.follow(list(partitions), paths, out)
         elif options.is_parallel:
             dump.parallel(partitions, out)
         else:
@@ -172,6 +174,7 @@ class Dump:
 
     def _finish(self, out: BinaryIO, counted: int, *, found: bool) -> None:
         self.session.progress.clear()
+        self.session.sum_up()
         if self.options.count:
             out.write(b"%d\n" % counted)
         if not found and not self.session.met:
@@ -190,6 +193,7 @@ class Dump:
             self.session.met.clear()
             printer = None if self.options.count else self.printer(file)
             some, count = self._print((item for part in parts for item in reader.read(*part)), printer)
+            self.session.sum_up()
             return Printed(frozenset(self.session.met), some, count)
 
         def take(file: IO[bytes], result: Printed, task: Task) -> None:
@@ -221,8 +225,11 @@ class Dump:
                 reader.outcomes_of(partition)
             yield task
 
-    def follow(self, partitions: list[Partition], out: BinaryIO) -> None:
-        """Print what there is and what is appended, until it is interrupted or the limit is reached."""
+    def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
+        """Print what there is, what is appended and partitions that appear, until interrupted or the limit is reached.
+
+        ``partitions`` are those that stand in ``paths`` now.
+        """
         from kdump.log_dirs.local import LOCAL
 
         if any(partition.files is not LOCAL for partition in partitions):
@@ -230,7 +237,7 @@ class Dump:
         printer = self.printer(out)
         printer.begin()
         left = self.options.limit
-        for item in self._live(partitions):
+        for item in self._live(partitions, paths):
             if item is None:
                 out.flush()
                 time.sleep(POLL)
@@ -242,22 +249,28 @@ class Dump:
                 if left <= 0:
                     break
 
-    def _live(self, partitions: list[Partition]) -> Iterator[SelectedBatch | DamagedRange | None]:
+    def _live(self, partitions: list[Partition], paths: Sequence[str]) -> Iterator[SelectedBatch | DamagedRange | None]:
         """Yield what there is, then what is appended; None after each look at all partitions."""
         from kdump.log_reader.live import LiveReader, end_offset
 
         reader, tail = self.reader(), self.options.tail
-        live = []
+        live: dict[str, LiveReader] = {}
         for partition in partitions:
             after = None if tail is None else end_offset(partition)
             if tail:
                 for item in reader.tail(partition, tail):
                     after = max(after or -1, item.batch.last_offset) if isinstance(item, SelectedBatch) else after
                     yield item
-            live.append(LiveReader(reader, partition, after))
-        while live:
-            for each in live:
+            live[partition.folder] = LiveReader(reader, partition, after)
+        looked = time.monotonic()
+        while live or any(Path(path).is_dir() for path in paths):
+            for each in live.values():
                 yield from each.poll()
+            if time.monotonic() - looked >= LOOK:
+                finder = Finder(self.options.wanted, fail=self.session.fail)
+                new = [partition for partition in finder.find(paths) if partition.folder not in live]
+                live |= {partition.folder: LiveReader(reader, partition) for partition in new}
+                looked = time.monotonic()
             yield None
 
     def _first(
@@ -290,10 +303,7 @@ class Dump:
             from kdump.rows.redaction import bare
 
             item = item._replace(damage=bare(item.damage))
-        damage = item.damage
         if printer is not None:
             printer.lost(item)
-        if printer is None or not printer.shows_damage or not self.session.quiet:
-            self.session.damage(
-                f"{item.file.name}: byte {damage.position}: {damage.size} bytes cannot be read: {damage.reason}"
-            )
+        if printer is None or not printer.shows_damage or not (self.session.quiet or sys.stdout.isatty()):
+            self.session.damaged_range(item.file.name, item.damage)

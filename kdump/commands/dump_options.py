@@ -54,7 +54,7 @@ class DumpOptions:
     count: bool
     encoding: Encoding
     decode: str
-    delimiter: str
+    delimiter: str | None
     fields: tuple[str, ...]
     keys_only: bool
     no_payload: bool
@@ -76,6 +76,10 @@ class DumpOptions:
             raise UsageError("--format has records in its own form: neither -o nor --batches go with it")
         if self.batches and self.output == "raw":
             raise UsageError("-o raw prints values, and batches have none")
+        if self.count and (plain or self.output != "text"):
+            raise UsageError("--count prints one number: neither -o nor --format go with it")
+        if self.delimiter is not None and self.output != "raw":
+            raise UsageError("--delimiter is what follows each value of -o raw: it goes with no other format")
         if self.head is not None and self.tail is not None:
             raise UsageError("--head and --tail exclude each other")
         if self.include_damaged and plain:
@@ -141,7 +145,7 @@ class DumpOptions:
             keys=not self.no_payload,
             values=not (self.no_payload or self.keys_only),
             template=self.template or "",
-            delimiter=self.delimiter,
+            delimiter="\\n" if self.delimiter is None else self.delimiter,
         )
 
     @property

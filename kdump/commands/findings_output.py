@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+import click
 
 from kdump.commands import session
+from kdump.commands.options import PARTITIONS
 from kdump.findings import Level
 from kdump.output.stdout import open_output
-from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport
+from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +20,23 @@ if TYPE_CHECKING:
     from kdump.commands.session import Session
     from kdump.findings import Finding
     from kdump.printers.findings_report import Report
+
+
+FINDINGS: Final = [
+    *PARTITIONS,
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(("text", "jsonl")),
+        default="text",
+        show_default=True,
+        help="Text for people, or JSON lines: kdump/findings.schema.json describes them.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="The same as -o jsonl."),
+    click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too."),
+    click.option("-v", "--verbose", is_flag=True, help="Write out every finding; else what is alike is folded."),
+]
+"""Options of the commands that print findings."""
 
 
 class Telling:
@@ -38,11 +58,11 @@ class Telling:
         summary.add(findings, folder)
         if findings:
             run.progress.clear()
-        files: dict[str, list[Finding]] = {}
+        blocks: dict[str, list[Finding]] = {}
         for finding in findings:
-            files.setdefault(finding.file, []).append(finding)
-        for name, told in files.items():
-            self._report.file(name, told)
+            blocks.setdefault(folder or finding.file, []).append(finding)
+        for name, told in blocks.items():
+            self._report.block(name, told)
         levels = {finding.level for finding in findings}
         run.met |= {session.DAMAGED} if Level.LOG in levels else set()
         run.met |= {session.DERIVED} if Level.DERIVED in levels else set()
@@ -54,19 +74,19 @@ class Telling:
 
 
 @contextmanager
-def telling(run: Session, *, as_json: bool, remarks: bool) -> Iterator[Telling]:
-    """Give what tells findings on standard output: as JSON lines, as a table on a terminal, or as text."""
+def telling(run: Session, given: dict[str, Any]) -> Iterator[Telling]:
+    """Give what tells findings on standard output, as the options of FINDINGS say, which are ``given``."""
     with open_output() as out:
-        told = Telling(
-            run, JsonReport(out, quiet=run.quiet) if as_json else _for_people(quiet=run.quiet, remarks=remarks)
-        )
+        as_json = given["as_json"] or given["output"] == "jsonl"
+        show = Shown(quiet=run.quiet, remarks=given["remarks"], verbose=given["verbose"])
+        told = Telling(run, JsonReport(out, quiet=run.quiet) if as_json else _for_people(show))
         yield told
         told.end()
 
 
-def _for_people(*, quiet: bool, remarks: bool) -> Report:
+def _for_people(show: Shown) -> Report:
     if sys.stdout.isatty():
         from kdump.printers.findings_table import TableReport
 
-        return TableReport(sys.stdout, quiet=quiet, remarks=remarks)
-    return PlainReport(cast("IO[str]", sys.stdout), quiet=quiet, remarks=remarks)
+        return TableReport(sys.stdout, show)
+    return PlainReport(cast("IO[str]", sys.stdout), show)

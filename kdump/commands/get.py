@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from kdump.commands import options as shared
 from kdump.commands import session
+from kdump.commands.dump_options import TABLE_BATCH, TABLE_RECORD
 from kdump.errors import DamageError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import Take
@@ -32,19 +35,39 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("what", metavar="TOPIC-PARTITION@OFFSET")
+@click.argument("what", metavar="[TOPIC-PARTITION]@OFFSET")
 @click.option(
     "--in", "paths", multiple=True, required=True, metavar="PATH", help="A log dir, folder, segment or archive."
 )
 @click.option("--batch", is_flag=True, help="The whole batch that holds the offset.")
 @click.option("--hexdump", is_flag=True, help="Every byte, its field's name and value beside it.")
 @click.option(
-    "-o", "--output", type=click.Choice(("text", "jsonl")), default="text", show_default=True, help="The format."
+    "-o",
+    "--output",
+    type=click.Choice(("text", "jsonl", "table")),
+    default="text",
+    show_default=True,
+    help="A line per field, JSON lines, or a table of a few columns.",
+)
+@click.option(
+    "--decode",
+    type=click.Choice(("none", "auto")),
+    default="none",
+    show_default=True,
+    help="auto puts records of Kafka's own topics in words, in the column decoded.",
 )
 @shared.add(shared.PRIVACY)
 @shared.add(shared.LIMITS)
 def command(
-    what: str, paths: tuple[str, ...], *, batch: bool, hexdump: bool, output: str, max_batch_bytes: int, **privacy: Any
+    what: str,
+    paths: tuple[str, ...],
+    *,
+    batch: bool,
+    hexdump: bool,
+    output: str,
+    decode: str,
+    max_batch_bytes: int,
+    **privacy: Any,
 ) -> int:
     """Show one record, or its batch, field by field.
 
@@ -53,23 +76,28 @@ def command(
       kdump get orders-0@1234 --in /var/kafka
       kdump get orders-0@1234 --in /var/kafka --hexdump
       kdump get orders-0@1234 --in bundle.tar.gz --batch -o jsonl
+      kdump get __consumer_offsets-3@17 --in /var/kafka --decode auto
+      kdump get @1234 --in segment-of-a-customer.log
 
-    Exit status: 0 found, 1 not there or not readable, 2 wrong usage, 3 damage was met (a batch with a wrong crc is
-    shown as such).
+    @1234 alone means that offset of every partition in PATH. A segment that is named itself counts as the
+    partition asked for where its folder has no partition's name.
+
+    Exit status: 0 found, 1 something cannot be read, 2 wrong usage, 3 damage was met (a batch with a wrong crc is shown
+    as such), 5 the files do not hold the record.
     """
-    found = re.fullmatch(r"(.+)-(\d+)@(\d+)", what, re.ASCII)
+    found = re.fullmatch(r"(?:(.+)-(\d+))?@(\d+)", what, re.ASCII)
     if found is None:
         raise UsageError(f"{what!r} names no record: orders-0@1234 is partition 0 of orders, offset 1234")
-    if hexdump and output != "text":
-        raise UsageError("--hexdump has a form of its own: leave -o away")
-    topic, partition, offset = found[1], int(found[2]), int(found[3])
+    if hexdump and (output != "text" or decode != "none"):
+        raise UsageError("--hexdump has a form of its own: leave -o and --decode away")
+    offset = int(found[3])
     run = session.Session()
     hide = Hide(
-        no_payload=privacy["no_payload"], redactor=shared.redactor(redact=privacy["redact"], file=privacy["redact_key"])
+        no_payload=privacy["no_payload"],
+        redactor=shared.redactor(redact=privacy["redact"], file=privacy["redact_key"]),
+        decode=decode == "auto",
     )
-    wanted = Wanted(topics=(topic,), partitions=frozenset({partition}), max_batch_bytes=max_batch_bytes)
-    finder = Finder(wanted, note=run.note, fail=run.fail)
-    partitions = list(finder.find(paths))
+    partitions = partitions_of(found[1], found[2], paths, run, max_batch_bytes)
     reader = PartitionReader(
         filter=Filter(first_offset=offset, last_offset=offset),
         include_damaged=True,
@@ -81,15 +109,31 @@ def command(
         for part in partitions:
             for item in reader.read(part):
                 if isinstance(item, DamagedRange):
-                    damage = hide.damage(item.damage)
-                    run.damage(f"{item.file.name}: byte {damage.position}: {damage.reason}")
+                    run.damaged_range(item.file.name, hide.damage(item.damage))
                 else:
                     there = True
                     show(item, out, run, hide, offset=None if batch else offset, hexdump=hexdump, output=output)
     if not there:
-        run.met = run.met or {session.UNREADABLE}
-        run.note(f"{what} is not there: {missing(partitions, topic, partition, offset)}")
+        run.met.add(session.ABSENT)
+        nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
+        why = missing(partitions, offset) or f"{nothing} was found in {', '.join(paths)}"
+        run.note(f"{what} is not there: {why}")
     return run.status
+
+
+def partitions_of(
+    topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, limit: int
+) -> list[Partition]:
+    """Return the partitions that are meant: all where ``topic`` is None; loose segments where none has the name."""
+    if topic is None:
+        return list(Finder(Wanted(max_batch_bytes=limit), note=run.note, fail=run.fail).find(paths))
+    wanted = Wanted(topics=(topic,), partitions=frozenset({int(number or 0)}), max_batch_bytes=limit)
+    partitions = list(Finder(wanted, fail=run.fail).find(paths))
+    if partitions:
+        return partitions
+    named = [path for path in paths if not Path(path).is_dir()]
+    every = Finder(Wanted(max_batch_bytes=limit), note=run.note, fail=run.fail).find(named) if named else ()
+    return [part for part in every if part.topic is None]
 
 
 @dataclass(frozen=True)
@@ -98,12 +142,15 @@ class Hide:
 
     no_payload: bool
     redactor: Redactor | None
+    decode: bool = False
+    """Whether records of Kafka's own topics are put in words."""
 
     @property
     def columns(self) -> tuple[rows.Column, ...]:
         """The columns of a record that are shown."""
         left_out = shared.KEY_COLUMNS | shared.VALUE_COLUMNS if self.no_payload else frozenset()
-        return tuple(column for column in rows.RECORD if column.name not in left_out)
+        known = (*rows.RECORD, rows.DECODED) if self.decode and self.redactor is None else rows.RECORD
+        return tuple(column for column in known if column.name not in left_out)
 
     def found(self, item: SelectedBatch) -> SelectedBatch:
         """Return records as they may be shown in those columns."""
@@ -160,6 +207,9 @@ def show(
     if offset is None:
         item = item._replace(records=whole(item.batch))
     item = hide.found(item)
+    if output == "table":
+        _tables(item, hide.columns, batch=offset is None)
+        return
     from kdump.printers.jsonl import JsonLines
 
     if output == "jsonl":
@@ -181,6 +231,21 @@ def show(
             _line(out, column, None if text is None else harmless(text))
 
 
+def _tables(item: SelectedBatch, columns: tuple[rows.Column, ...], *, batch: bool) -> None:
+    """Print tables of the batch, where it was asked for, and of its records."""
+    from kdump.printers.table import Tables
+
+    few = {"decoded" if name == "value" and rows.DECODED in columns else name for name in TABLE_RECORD}
+    shown = [column for column in columns if column.name in few]
+    if batch:
+        header = Tables(sys.stdout, [column for column in rows.BATCH if column.name in TABLE_BATCH], batches=True)
+        header.found(item)
+        header.end()
+    records = Tables(sys.stdout, shown)
+    records.found(item)
+    records.end()
+
+
 def whole(batch: RecordBatch) -> list[Record]:
     """Return all records of a batch, up to the first that cannot be read: the reader tells of that one."""
     records: list[Record] = []
@@ -194,8 +259,8 @@ def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
         out.write(f"{column.name:<19} {'null' if text is None else text}\n".encode())
 
 
-def missing(partitions: list[Partition], topic: str, partition: int, offset: int) -> str:
-    """Say why an offset is not there, as far as the files tell."""
+def missing(partitions: list[Partition], offset: int) -> str:
+    """Say why an offset is not there, as far as the files tell; nothing where there is no batch at all."""
     before = behind = None
     reader = PartitionReader(take=Take.BATCHES, outcomes=False, fail=lambda _: None)
     for part in partitions:
@@ -212,7 +277,7 @@ def missing(partitions: list[Partition], topic: str, partition: int, offset: int
             elif behind is None:
                 behind = item.base_offset
     if before is None and behind is None:
-        return f"nothing of {topic}-{partition} was found: its segments stand in a folder of that name"
+        return ""
     if before is None:
         return f"the log begins with offset {behind}"
     return f"the log ends with offset {before}" if behind is None else f"offset {before} is followed by {behind}"

@@ -26,10 +26,14 @@ REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 """The environment variable with the secret of --redact."""
 _KEY_BYTES: Final = 8
 """The shortest secret."""
-INPUTS: Final[list[Decorator]] = [
-    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True)),
+PARTITIONS: Final[list[Decorator]] = [
     click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics: orders, 'orders*', a,b."),
     click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
+]
+"""Which partitions of log dirs are meant; :func:`wanted` takes them."""
+INPUTS: Final[list[Decorator]] = [
+    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True)),
+    *PARTITIONS,
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
 ]
 PRIVACY: Final[list[Decorator]] = [
@@ -90,13 +94,13 @@ def add(options: list[Decorator]) -> Decorator:
     return decorate
 
 
-def wanted(options: dict[str, Any]) -> Wanted:
-    """Take the options of INPUTS (but the paths) and LIMITS out of ``options``."""
+def wanted(options: dict[str, Any], **more: Any) -> Wanted:
+    """Take PARTITIONS, LIMITS and ``leftovers`` out of ``options``; ``more`` are further fields of Wanted."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
-        leftovers=options.pop("leftovers"),
         max_batch_bytes=options.pop("max_batch_bytes"),
+        **{"leftovers": options.pop("leftovers", False), **more},
     )
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.commands import session
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast, index_interval
+from kdump.commands import options, session
+from kdump.commands.limit_options import AtLeast, index_interval
 from kdump.errors import UnreadableError
 from kdump.findings import many
-from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.finder import Finder
 from kdump.output import files
 from kdump.salvage import writer
 from kdump.salvage.merge import UNREADABLE, merge
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("salvage")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--out", required=True, metavar="DIR", help="Where to write; it must not be there yet, or be empty.")
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics (globs too).")
+@options.add(options.PARTITIONS)
 @click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")
 @click.option(
     "--segment-bytes",
@@ -35,19 +35,16 @@ if TYPE_CHECKING:
     help="The most that a segment of the output may hold (the topic's segment.bytes); 1024 or more.",
 )
 @index_interval("how much log may pass without an index entry")
-@MAX_BATCH_BYTES
-@CACHE
+@options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Say only what was lost.")
 def command(
     paths: tuple[str, ...],
     *,
     out: str,
-    topics: tuple[str, ...],
-    leftovers: bool,
     segment_bytes: int,
     interval: int,
-    max_batch_bytes: int,
     quiet: bool,
+    **given: Any,
 ) -> int:
     """Get sound batches out of damaged logs. Inputs are opened read-only.
 
@@ -63,8 +60,7 @@ def command(
     Exit status: 0 all copies were sound, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """
     run = session.Session(quiet=quiet)
-    wanted = Wanted(topics=topics, leftovers=leftovers, siblings=True, max_batch_bytes=max_batch_bytes)
-    finder = Finder(wanted, note=run.note, fail=run.fail)
+    finder = Finder(options.wanted(given, siblings=True), note=run.note, fail=run.fail)
     copies: dict[str, list[Partition]] = {}
     for part in finder.find(paths):
         if part.segments:

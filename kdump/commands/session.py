@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Final, Self
 
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
     from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
+    from kdump.segments.regions import Damage
 
-UNREADABLE, DAMAGED, DERIVED = 1, 3, 4
-"""Exit statuses; of several the first of these counts."""
+UNREADABLE, DAMAGED, DERIVED, ABSENT = 1, 3, 4, 5
+"""Exit statuses; of several the first of these counts. ABSENT: the one thing that was named is not in the files."""
+ALIKE: Final = 10
+"""Damaged ranges of one file that are written out; of the others the number is."""
 _EVERY: Final = 0.2
 
 
@@ -88,6 +92,7 @@ class Session:
     progress: Progress = field(default_factory=Progress)
     """It shows nothing until :meth:`watch` is called."""
     _failed: set[str] = field(default_factory=set)
+    _ranges: dict[str, Counter[str]] = field(default_factory=dict)
 
     def watch(self, total: int) -> None:
         """Show how much of ``total`` bytes is done, where somebody sees standard error."""
@@ -124,10 +129,25 @@ class Session:
         self.met.add(DAMAGED)
         self._say(text)
 
+    def damaged_range(self, file: str, damage: Damage) -> None:
+        """Say which bytes of a file are damaged; after the first ones only count (see :meth:`sum_up`)."""
+        kinds = self._ranges.setdefault(file, Counter())
+        if kinds.total() < ALIKE:
+            self.damage(f"{file}: byte {damage.position}: {damage}")
+        kinds[damage.kind] += 1
+
+    def sum_up(self) -> None:
+        """Say how many damaged ranges were not written out."""
+        for file, kinds in self._ranges.items():
+            if kinds.total() > ALIKE:
+                of = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+                self._say(f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all that were met: {of}")
+        self._ranges.clear()
+
     @property
     def status(self) -> int:
         """The exit status."""
-        return next((status for status in (UNREADABLE, DAMAGED, DERIVED) if status in self.met), 0)
+        return next((status for status in (UNREADABLE, DAMAGED, DERIVED, ABSENT) if status in self.met), 0)
 
     def _say(self, text: str) -> None:
         self.progress.clear()

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from kdump.checks import partition
-from kdump.commands import session
-from kdump.commands.findings_output import telling
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
-from kdump.log_dirs.finder import Finder, Wanted
+from kdump.commands import options, session
+from kdump.commands.findings_output import FINDINGS, telling
+from kdump.log_dirs.finder import Finder
 
 
 @click.command("verify-index")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--json", "as_json", is_flag=True, help="JSON lines: kdump/findings.schema.json describes them.")
-@click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too.")
-@MAX_BATCH_BYTES
-@CACHE
+@options.add(FINDINGS)
+@options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
-def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, max_batch_bytes: int, quiet: bool) -> int:
+def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     """Check the indexes of segments against their log. Files are opened read-only.
 
     \b
     Examples:
       kdump verify-index /var/kafka/orders-0
-      kdump verify-index /var/kafka --json | jq 'select(.kind == "finding")'
+      kdump verify-index /var/kafka -o jsonl | jq 'select(.kind == "finding")'
       kdump verify-index orders-0/00000000000000000000.timeindex
       kdump verify-index -q /var/kafka || echo "indexes are wrong"
 
@@ -36,8 +35,8 @@ def command(paths: tuple[str, ...], *, as_json: bool, remarks: bool, max_batch_b
     indexes are wrong.
     """
     run = session.Session(quiet=quiet)
-    finder = Finder(Wanted(siblings=True, max_batch_bytes=max_batch_bytes), note=run.note, fail=run.fail)
-    with telling(run, as_json=as_json, remarks=remarks) as told:
+    finder = Finder(options.wanted(given, siblings=True), note=run.note, fail=run.fail)
+    with telling(run, given) as told:
         for part in run.watched(finder.find(paths)):
             for checked in partition.check(part, run.progress, fail=run.fail):
                 told.tell(checked.findings, segments=1, batches=checked.batches, size=checked.size)

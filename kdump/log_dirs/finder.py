@@ -271,7 +271,7 @@ class Finder:
 
     def _say_skipped(self) -> None:
         for path in self._skipped[:_MANY]:
-            self.note(f"{path} is left out: it holds no records (kdump --files prints it)")
+            self.note(f"{path} is left out: it holds no records{_reader_of(path)}")
         if len(self._skipped) > _MANY:
             self.note(f"{len(self._skipped) - _MANY} more files like it are left out")
         self._skipped.clear()
@@ -279,6 +279,15 @@ class Finder:
 
 class _Place(NamedTuple):
     files: archives.Archive | archives.OneFile
+
+
+def _reader_of(path: str) -> str:
+    """Return in brackets what reads a file that holds no records; nothing where kdump knows no such file."""
+    name = posixpath.basename(path)
+    if name.rpartition(".")[2] in SIBLINGS:
+        return " (kdump --files prints it)"
+    known = any(fnmatchcase(name, file.name) and file.format for file in file_names.FILES)
+    return " (kdump check holds it against the log)" if known else ""
 
 
 def _belongs(name: str) -> bool:

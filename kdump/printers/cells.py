@@ -10,13 +10,14 @@ from kdump.primitives.encodings import Encoding, to_text
 from kdump.primitives.terminal import path_text
 from kdump.printers import json_text
 from kdump.rows import values
+from kdump.rows.columns import DAMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.rows.columns import Column
-    from kdump.rows.selection import SelectedBatch
+    from kdump.rows.selection import DamagedRange, SelectedBatch
 
 _PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
 
@@ -35,6 +36,13 @@ def rows(
         for at, column in varying:
             row[at] = cell(column, item, record, encoding)
         yield row.copy()
+
+
+def damage_cell(column: Column, item: DamagedRange) -> str | None:
+    """Return what a damaged range has in a column of records or batches: None where it has no such column."""
+    known = _OF_DAMAGE.get(column.name)
+    found = None if known is None else values.value(known, item)
+    return None if found is None else path_text(str(found))
 
 
 def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:
@@ -58,6 +66,7 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
     return path_text(str(value))
 
 
+_OF_DAMAGE: Final = {column.name: column for column in DAMAGE}
 _WORDS: Final[dict[str, Callable[[int], str | None]]] = {
     "timestamp": timestamps.iso,
     "timestampType": lambda value: TIMESTAMP_TYPES[value],

@@ -64,9 +64,11 @@ class DumpText:
     def lost(self, item: DamagedRange) -> None:
         self._of(item)
         damage = item.damage
+        ends = {"missingFrom": damage.missing_from, "missingUntil": damage.missing_until}
+        missing = "".join(f"{name}: {offset} " for name, offset in ends.items() if offset is not None)
         self.out.write(
             f"damage: position: {damage.position} size: {damage.size} kind: {damage.kind} "
-            f"at: {damage.at} reason: {damage.reason}\n".encode()
+            f"at: {damage.at} {missing}reason: {damage.reason}\n".encode()
         )
 
     def end(self) -> None:

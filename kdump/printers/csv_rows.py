@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from kdump.printers.cells import rows
+from kdump.printers.cells import damage_cell, rows
+from kdump.rows.columns import KIND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Separated:
-    """Prints CSV. Damaged stretches have no place in it."""
+    """Prints CSV. A damaged range has a row only where the column ``kind`` tells it from a record, without a reason."""
 
     shows_damage = False
 
@@ -41,10 +42,12 @@ class Separated:
             self._line(cells)
 
     def lost(self, item: DamagedRange) -> None:
-        """Print nothing: whoever calls says it elsewhere."""
+        """Print the columns that a damaged range shares with a record or batch."""
+        if KIND in self.columns:
+            self._line([damage_cell(column, item) for column in self.columns])
 
     def end(self) -> None:
-        """Nothing stands behind the last line."""
+        """Nothing stands after the last line."""
 
     def _line(self, cells: Sequence[str | None]) -> None:
         self.out.write((",".join(map(_quoted, cells)) + "\n").encode())

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from kdump.findings import Level, many
 from kdump.primitives.terminal import harmless_line, path_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kdump.findings import Finding
 
@@ -22,9 +23,18 @@ COMMONPLACE: Final = frozenset({"convention", "empty", "zero tail", "absent"})
 UNREADABLE: Final = 1
 SHOWN: Final = 10
 """Damaged partitions that the conclusion names."""
+ALIKE: Final = 3
+"""Findings of a block that say the same of other places, written out for people."""
 MOST: Final = 20
-"""Findings of one file that are written out for people."""
+"""Findings of a block that are written out for people."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
+VERDICTS: Final = {
+    Level.REMARK: "nothing is wrong",
+    Level.DERIVED: "the log is sound, files beside it are wrong",
+    Level.LOG: "the log is damaged",
+}
+ALL: Final = "--verbose writes them all"
+_DIGITS: Final = re.compile(r"\d+")
 
 
 @dataclass
@@ -54,10 +64,75 @@ class CheckSummary:
         return self.levels[Level.DERIVED] + self.levels[Level.LOG]
 
 
-class Report(Protocol):
-    """An ending of a check. Only files with something to say are told to it."""
+class Line(NamedTuple):
+    """A finding of a block: where it stands in the block, and how many there are that say the same of other places."""
 
-    def file(self, name: str, findings: Sequence[Finding]) -> None: ...
+    finding: Finding
+    place: str
+    more: str = ""
+
+
+class Block(NamedTuple):
+    """What people read of one partition or file."""
+
+    title: str
+    lines: list[Line]
+    advice: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What people want to read of the findings."""
+
+    quiet: bool = False
+    """Leave out remarks and the summary."""
+    remarks: bool = False
+    """Write out the commonplace remarks too."""
+    verbose: bool = False
+    """Write out every finding: those that are alike are not folded."""
+
+    def block(self, name: str, findings: Sequence[Finding]) -> Block:
+        """Return what to print of a partition or file: the worst first, what is alike folded."""
+        shown = [
+            finding
+            for finding in findings
+            if not finding.is_remark or (not self.quiet and (self.remarks or finding.kind not in COMMONPLACE))
+        ]
+        order = list(WORDS)[::-1]
+        shown.sort(key=lambda finding: order.index(finding.level))
+        alike: dict[object, list[Finding]] = {}
+        for number, finding in enumerate(shown):
+            same = number if self.verbose else (finding.level, finding.kind, _DIGITS.sub("0", finding.text))
+            alike.setdefault(same, []).append(finding)
+        lines = [line for group in alike.values() for line in _lines(name, group)]
+        if len(lines) > MOST and not self.verbose:
+            more = f"... and {len(lines) - MOST} other findings ({ALL})"
+            lines = [*lines[: MOST - 1], lines[MOST - 1]._replace(more=more)]
+        verdict = VERDICTS[shown[0].level] if shown and any(finding.file != name for finding in shown) else ""
+        advice = dict.fromkeys(finding.advice for finding in shown if finding.advice)
+        return Block(f"{name}: {verdict}" if verdict else name, lines, list(advice))
+
+
+def _lines(name: str, alike: Sequence[Finding]) -> Iterator[Line]:
+    """Yield the first of findings that are alike; the last of them says how many follow."""
+    for number, finding in enumerate(alike[:ALIKE]):
+        inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
+        place = inside if finding.position is None else f"{inside}byte {finding.position}: "
+        place = f"{place.rstrip()}: " if inside and finding.position is None else place
+        more = ""
+        if number == ALIKE - 1 and len(alike) > ALIKE:
+            last = alike[-1].file
+            until = "" if last == finding.file else f", up to {last.removeprefix(f'{name}/')}"
+            more = f"... and {len(alike) - ALIKE:,} more like it{until} ({ALL})"
+        yield Line(finding, place, more)
+
+
+class Report(Protocol):
+    """An ending of a check."""
+
+    def block(self, name: str, findings: Sequence[Finding]) -> None:
+        """Print what was found in a partition or file, at least one finding."""
+
     def end(self, summary: CheckSummary, status: int) -> None: ...
 
 
@@ -69,7 +144,7 @@ class JsonReport:
         self._out = out
         self._quiet = quiet
 
-    def file(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
+    def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
         for finding in findings:
             if self._quiet and finding.is_remark:
                 continue
@@ -100,51 +175,33 @@ class JsonReport:
 
 
 class PlainReport:
-    """Text without colours: a block for each file that has something to say."""
+    """Text without colours: a block for each partition that has something to say, the worst first."""
 
-    def __init__(self, out: IO[str], *, quiet: bool = False, remarks: bool = False) -> None:
-        """``quiet`` leaves out remarks and the summary; ``remarks`` writes out the commonplace ones too."""
+    def __init__(self, out: IO[str], show: Shown) -> None:
         self._out = out
-        self._quiet = quiet
-        self._remarks = remarks
+        self._show = show
 
-    def file(self, name: str, findings: Sequence[Finding]) -> None:
-        shown = choose(findings, quiet=self._quiet, remarks=self._remarks)
-        if not shown:
+    def block(self, name: str, findings: Sequence[Finding]) -> None:
+        block = self._show.block(name, findings)
+        if not block.lines:
             return
-        self._say(name)
-        for finding in shown[:MOST]:
-            self._say(f"  {WORDS[finding.level]:7} {place(finding)}{finding.text}")
-            if finding.expected is not None or finding.found is not None:
-                self._say(f"          {values(finding)}")
-        if len(shown) > MOST:
-            self._say(f"  ... and {len(shown) - MOST} more (--json writes them all)")
-        for advice in dict.fromkeys(finding.advice for finding in shown if finding.advice):
-            self._say(f"  what to do: {advice}")
+        self._say(block.title)
+        for line in block.lines:
+            self._say(f"  {WORDS[line.finding.level]:7} {line.place}{line.finding.text}")
+            if line.finding.expected is not None or line.finding.found is not None:
+                self._say(f"          {values(line.finding)}")
+            if line.more:
+                self._say(f"          {line.more}")
+        for text in block.advice:
+            self._say(f"  what to do: {text}")
 
     def end(self, summary: CheckSummary, status: int) -> None:
-        if not self._quiet:
+        if not self._show.quiet:
             for text in conclusion(summary, status):
                 self._say(text)
 
     def _say(self, text: str) -> None:
         self._out.write(harmless_line(text) + "\n")
-
-
-def choose(findings: Sequence[Finding], *, quiet: bool, remarks: bool) -> list[Finding]:
-    """Return what people want to read of one file, the worst first."""
-    order = list(WORDS)[::-1]
-    shown = [
-        finding
-        for finding in findings
-        if not finding.is_remark or (not quiet and (remarks or finding.kind not in COMMONPLACE))
-    ]
-    return sorted(shown, key=lambda finding: order.index(finding.level))
-
-
-def place(finding: Finding) -> str:
-    """Return where a finding stands in its file."""
-    return "" if finding.position is None else f"byte {finding.position}: "
 
 
 def values(finding: Finding) -> str:

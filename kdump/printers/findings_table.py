@@ -1,4 +1,4 @@
-"""Findings on a terminal: a table for each file that has something to say."""
+"""Findings on a terminal: a table for each partition that has something to say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kdump.findings import Level
 from kdump.primitives.terminal import harmless_line
-from kdump.printers.findings_report import MOST, WORDS, CheckSummary, choose, conclusion
+from kdump.printers.findings_report import WORDS, CheckSummary, Shown, conclusion
 from kdump.printers.table import Quiet
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 STYLES: Final = {Level.REMARK: "dim", Level.DERIVED: "yellow", Level.LOG: "bold red"}
 
 
-TITLES: Final = ("", "byte", "what", "expected", "found")
+TITLES: Final = ("", "where", "what", "expected", "found")
+TEXT: Final = TITLES.index("what")
 BARE: Final = 2
 """Columns that need no header: the level and the text."""
 
@@ -28,33 +29,35 @@ BARE: Final = 2
 class TableReport:
     """Draws with rich: colours, and columns of the terminal's width."""
 
-    def __init__(self, out: IO[str], *, quiet: bool = False, remarks: bool = False) -> None:
+    def __init__(self, out: IO[str], show: Shown) -> None:
         self._console = Quiet(file=out, highlight=False)
-        self._quiet = quiet
-        self._remarks = remarks
+        self._show = show
 
-    def file(self, name: str, findings: Sequence[Finding]) -> None:
-        shown = choose(findings, quiet=self._quiet, remarks=self._remarks)
-        if not shown:
+    def block(self, name: str, findings: Sequence[Finding]) -> None:
+        block = self._show.block(name, findings)
+        if not block.lines:
             return
-        self._console.print(Text(harmless_line(name), style="bold"))
-        cells = [[WORDS[f.level], f.position, f.text, f.expected, f.found] for f in shown[:MOST]]
+        self._console.print(Text(harmless_line(block.title), style="bold"))
+        cells = [
+            [WORDS[f.level], place.rstrip(": ") or None, f.text, f.expected, f.found] for f, place, _ in block.lines
+        ]
         used = [number for number in range(len(TITLES)) if any(row[number] is not None for row in cells)]
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=len(used) > BARE)
         for title in (TITLES[number] for number in used):
-            table.add_column(title, overflow="fold", justify="right" if title == "byte" else "left")
-        for finding, row in zip(shown, cells, strict=False):
-            told = ["" if row[number] is None else harmless_line(str(row[number])) for number in used]
-            table.add_row(*map(Text, told), style=STYLES[finding.level])
+            table.add_column(title, overflow="fold")
+        for line, row in zip(block.lines, cells, strict=True):
+            texts = ["" if row[number] is None else harmless_line(str(row[number])) for number in used]
+            table.add_row(*map(Text, texts), style=STYLES[line.finding.level])
+            if line.more:
+                texts = [harmless_line(line.more) if number == TEXT else "" for number in used]
+                table.add_row(*map(Text, texts), style="dim")
         self._console.print(table)
-        if len(shown) > MOST:
-            self._console.print(f"... and {len(shown) - MOST} more (--json writes them all)")
-        for advice in dict.fromkeys(finding.advice for finding in shown if finding.advice):
+        for advice in block.advice:
             self._console.print(Text(harmless_line(f"What to do: {advice}"), style="italic"))
         self._console.print()
 
     def end(self, summary: CheckSummary, status: int) -> None:
-        if self._quiet:
+        if self._show.quiet:
             return
         for number, text in enumerate(conclusion(summary, status)):
             style = "bold green" if not status else "bold red" if summary.damaged else "bold"

@@ -14,6 +14,8 @@ from rich.text import Text
 
 from kdump.primitives.terminal import harmless
 from kdump.printers.cells import rows
+from kdump.rows.columns import CONTROL_TYPE
+from kdump.rows.values import value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +45,9 @@ class Tables:
 
     shows_damage = True
 
-    def __init__(self, out: IO[str], columns: Sequence[Column], *, batches: bool, encoding: Encoding) -> None:
+    def __init__(
+        self, out: IO[str], columns: Sequence[Column], *, batches: bool = False, encoding: Encoding = "auto"
+    ) -> None:
         self.console = Quiet(file=out, highlight=False, width=None if out.isatty() else WIDEST)
         self.columns, self.batches, self.encoding = columns, batches, encoding
         self._rows: list[list[Text] | Text] = []
@@ -53,15 +57,24 @@ class Tables:
         """Nothing stands before the first line."""
 
     def found(self, item: SelectedBatch) -> None:
-        for cells in rows(item, self.columns, self.encoding, batches=self.batches):
-            self._rows.append([_cell(cell) for cell in cells])
+        for number, cells in enumerate(rows(item, self.columns, self.encoding, batches=self.batches)):
+            row = [_cell(cell) for cell in cells]
+            if item.batch.is_control and not self.batches:
+                self._mark_control(row, item, number)
+            self._rows.append(row)
             if len(self._rows) >= GROUP:
                 self._draw()
 
+    def _mark_control(self, row: list[Text], item: SelectedBatch, number: int) -> None:
+        """Put what a control record says in the place of its key and value, which are bytes for machines."""
+        word = value(CONTROL_TYPE, item, item.records[number])
+        for at, column in enumerate(self.columns):
+            if column.name in {"key", "value"}:
+                row[at] = Text("" if column.name == "key" or word is None else str(word), style="yellow")
+
     def lost(self, item: DamagedRange) -> None:
-        damage = item.damage
-        told = f"{item.file.name}: byte {damage.position}: {damage.size} bytes are damaged: {damage.reason}"
-        self._rows.append(Text(harmless(told), style="bold red"))
+        line = f"{item.file.name}: byte {item.damage.position}: {item.damage}"
+        self._rows.append(Text(harmless(line), style="bold red"))
 
     def end(self) -> None:
         """Draw what is left."""
@@ -87,13 +100,10 @@ class Tables:
         self._rows.clear()
 
     def _table(self, *, header: bool) -> Table:
-        table = Table(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=not header, padding=(0, 1))
+        table = Table(box=box.SIMPLE_HEAD, show_header=header, pad_edge=False, padding=(0, 1))
         for column, width in zip(self.columns, self._widths or [], strict=True):
             justify = "right" if column.type in NUMBERS else "left"
             table.add_column(column.name, justify=justify, width=width, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]  # one of the two words
-        if not header:
-            table.pad_edge = True
-            table.box = box.SIMPLE_HEAD
         return table
 
     def _settle(self) -> list[int]:

@@ -45,6 +45,13 @@ class Column(NamedTuple):
         return self.source.partition(".")[2]
 
 
+CONTROL_TYPE: Final = Column(
+    "controlType",
+    "string",
+    "state.control_type",
+    "What a control record says, such as ABORT or COMMIT.",
+    optional=True,
+)
 KIND: Final = Column("kind", "string", "state.kind", "What the line is: record, batch or damage.")
 _TOPIC: Final = Column("topic", "string", "file.topic", "The topic, from the folder's name.", nullable=True)
 _PARTITION: Final = Column(
@@ -161,13 +168,7 @@ RECORD: Final = (
     ),
     *_TRANSACTION,
     Column("recordAttributes", "int", "record.attributes", "The attribute bits of the record as stored."),
-    Column(
-        "controlType",
-        "string",
-        "state.control_type",
-        "What a control record says, such as ABORT or COMMIT.",
-        optional=True,
-    ),
+    CONTROL_TYPE,
     Column(
         "coordinatorEpoch",
         "int",

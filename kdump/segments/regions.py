@@ -41,6 +41,21 @@ class Damage(NamedTuple):
             return None
         return range(self.missing_from, max(self.missing_from, self.missing_until))
 
+    @property
+    def loss(self) -> str:
+        """The missing offsets in words; empty where nothing says which they are."""
+        missing = self.missing
+        if missing is None:
+            return "" if self.missing_from is None else f"what is missing begins with offset {self.missing_from}"
+        if len(missing) > 1:
+            return f"offsets {missing[0]} to {missing[-1]} are missing"
+        return f"offset {missing[0]} is missing" if missing else ""
+
+    def __str__(self) -> str:
+        """Return how many bytes cannot be read, why, and which offsets are missing."""
+        loss = f"; {self.loss}" if self.loss else ""
+        return f"{self.size} bytes cannot be read: {self.reason} (byte {self.at}){loss}"
+
 
 class Padding(NamedTuple):
     """Zeros behind the last batch: a preallocated file that was not trimmed."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError, UnreadableError
+from kdump.findings import many
 from kdump.formats import txn_index
 from kdump.formats.record_layout import MAGIC_2
 from kdump.formats.txn_index import AbortedTxn
@@ -107,7 +108,7 @@ class Outcomes:
         if not self.open:
             return None
         ends = f"read_committed ends at the last stable offset, {self.last_stable_offset}"
-        return f"{len(self.open)} transactions have not ended; {ends}"
+        return f"{many(len(self.open), 'transaction')} without an end; {ends}"
 
     @property
     def unknown(self) -> str | None:

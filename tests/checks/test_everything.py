@@ -324,6 +324,37 @@ def test_one_file_that_cannot_be_read_does_not_hide_the_others(tmp_path, jobs):
     assert (index.returncode, b"3 segments" in index.stdout) == (1, True)
 
 
+def test_a_bad_batch_before_many_segments_is_a_few_lines(tmp_path):
+    bad = one(0, count=2, crc=7)
+    later = [(first, one(first)) for first in range(3, 300)]
+    place = folder(tmp_path, (0, bad + one(2)), *later)
+    size = sum(path.stat().st_size for path in place.glob("*.log"))
+    text = kdump("check", place).stdout.decode()
+    lines = text.splitlines()
+    assert len(lines) < 20
+    assert lines[0] == f"{place}: the log is damaged"
+    assert lines[1].startswith("  DAMAGED 00000000000000000000.log byte 0: ")
+    assert "offsets 0 to 1 are missing" in lines[1]
+    assert f"would cut 298 segments: offsets 2 to 299, 298 records, {size} bytes in all" in text
+    assert "more like it, up to 00000000000000000299.log (--verbose writes them all)" in text
+    assert text.count("kdump salvage") == 2
+    every = kdump("check", "--verbose", place).stdout.decode()
+    assert every.count("would cut it here") == 298
+    assert "more like it" not in every
+
+
+def test_jsonl_is_the_same_as_json_and_topics_are_chosen(tmp_path):
+    place = folder(tmp_path, (0, one(0, crc=7)))
+    shutil.copytree(place, tmp_path / "paid-1")
+    for command in ("check", "verify-index"):
+        found = kdump(command, "-o", "jsonl", tmp_path)
+        assert found.stdout == kdump(command, "--json", tmp_path).stdout
+        one_topic = kdump(command, "-o", "jsonl", "--topic", "paid", "--partition", "0-1", tmp_path).stdout
+        files = [line["file"] for line in map(json.loads, one_topic.splitlines()) if "file" in line]
+        assert files
+        assert all(f"{path}/".startswith(f"{tmp_path}/paid-1/") for path in files)
+
+
 def test_a_name_cannot_forge_lines(tmp_path):
     place = folder(tmp_path, (0, one(0, crc=7)))
     place = place.rename(tmp_path / os.fsdecode(b"a\nkdump: all is well\xff\x1b[2J-0"))

@@ -128,6 +128,9 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
         (["--partition", "a"], "is no partition"),
         (["--jobs", "2", "-o", "json"], "--jobs"),
         (["--follow", "--count"], "--follow"),
+        (["--count", "-o", "jsonl"], "--count prints one number"),
+        (["--count", "-f", "%o"], "--count prints one number"),
+        (["-o", "csv", "--delimiter", ";"], "--delimiter is what follows each value of -o raw"),
         (["--ofset", "1"], "'--offset'"),
         (["-o", "jsonlines"], "jsonl"),
     ],
@@ -171,7 +174,7 @@ def test_damage_stands_in_the_output_of_formats_that_have_a_place_for_it(folder)
     assert [line["kind"] for line in lines] == ["damage"] + ["record"] * 80
     assert b"damage: position: 0 size:" in kdump("dump", folder).stdout
     assert b"damaged" in kdump("dump", folder, "-o", "table").stdout
-    assert kdump("dump", folder, "-o", "csv").stdout.count(b"\n") == 81
+    assert kdump("dump", folder, "-o", "csv").stdout.count(b"\n") == 82
     stopped = rebuild.lines(kdump("dump", folder, "-o", "jsonl", "--on-error", "stop").stdout)
     assert [line["kind"] for line in stopped] == ["damage"] + ["record"] * 48
 
@@ -453,6 +456,14 @@ def test_following_a_log_that_grows_and_rolls(folder):
     with (folder / "00000000000000000097.log").open("ab") as file:
         file.write(forge.batch([forge.record(b"k", b"v")], base_offset=98))
     assert followed.lines(1) == [98]
+    assert followed.stop() == (130, "\n")
+
+
+def test_following_a_log_dir_meets_partitions_that_appear(folder):
+    followed = Followed(folder.parent, "--tail", "1")
+    assert followed.lines(1) == [95]
+    write(folder.parent / "new-0", 0, 1)
+    assert followed.lines(16) == list(range(16))
     assert followed.stop() == (130, "\n")
 
 

@@ -3,11 +3,12 @@
 import csv
 import io
 import json
+import os
 
 import pytest
 
 from testing import GOLDEN, forge
-from testing.processes import kdump
+from testing.processes import kdump, on_a_terminal
 
 SOURCE = GOLDEN / "brokers" / "4.2.2" / "c-none-0" / "00000000000000000000.log"
 
@@ -55,6 +56,42 @@ def test_csv_has_a_column_for_it(log):
     for rest in ((), ("--fields", "offset,key")):
         found = [row for row in csv.DictReader(io.StringIO(dump(log, "-o", "csv", *rest))) if row.get("offset")]
         assert [(int(row["offset"]), row["crcValid"] == "true") for row in found] == EXPECTED
+
+
+def test_csv_has_a_row_for_damage_where_kind_tells_it_from_a_record(log):
+    done = kdump("dump", log, "-o", "csv")
+    found = list(csv.DictReader(io.StringIO(done.stdout.decode())))
+    assert [row["kind"] for row in found] == ["record", "damage", "record", "damage", "record"]
+    size = len(one(0))
+    assert [(row["file"], row["position"], row["offset"]) for row in found if row["kind"] == "damage"] == [
+        (str(log), str(size), ""),
+        (str(log), str(4 * size), ""),
+    ]
+    assert b"damage" not in kdump("dump", log, "-o", "csv", "--fields", "offset,key").stdout
+
+
+def test_every_output_says_which_offsets_are_missing(log):
+    done = kdump("dump", log)
+    assert b" missingFrom: 1 missingUntil: 3 reason: the checksum is wrong\n" in done.stdout
+    assert b"; offsets 1 to 2 are missing\n" in done.stderr
+    assert b"; offset 4 is missing\n" in done.stderr
+    assert b"; offsets 1 to 2 are missing" in kdump("dump", log, "-o", "table").stdout
+
+
+def test_a_terminal_is_told_once(log):
+    done, shown = on_a_terminal(kdump, "dump", log, "-o", "table", env={**os.environ, "TERM": "dumb"})
+    assert (shown + (done.stderr or b"")).count(b"offset 4 is missing") == 1
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_damage_that_is_alike_is_folded(tmp_path, jobs):
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(b"".join(one(n) + b"xyz" for n in range(200)))
+    done = kdump("dump", log, "-o", "jsonl", "--jobs", jobs)
+    lines = done.stderr.decode().splitlines()
+    assert done.stdout.count(b'"kind":"damage"') == 200
+    assert len(lines) == 11
+    assert lines[-1].startswith(f"kdump: {log}: 190 more ranges are damaged; all that were met: ")
 
 
 @pytest.mark.parametrize("rest", [(), ("--batches",)])

@@ -47,11 +47,11 @@ def test_bytes_beside_their_fields():
         ("c-zstd-0@30000", "the log ends with offset 223"),
         ("compact-0@0", "the log begins with offset 92"),
         ("compact-0@150", "offset 93 is followed by 170"),
-        ("nosuch-0@1", "nothing of nosuch-0 was found: its segments stand in a folder of that name"),
+        ("nosuch-0@1", f"nothing of nosuch-0 was found in {BROKER}"),
     ],
 )
 def test_what_is_not_there_is_explained(what, says):
-    out, errors = get(what, "--in", BROKER, status=1)
+    out, errors = get(what, "--in", BROKER, status=5)
     assert out == ""
     assert says in errors
 
@@ -62,12 +62,34 @@ def test_an_offset_that_compaction_took_out_of_a_batch(tmp_path):
     (folder / "0.log").write_bytes(
         forge.batch([forge.record(b"a", b"b", offset=n) for n in (0, 4)], last_offset_delta=4)
     )
-    assert "the batch of offsets 0 to 4 holds it no more" in get("t-0@2", "--in", tmp_path, status=1)[1]
+    assert "the batch of offsets 0 to 4 holds it no more" in get("t-0@2", "--in", tmp_path, status=5)[1]
+
+
+@pytest.mark.parametrize("what", ["@1", "foo-7@1"])
+def test_a_loose_segment_is_looked_into(tmp_path, what):
+    path = tmp_path / "from the customer.log"
+    path.write_bytes(b"".join(forge.batch([forge.record(b"k%d" % n, b"v")], base_offset=n) for n in range(3)))
+    (line,) = rebuild.lines(get(what, "--in", path, "-o", "jsonl")[0].encode())
+    assert (line["offset"], line["key"]) == (1, "k1")
+    assert "the log ends with offset 2" in get("@9", "--in", path, status=5)[1]
+    assert "no segment was found in" in get("@9", "--in", tmp_path / "*.index", status=1)[1]
+
+
+def test_records_of_kafkas_own_topics_in_words():
+    (line,) = rebuild.lines(
+        get("__consumer_offsets-0@0", "--in", BROKER, "-o", "jsonl", "--decode", "auto")[0].encode()
+    )
+    assert line["decoded"]["key"]
+    table = get("__consumer_offsets-0@0", "--in", BROKER, "-o", "table", "--decode", "auto")[0]
+    assert "decoded" in table.splitlines()[1]
+    whole = get("txn-0@85", "--in", BROKER, "-o", "table", "--batch")[0]
+    assert "baseOffset" in whole
+    assert "COMMIT" in whole
 
 
 def test_wrong_usage_and_damage(tmp_path):
     assert "names no record" in get("t-0", "--in", tmp_path, status=2)[1]
-    assert "leave -o away" in get("t-0@1", "--in", tmp_path, "--hexdump", "-o", "jsonl", status=2)[1]
+    assert "leave -o and --decode away" in get("t-0@1", "--in", tmp_path, "--hexdump", "-o", "jsonl", status=2)[1]
     folder = tmp_path / "t-0"
     folder.mkdir()
     (folder / "0.log").write_bytes(forge.batch([forge.record(b"a", b"b")], crc=1))
@@ -89,5 +111,5 @@ def test_a_batch_with_a_broken_record_is_shown_up_to_it(tmp_path, offset):
     out, errors = get(f"t-0@{offset}", "--in", tmp_path, "-o", "jsonl", "--batch", status=3)
     assert [line["kind"] for line in rebuild.lines(out.encode())] == ["batch", "record", "record"]
     (line,) = errors.strip().splitlines()
-    assert "byte 0: record 3 of 3" in line
+    assert "byte 0: 81 bytes cannot be read: record 3 of 3" in line
     assert str(folder) in line

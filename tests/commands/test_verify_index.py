@@ -132,12 +132,13 @@ def test_remarks_are_written_out_on_request(partition):
     assert b"entries name the last offset of the batch" in kdump("verify-index", "--remarks", partition).stdout
 
 
-def test_many_findings_of_one_file_are_cut_short(partition):
+def test_findings_that_are_alike_are_folded(partition):
     index = partition / "00000000000000000000.index"
     index.write_bytes(b"\xff" * 8 * 30)
     text = kdump("verify-index", partition).stdout.decode()
-    assert text.count("WRONG") == 20
-    assert "... and 10 more" in text
+    assert text.count("WRONG") == 3
+    assert "... and 27 more like it (--verbose writes them all)" in text
+    assert kdump("verify-index", "--verbose", partition).stdout.decode().count("WRONG") == 30
 
 
 def test_a_terminal_gets_a_table(partition):

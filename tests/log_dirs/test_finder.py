@@ -370,3 +370,12 @@ def test_few_files_are_open_at_a_time(tmp_path):
     )
     run = python("-c", script, tmp_path, shell='ulimit -n 64; exec "$@"', check=True)
     assert run.stdout == b"600\n"
+
+
+def test_what_holds_no_records_says_what_reads_it(tmp_path):
+    put(tmp_path / "t-0", "0.snapshot", "leader-epoch-checkpoint", "x.log")
+    _, notes, _ = found(tmp_path / "t-0" / "0.snapshot", tmp_path / "t-0" / "leader-epoch-checkpoint")
+    assert [note.partition(" is left out: ")[2] for note in notes] == [
+        "it holds no records (kdump --files prints it)",
+        "it holds no records (kdump check holds it against the log)",
+    ]
