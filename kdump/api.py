@@ -204,15 +204,15 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     *,
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
-    offsets: tuple[int | None, int | None] = (None, None),
+    offset: int | tuple[int | None, int | None] = (None, None),
     since: Time | None = None,
     until: Time | None = None,
     key: bytes | Iterable[bytes] | None = None,
     grep: str | bytes | re.Pattern[bytes] | None = None,
-    headers: Mapping[str, bytes | None] | None = None,
+    header: Mapping[str, bytes | None] | None = None,
     producer_id: int | Iterable[int] = (),
-    leader_epoch: int | Iterable[int] = (),
-    types: Iterable[RecordType] = (),
+    epoch: int | Iterable[int] = (),
+    type: RecordType | Iterable[RecordType] = (),  # noqa: A002  the option's name
     transactional: bool | None = None,
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     leftovers: bool = False,
@@ -221,12 +221,13 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
 ) -> Log:
     """Return the log that ``path`` holds: a segment, glob, partition folder, log dir or archive, or several.
 
-    ``offsets`` holds both ends. ``since`` is inclusive and ``until`` not: ms, ISO 8601 (UTC unless it names an offset)
-    or a datetime with a zone. Any of several keys takes a record; a header with the value None takes any. A batch of
-    more than ``max_batch_bytes``, as it is or unpacked, is damage. Nothing is read before the log is iterated. Raises
-    UsageError.
+    Arguments are named as the options of ``kdump dump``; of those that may be given several times an iterable is
+    taken. ``offset`` is one, or a pair that holds both ends. ``since`` is inclusive and ``until`` not: ms, ISO 8601
+    (UTC unless it names an offset) or a datetime with a zone. Any of several keys takes a record; a header with the
+    value None takes any. A batch of more than ``max_batch_bytes``, as it is or unpacked, is damage. Nothing is read
+    before the log is iterated. Raises UsageError.
     """
-    first, last = offsets
+    first, last = (offset, offset) if isinstance(offset, int) else offset
     if isolation not in {"read_uncommitted", "read_committed"}:
         raise UsageError(f"{isolation!r} is no isolation level: read_uncommitted and read_committed are")
     if isinstance(grep, str | bytes):
@@ -250,10 +251,10 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             until=_ms(until),
             keys=_keys(key),
             greps=() if grep is None else (grep,),
-            headers=tuple((name.encode(), value) for name, value in (headers or {}).items()),
+            headers=tuple((name.encode(), value) for name, value in (header or {}).items()),
             producer_ids=_numbers(producer_id),
-            leader_epochs=_numbers(leader_epoch),
-            types=frozenset(types),
+            leader_epochs=_numbers(epoch),
+            types=frozenset((type,) if isinstance(type, str) else type),
             transactional=transactional,
             committed=isolation == "read_committed",
         ),

@@ -64,7 +64,7 @@ class CheckSummary:
         return self.levels[Level.DERIVED] + self.levels[Level.LOG]
 
 
-class Line(NamedTuple):
+class FoldedFinding(NamedTuple):
     """A finding of a block: where it stands in the block, and how many there are that say the same of other places."""
 
     finding: Finding
@@ -72,11 +72,11 @@ class Line(NamedTuple):
     more: str = ""
 
 
-class Block(NamedTuple):
+class FindingsBlock(NamedTuple):
     """What people read of one partition or file."""
 
     title: str
-    lines: list[Line]
+    lines: list[FoldedFinding]
     advice: list[str]
 
 
@@ -91,7 +91,7 @@ class Shown:
     verbose: bool = False
     """Write out every finding: those that are alike are not folded."""
 
-    def block(self, name: str, findings: Sequence[Finding]) -> Block:
+    def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
         """Return what to print of a partition or file: the worst first, what is alike folded."""
         shown = [
             finding
@@ -110,10 +110,10 @@ class Shown:
             lines = [*lines[: MOST - 1], lines[MOST - 1]._replace(more=more)]
         verdict = VERDICTS[shown[0].level] if shown and any(finding.file != name for finding in shown) else ""
         advice = dict.fromkeys(finding.advice for finding in shown if finding.advice)
-        return Block(f"{name}: {verdict}" if verdict else name, lines, list(advice))
+        return FindingsBlock(f"{name}: {verdict}" if verdict else name, lines, list(advice))
 
 
-def _lines(name: str, alike: Sequence[Finding]) -> Iterator[Line]:
+def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
     """Yield the first of findings that are alike; the last of them says how many follow."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
@@ -124,7 +124,7 @@ def _lines(name: str, alike: Sequence[Finding]) -> Iterator[Line]:
             last = alike[-1].file
             until = "" if last == finding.file else f", up to {last.removeprefix(f'{name}/')}"
             more = f"... and {len(alike) - ALIKE:,} more like it{until} ({ALL})"
-        yield Line(finding, place, more)
+        yield FoldedFinding(finding, place, more)
 
 
 class Report(Protocol):

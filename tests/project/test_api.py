@@ -31,14 +31,15 @@ def offsets(*args, **filters):
 
 def test_filters(folder):
     assert offsets(folder) == list(range(48))
-    assert offsets([str(folder)], offsets=(5, None), until=TIME + 8000) == [5, 6, 7]
+    assert offsets([str(folder)], offset=(5, None), until=TIME + 8000) == [5, 6, 7]
     when = datetime.fromtimestamp(TIME / 1000, UTC)
     assert offsets(folder, since=when.replace(microsecond=1), until=when.replace(second=when.second + 3)) == [1, 2]
-    assert offsets(folder, key=b"k7") == offsets(folder, grep="^k7$") == offsets(folder, headers={"n": b"7"}) == [7]
-    assert offsets(folder, headers={"n": None}, grep=b"k1.") == list(range(10, 20))
-    assert offsets(folder, topic="t", partition=3, types=["data"], transactional=False, producer_id=-1)[:1] == [0]
+    assert offsets(folder, key=b"k7") == offsets(folder, grep="^k7$") == offsets(folder, header={"n": b"7"}) == [7]
+    assert offsets(folder, offset=7) == offsets(folder, offset=(7, 7)) == [7]
+    assert offsets(folder, header={"n": None}, grep=b"k1.") == list(range(10, 20))
+    assert offsets(folder, topic="t", partition=3, type=["data"], transactional=False, producer_id=-1)[:1] == [0]
     assert offsets(folder, topic="other") == offsets(folder, partition=[1, 2]) == []
-    assert offsets(folder, leader_epoch=1) == offsets(folder, isolation="read_committed", types=["tombstone"]) == []
+    assert offsets(folder, epoch=1) == offsets(folder, isolation="read_committed", type="tombstone") == []
 
 
 def test_fields_of_a_record(folder):
