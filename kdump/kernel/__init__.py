@@ -23,6 +23,7 @@ MODULES: Final = (
     "payloads",
     "messages",
     "batches",
+    "keys",
 )
 """What is compiled, each module after those that it builds on."""
 VERSION: Final = 2

@@ -86,6 +86,32 @@ def test_aborted_data_goes_and_its_marker_a_cleaning_later(tmp_path):
     assert answer(tmp_path, "--records", at=NOW - 1)[1] == []
 
 
+def test_an_abort_whose_marker_is_in_a_later_segment_counts(tmp_path):
+    aborted = keyed(1, (b"a", b"aborted"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL)
+    write(tmp_path / "t-0", [keyed(0, (b"a", b"kept")), aborted], [marker(2, 7, ABORT)])
+    (tmp_path / "t-0" / f"{2:020}.txnindex").write_bytes(txn_index.encode([AbortedTxn(0, 7, 1, 2, 3)]))
+    assert answer(tmp_path, "--records")[1] == [(1, "aborted")]
+
+
+def test_a_full_map_ends_a_cleaning_but_not_for_aborted_data(tmp_path):
+    """As in Kafka's Cleaner: what it copies it asks for the transaction first, then whether the map goes that far."""
+    batches = [
+        keyed(0, (b"a", b"1"), (None, b"x"), (b"b", b"1"), (b"c", b"1"), (b"a", b"2"), (None, b"x")),
+        keyed(6, (b"a", b"3"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL),
+        marker(7, 7, ABORT),
+    ]
+    write(tmp_path / "t-0", batches, [keyed(8, (b"z", b""))], aborted=[AbortedTxn(0, 7, 6, 7, 8)])
+    for more in ((), ("--max-keys", "1")):
+        (line,), removed, _ = answer(tmp_path, "--records", "--map-entries", "2", *more)
+        assert removed == [(1, "keyless"), (6, "aborted")]
+        assert (line["cleanedUpTo"], line["mapFits"], line["keys"]) == (3, False, 2)
+        (line,), removed, _ = answer(tmp_path, "--records", "--map-entries", "3", *more)
+        assert (line["cleanedUpTo"], line["mapFits"], removed[0]) == (4, False, (1, "keyless"))
+    write(tmp_path / "u" / "t-0", [keyed(0, (b"a", b"1"), (b"b", b"1"), (None, b"x"))], [keyed(3, (b"z", b""))])
+    (line,), removed, _ = answer(tmp_path / "u", "--records", "--map-entries", "2")
+    assert (line["cleanedUpTo"], line["mapFits"], removed) == (3, True, [(2, "keyless")])
+
+
 def test_an_open_transaction_and_young_segments_end_the_dirty_part(tmp_path):
     opened = keyed(2, (b"b", b"1"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL)
     write(tmp_path / "t-0", [keyed(0, (b"a", b"1"))], [keyed(1, (b"a", b"2"))], [opened], [keyed(3, (b"z", b""))])

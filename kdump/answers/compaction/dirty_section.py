@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, walk
+from kdump.segments import walk
+from kdump.segments.batch_runs import Run
+from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kdump.answers.collector import Place
     from kdump.answers.retention.aged_segments import AgedSegment, LogFacts
@@ -81,18 +83,29 @@ def _last_stable(place: Place, end: int) -> tuple[int, str]:
     for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=True):
         if following is not None and (following.base_offset or 0) <= replay.since:
             continue
-        with segment.open() as source:
-            for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
-                if isinstance(region, RecordBatch):
-                    try:
-                        replay.add(region)
-                    except DamageError as damage:
-                        place.damage(f"{segment.name}: byte {region.position + damage.position}: {damage}")
+        for batch in _batches_of_producers(segment):
+            try:
+                replay.add(batch)
+            except DamageError as damage:
+                place.damage(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
     replay.end()
     first_open, watermark = replay.first_open_offset, place.high_watermark
     if first_open is not None and (watermark is None or first_open < watermark):
         return first_open, f"the open transaction that begins at offset {first_open}"
     return end if watermark is None else min(watermark, end), "the high watermark"
+
+
+def _batches_of_producers(segment: Segment) -> Iterator[RecordBatch]:
+    """Yield the sound batches of a segment; of data in a row without a transaction the last one, for its offset."""
+    with segment.open() as source:
+        base = segment.base_offset
+        reader = ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=True, packed=False)
+        for region in reader.read():
+            if isinstance(region, Run):
+                is_plain = not (region.first.is_transactional or region.first.is_control)
+                yield from map(region.batch, range(region.count - 1 if is_plain else 0, region.count))
+            elif isinstance(region, RecordBatch):
+                yield region
 
 
 def _due(

@@ -1,0 +1,173 @@
+"""The batches of a log as the cleaner goes through them: data of one kind together, and markers.
+
+With the kernel, records become facts (:mod:`kdump.answers.compaction.key_tables`) without objects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump import kernel
+from kdump.answers.compaction.key_tables import KeyFacts
+from kdump.errors import DamageError
+from kdump.records.magic_2 import Batch
+from kdump.segments.batch_runs import Run
+from kdump.segments.regions import Damage, Padding, Trailing
+from kdump.segments.resync import ResyncReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.answers.compaction.cleaned_transactions import CleanedTransactions
+    from kdump.answers.compaction.key_tables import AnyFacts
+    from kdump.kernel import keys as compiled
+    from kdump.log_dirs.partition import Segment
+    from kdump.records.record_batch import RecordBatch
+if kernel.COMPILED:
+    from kdump.kernel.batches import WIDTH
+
+CHUNK: Final = 1 << 13
+"""Records whose facts are held at a time, or one batch's of a run more."""
+
+
+class CleanerWalk:
+    """Goes through segments in order. ``say`` is called with what cannot be read."""
+
+    def __init__(self, transactions: CleanedTransactions, say: Callable[[str], None]) -> None:
+        self._transactions, self._say = transactions, say
+
+    def batches(self, segment: Segment) -> Iterator[CleanerBatch]:
+        """Yield the sound batches of a segment. Raises UnreadableError."""
+        with segment.open() as source:
+            base = segment.base_offset
+            reader = ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=True)
+            for region in reader.read():
+                if isinstance(region, Run):
+                    yield from self._of_run(segment, region)
+                elif isinstance(region, Damage):
+                    self._say(f"{segment.name}: byte {region.position}: {region.reason}")
+                elif not isinstance(region, Trailing | Padding):
+                    yield self._of_batch(segment, region)
+
+    def _of_run(self, segment: Segment, run: Run) -> Iterator[CleanerBatch]:
+        """Yield the batches of a run: as one, unless transactions decide of each."""
+        if run.first.is_control:
+            for row in range(run.count):
+                yield self._of_batch(segment, run.batch(row))
+        elif not run.first.is_transactional:
+            yield CleanerRun(segment, run, 0, run.count, self._say, discards=False)
+        else:
+            first, discards = 0, self._discards(segment, run.first)
+            for row in range(1, run.count):
+                now = self._discards(segment, run.batch(row))
+                if now != discards:
+                    yield CleanerRun(segment, run, first, row, self._say, discards=discards)
+                    first, discards = row, now
+            yield CleanerRun(segment, run, first, run.count, self._say, discards=discards)
+
+    def _of_batch(self, segment: Segment, batch: RecordBatch) -> CleanerBatch:
+        return CleanerBatch(segment, batch, self._say, discards=self._discards(segment, batch))
+
+    def _discards(self, segment: Segment, batch: RecordBatch) -> bool:
+        """Tell whether transactions let a batch go; a marker that cannot be read stays."""
+        try:
+            return self._transactions.discards(batch)
+        except DamageError as damage:
+            self._say(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
+            return False
+
+
+class CleanerBatch:
+    """A batch. ``first`` is it; ``discards`` says that it is aborted data, or a marker that marks nothing."""
+
+    count = 1
+    """How many batches there are."""
+
+    def __init__(self, segment: Segment, first: RecordBatch, say: Callable[[str], None], *, discards: bool) -> None:
+        self.first, self.discards = first, discards
+        self._segment, self._say = segment, say
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset of the last batch."""
+        return self.first.last_offset
+
+    def batch(self, number: int) -> RecordBatch:  # noqa: ARG002  there is one
+        """Return one of the batches."""
+        return self.first
+
+    def read_into(self, keys: AnyFacts) -> Iterator[None]:
+        """Fill ``keys`` with the facts of the records, some at a time: they are good until the next are asked for."""
+        yield from self._read(self.first, keys)
+
+    def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
+        keys.clear()
+        if isinstance(keys, KeyFacts) or not isinstance(batch, Batch) or not self._begins(batch, keys):
+            yield from self._read_each(batch, keys)
+            return
+        while keys.left > CHUNK:  # all of them are well-formed
+            keys.read_records(CHUNK)
+            yield
+            keys.clear()
+        if keys.read_records(CHUNK):
+            keys.end_batch(batch.last_offset)
+            yield
+        else:
+            yield from self._read_each(batch, keys)
+
+    def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
+        """Turn to the records of a batch; return whether the kernel can. More than CHUNK of them are well-formed."""
+        try:
+            data, start = batch.payload()
+        except DamageError:  # it is said where the records are read
+            return False
+        return keys.begin(data, start, batch.header, ()) and keys.left > 0 and (keys.left <= CHUNK or keys.sound())
+
+    def _read_each(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
+        """Read by the general path, up to the first record that cannot be read."""
+        keys.clear()
+        try:
+            for record in batch.records():
+                keys.add(record.offset, record.size, record.key, record.value is not None)
+                if len(keys) >= CHUNK:
+                    yield
+                    keys.clear()
+        except DamageError as damage:
+            self._say(f"{self._segment.name}: byte {batch.position + damage.position}: {damage}")
+        keys.end_batch(batch.last_offset)
+        yield
+
+
+class CleanerRun(CleanerBatch):
+    """Data batches of a run, from a row on and before another: all are discarded, or none."""
+
+    def __init__(
+        self, segment: Segment, run: Run, row: int, behind: int, say: Callable[[str], None], *, discards: bool
+    ) -> None:
+        super().__init__(segment, run.first, say, discards=discards)
+        self._run, self._row, self._behind = run, row, behind
+        self.count = behind - row
+
+    @property
+    def last_offset(self) -> int:
+        return self._run.last_offset_of(self._behind - 1)
+
+    def batch(self, number: int) -> RecordBatch:
+        return self._run.batch(self._row + number)
+
+    def read_into(self, keys: AnyFacts) -> Iterator[None]:
+        row = self._row
+        while row < self._behind:
+            if isinstance(keys, KeyFacts):
+                yield from self._read(self._run.batch(row), keys)
+                row += 1
+                continue
+            keys.clear()
+            keys.stack(self._run.block, self._run.rows, WIDTH, row, self._behind)
+            is_broken = keys.read_batches(CHUNK)
+            row = keys.row
+            if len(keys):
+                yield
+            if is_broken:
+                yield from self._read_each(self._run.batch(row), keys)
+                row += 1

@@ -1,0 +1,200 @@
+"""The cleaner's map of keys to their newest offsets, and a like table of sizes; in plain Python or in the kernel.
+
+The classes here are the general path. Those of :mod:`kdump.kernel.keys` give the same answers, of digests that differ.
+Source: Kafka's class SkimpyOffsetMap.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from heapq import nlargest
+from os import urandom
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from zlib import crc32
+
+from kdump import kernel
+
+if TYPE_CHECKING:
+    from kdump.kernel import keys as compiled
+
+    Judged: TypeAlias = tuple[int, int, list[int], int, list[tuple[int, int]]]
+
+    AnyFacts: TypeAlias = "KeyFacts | compiled.FactBuffer"
+    AnyOffsetMap: TypeAlias = "OffsetMap | compiled.OffsetTable"
+    AnyKeySizes: TypeAlias = "KeySizes | compiled.SizeTable"
+
+DIGEST: Final = 16
+"""Bytes of a digest; a shorter key stands for itself."""
+REASONS: Final = ("", "superseded", "tombstone", "aborted", "keyless")
+"""Why a record goes, by number; 0 stays."""
+_STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS = range(5)
+
+
+class KeyPart(NamedTuple):
+    """One of ``of`` parts of all keys; records without a key belong to the first.
+
+    The kernel's digests are made with the secret: parts of one whole have the same.
+    """
+
+    number: int
+    of: int
+    secret: bytes
+
+
+def all_keys() -> KeyPart:
+    """Return the one part that holds all keys."""
+    return KeyPart(0, 1, urandom(16))
+
+
+def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
+    """Return an empty map, in the kernel where there is one."""
+    if not kernel.COMPILED:
+        return OffsetMap(since, most, keys, part)
+    from kdump.kernel import keys as compiled
+
+    return compiled.OffsetTable(since, most, keys, part)
+
+
+def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
+    """Return an empty table of sizes, in the kernel where there is one."""
+    if not kernel.COMPILED:
+        return KeySizes(keys, part)
+    from kdump.kernel import keys as compiled
+
+    return compiled.SizeTable(keys, part)
+
+
+class KeyFacts:
+    """Facts of some records until :meth:`clear`: offset, size in bytes, digest of the key, whether there is a value.
+
+    The end of a batch stands among them, as its last offset alone.
+    """
+
+    def __init__(self, part: KeyPart) -> None:
+        self._part = part
+        self._facts: list[tuple[int] | tuple[int, int, bytes | None, bool]] = []
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def __getitem__(self, at: int) -> tuple[int] | tuple[int, int, bytes | None, bool]:
+        return self._facts[at]
+
+    def clear(self) -> None:
+        """Drop the facts; the table stays."""
+        self._facts.clear()
+
+    def add(self, offset: int, size: int, key: bytes | None, has_value: bool) -> None:
+        """Add the facts of a record."""
+        self._facts.append((offset, size, None if key is None else _digest(key), has_value))
+
+    def end_batch(self, last_offset: int) -> None:
+        """Add the end of a batch."""
+        self._facts.append((last_offset,))
+
+    def _is_ours(self, digest: bytes) -> bool:
+        """Tell whether a key is of the part that the table holds."""
+        return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
+
+
+class OffsetMap(KeyFacts):
+    """The newest offset of each key; ``latest`` is the last offset that it accounts for, ``most`` the keys that fit."""
+
+    def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
+        """Offsets before ``since`` do not count. Room is made for ``keys`` keys and more."""
+        super().__init__(part)
+        self._since, self.most, self.latest = since, most, since - 1
+        self._newest: dict[bytes, int] = {}
+
+    @property
+    def keys(self) -> int:
+        """How many keys the map holds."""
+        return len(self._newest)
+
+    def put(self, begin: int, end: int) -> int:
+        """Take the facts from ``begin`` to before ``end``; return the first that is not taken, as the map is full."""
+        for at in range(begin, min(end, len(self._facts))):
+            offset, *fact = self._facts[at]
+            digest = fact[1] if fact else None
+            if offset < self._since or (fact and digest is None):
+                continue
+            if isinstance(digest, bytes):
+                if len(self._newest) >= self.most:
+                    return at
+                if self._is_ours(digest):
+                    self._newest[digest] = offset
+            self.latest = offset
+        return min(end, len(self._facts))
+
+    def judge(self, *, discards: bool, keeps: bool, listed: bool) -> Judged:
+        """Return what becomes of the facts of records, those of this part of the keys.
+
+        That is: how many there are, how many tombstones, how many go by the number of REASONS, the bytes of the
+        superseded; offset and reason of those that go if ``listed``. All go if ``discards``; tombstones stay if
+        ``keeps``. Other records after ``latest`` stay, and do not count.
+        """
+        records = tombstones = size = 0
+        gone = [0] * len(REASONS)
+        removed: list[tuple[int, int]] = []
+        for fact in self._facts:
+            if len(fact) == 1 or (fact[0] > self.latest and not discards):
+                continue
+            offset, bytes_, digest, has_value = fact
+            if not (self._part.number == 0 if digest is None else self._is_ours(digest)):
+                continue
+            why = _ABORTED if discards else self._why(offset, digest, keeps=keeps or has_value)
+            records += 1
+            tombstones += not has_value
+            gone[why] += 1
+            size += bytes_ if why == _SUPERSEDED else 0
+            if listed and why:
+                removed.append((offset, why))
+        return records, tombstones, gone, size, removed
+
+    def _why(self, offset: int, digest: bytes | None, *, keeps: bool) -> int:
+        """Return why a record goes; ``keeps`` is whether it may stay as the newest of its key."""
+        if digest is None:
+            return _KEYLESS
+        newest = self._newest.get(digest)
+        if newest is not None and offset < newest:
+            return _SUPERSEDED
+        return _STAYS if keeps else _TOMBSTONE
+
+
+class KeySizes(KeyFacts):
+    """Records and bytes of each key, and where its first record is: the number of its batch, and its number there."""
+
+    def __init__(self, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
+        """Room is made for ``keys`` keys and more."""
+        super().__init__(part)
+        self._sizes: dict[bytes, tuple[int, int, int, int]] = {}
+        self._batch = self._record = 0
+
+    @property
+    def keys(self) -> int:
+        """How many keys the table holds."""
+        return len(self._sizes)
+
+    def measure(self) -> None:
+        """Count the records of the facts."""
+        for fact in self._facts:
+            if len(fact) == 1:
+                self._batch += 1
+                self._record = 0
+                continue
+            _, size, digest, _ = fact
+            if digest is not None and self._is_ours(digest):
+                known, batch, record, count = self._sizes.get(digest, (0, -self._batch, -self._record, 0))
+                self._sizes[digest] = (known + size, batch, record, count + 1)
+            self._record += 1
+
+    def largest(self, most: int) -> list[tuple[int, int, int, int]]:
+        """Return bytes, -batch, -record and records of the ``most`` keys with the most bytes, in any order.
+
+        Of equal keys the earlier counts as the larger: its numbers are negative.
+        """
+        return nlargest(most, self._sizes.values())
+
+
+def _digest(key: bytes) -> bytes:
+    return key if len(key) < DIGEST else hashlib.md5(key, usedforsecurity=False).digest()

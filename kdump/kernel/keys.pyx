@@ -1,0 +1,461 @@
+# cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
+"""The keys of records as digests of 16 bytes, and tables of them: no record and no key becomes an object.
+
+A digest is SipHash-2-4 with 128 bits and a random secret: files cannot be made so that keys collide. A table is one
+block of memory with open addressing: 24 bytes a slot for a digest and an offset, four fifths of the slots in use at most.
+
+What these classes answer is told by their likes in plain Python, :mod:`kdump.answers.compaction.key_tables`.
+"""
+
+from heapq import heappush, heappushpop
+
+from kdump.kernel.batches import OTHERS
+from kdump.kernel.cursor import RECORD_NUMBERS, slots
+
+cimport cython
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy
+from kdump.kernel.cursor cimport Cursor
+from kdump.kernel.words cimport ordered
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define kdump_prefetch(place) __builtin_prefetch(place)
+    #else
+    #define kdump_prefetch(place) ((void) 0)
+    #endif
+    """
+    void prefetch "kdump_prefetch"(const void* place) noexcept nogil
+
+ctypedef unsigned long long Word
+
+cdef inline Word turned(Word word, int by) noexcept nogil:
+    return word << by | word >> (64 - by)
+
+cdef struct Fact:
+    long long offset
+    Word low
+    Word high
+    int size
+    int kind
+
+cdef int _KEYED = 1
+cdef int _VALUED = 2
+cdef int _END = 4
+cdef int _OFFSET = RECORD_NUMBERS.index("offset")
+cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
+cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
+cdef int _LAST_OFFSET = slots(OTHERS)["last_offset"]
+cdef Py_ssize_t _FIRST_ROOM = 1 << 10
+cdef Py_ssize_t _AHEAD = 12  # facts between the one whose slot is fetched and the one that is looked up
+cdef Py_ssize_t _FEW = 1 << 20  # slots
+cdef Py_ssize_t _MOST_SLOTS = (1 << 32) - 1  # a slot is found with 32 bits of the digest
+cdef enum Why:  # a record goes: REASONS of key_tables
+    STAYS = 0
+    SUPERSEDED = 1
+    TOMBSTONE = 2
+    ABORTED = 3
+    KEYLESS = 4
+
+
+cdef class FactBuffer(Cursor):
+    """Facts of some records: offset, size in bytes, digest of the key, and whether there is a key and a value.
+
+    They stay until :meth:`clear`; the end of a batch stands among them.
+    """
+
+    cdef Fact* facts
+    cdef Py_ssize_t count
+    cdef Py_ssize_t room
+    cdef Word secret_low
+    cdef Word secret_high
+    cdef Word* slots
+    cdef Py_ssize_t capacity
+    cdef Py_ssize_t bound
+    cdef Py_ssize_t used
+    cdef Py_ssize_t words
+    cdef Word number
+    cdef Word of
+
+    def __cinit__(self):
+        self.facts = NULL
+        self.slots = NULL
+        self.count = self.room = self.capacity = self.used = 0
+
+    def __init__(self, secret):
+        """Facts without a table; ``secret`` are the 16 bytes that make digests what they are."""
+        self.begin_table(0, (0, 1, secret), 3)
+
+    def __dealloc__(self):
+        free(self.facts)
+        free(self.slots)
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, at):
+        """Return offset, size, digest (None without a key) and whether there is a value; of an end (offset,)."""
+        if not 0 <= at < self.count:
+            raise IndexError(at)
+        cdef Fact fact = self.facts[at]
+        if fact.kind & _END:
+            return (fact.offset,)
+        digest = (int(fact.low) | int(fact.high) << 64).to_bytes(16, "little")
+        return fact.offset, fact.size, digest if fact.kind & _KEYED else None, bool(fact.kind & _VALUED)
+
+    @property
+    def keys(self):
+        """How many keys the table holds."""
+        return self.used
+
+    def clear(self):
+        """Drop the facts; the table stays."""
+        self.count = 0
+
+    def add(self, offset, size, key, has_value):
+        """Add the facts of a record."""
+        cdef const unsigned char[::1] text = key or b"\0"
+        cdef Fact* fact
+        self.reserve()
+        fact = &self.facts[self.count]
+        fact.offset, fact.size = offset, size
+        fact.kind = (0 if key is None else _KEYED) | (_VALUED if has_value else 0)
+        if key is not None:
+            self.digest(fact, &text[0], len(key))
+        self.count += 1
+
+    def end_batch(self, last_offset):
+        """Add the end of a batch."""
+        self.reserve()
+        self.facts[self.count].offset = last_offset
+        self.facts[self.count].kind = _END
+        self.count += 1
+
+    def read_batches(self, most):
+        """Add the facts of the next stacked batches until there are ``most``, or one batch's more.
+
+        Return whether that ended before a batch that is not well-formed; ``row`` is the next one's.
+        """
+        cdef Py_ssize_t before
+        cdef Py_ssize_t until = most
+        cdef bint good
+        self.data = self.block
+        while self.row < self.rows and self.count < until:
+            before = self.count
+            good = False
+            try:
+                with nogil:
+                    if self.next_batch():
+                        while self.left > 0 and self.read():
+                            self.fact()
+                            self.left -= 1
+                        good = self.left == 0
+            except IndexError:
+                pass  # its data end too early
+            if not good:
+                self.count = before
+                self.row -= 1
+                return True
+            self.end_batch(self.values[_LAST_OFFSET])
+        return False
+
+    def read_records(self, most):
+        """Add the facts of the next records of a batch, ``most`` of them; return whether these are well-formed."""
+        cdef Py_ssize_t left = most
+        try:
+            with nogil:
+                while left > 0 and self.left > 0 and self.read():
+                    self.fact()
+                    self.left -= 1
+                    left -= 1
+            return left == 0 or self.left == 0
+        except IndexError:
+            return False
+
+    cdef bint reserve(self) except -1 nogil:
+        """Make room for another fact."""
+        cdef Py_ssize_t room
+        cdef Fact* facts
+        if self.count == self.room:
+            room = max(_FIRST_ROOM, 2 * self.room)
+            facts = <Fact*> realloc(self.facts, room * sizeof(Fact))
+            if facts == NULL:
+                with gil:
+                    raise MemoryError
+            self.facts, self.room = facts, room
+        return True
+
+    @cython.boundscheck(False)
+    cdef bint fact(self) except -1 nogil:
+        """Add the facts of the record that was just read."""
+        cdef Fact* fact
+        cdef long long size = self.values[_KEY_SIZE]
+        self.reserve()
+        fact = &self.facts[self.count]
+        fact.offset = self.values[_OFFSET]
+        fact.size = <int> (self.at - self.start)
+        fact.kind = _VALUED if self.values[_VALUE_SIZE] >= 0 else 0
+        if size >= 0:
+            fact.kind |= _KEYED
+            self.digest(fact, &self.data[self.key_at], size)
+        self.count += 1
+        return True
+
+    cdef void digest(self, Fact* fact, const unsigned char* key, Py_ssize_t size) noexcept nogil:
+        """Write the digest of a key: SipHash-2-4 of 128 bits. Zeros, which stand for a free slot, become something else."""
+        cdef Word[4] state
+        cdef Word word = 0
+        cdef Py_ssize_t left = size
+        cdef int at
+        state[0] = self.secret_low ^ 0x736F6D6570736575ULL
+        state[1] = self.secret_high ^ 0x646F72616E646F6DULL ^ 0xEE
+        state[2] = self.secret_low ^ 0x6C7967656E657261ULL
+        state[3] = self.secret_high ^ 0x7465646279746573ULL
+        while left >= 8:
+            memcpy(&word, key, 8)
+            absorb(state, ordered(word))
+            key += 8
+            left -= 8
+        word = <Word> size << 56
+        for at in range(<int> left):
+            word |= <Word> key[at] << 8 * at
+        absorb(state, word)
+        state[2] ^= 0xEE
+        mix(state, 4)
+        fact.low = state[0] ^ state[1] ^ state[2] ^ state[3]
+        state[1] ^= 0xDD
+        mix(state, 4)
+        fact.high = state[0] ^ state[1] ^ state[2] ^ state[3]
+        if fact.low == 0 and fact.high == 0:
+            fact.high = 1
+
+    cdef begin_table(self, keys, part, Py_ssize_t words):
+        """Begin an empty table of slots of so many words: it grows to room for ``keys`` keys first, then beyond."""
+        self.number, self.of, secret = part
+        if len(secret) != 16:
+            raise ValueError("a secret has 16 bytes")
+        self.secret_low, self.secret_high = int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:], "little")
+        self.capacity = self.used = 0
+        self.words = words
+        self.bound = min(keys + keys // 4 + 16, _MOST_SLOTS)
+        self.resize(min(self.bound, _FIRST_ROOM))
+
+    cdef inline bint is_ours(self, Fact* fact) noexcept nogil:
+        """Tell whether a key is of the part that the table holds."""
+        return self.of == 1 or fact.high % self.of == self.number
+
+    cdef inline Word* home(self, Word low) noexcept nogil:
+        """Return where the search for a digest begins."""
+        return self.slots + ((low >> 32) * <Word> self.capacity >> 32) * <Word> self.words
+
+    cdef inline Word* slot(self, Word low, Word high) noexcept nogil:
+        """Return the slot of a digest, or the free one where it belongs."""
+        cdef Word* slot = self.home(low)
+        while (slot[0] != low or slot[1] != high) and (slot[0] | slot[1]) != 0:
+            slot += self.words
+            if slot == self.slots + self.capacity * self.words:
+                slot = self.slots
+        return slot
+
+    cdef Word* take(self, Fact* fact) except NULL nogil:
+        """Return the slot of a key; a new one has its digest and zeros."""
+        cdef Word* slot = self.slot(fact.low, fact.high)
+        if slot[0] | slot[1]:
+            return slot
+        if 5 * self.used >= 4 * self.capacity:
+            self.grow()
+            slot = self.slot(fact.low, fact.high)
+        slot[0], slot[1] = fact.low, fact.high
+        self.used += 1
+        return slot
+
+    cdef bint grow(self) except -1 nogil:
+        """Move to more slots: while they are few to four times as many, then to half as many more; first to the bound."""
+        cdef Py_ssize_t more = self.capacity * 4 if self.capacity < _FEW else self.capacity + self.capacity // 2
+        if self.capacity < self.bound < more:
+            more = self.bound
+        return self.resize(more)
+
+    cdef bint resize(self, Py_ssize_t capacity) except -1 nogil:
+        """Move to so many slots."""
+        cdef Word* old = self.slots
+        cdef Word* end = old + self.capacity * self.words
+        cdef Word* at = old
+        cdef Word* new = NULL
+        if capacity <= _MOST_SLOTS:
+            new = <Word*> calloc(capacity * self.words, sizeof(Word))
+        if new == NULL:
+            with gil:
+                raise MemoryError
+        self.slots, self.capacity = new, capacity
+        while at != end:
+            if at[0] | at[1]:
+                memcpy(self.slot(at[0], at[1]), at, self.words * sizeof(Word))
+            at += self.words
+        free(old)
+        return True
+
+
+cdef inline void absorb(Word* state, Word word) noexcept nogil:
+    state[3] ^= word
+    mix(state, 2)
+    state[0] ^= word
+
+
+cdef inline void mix(Word* state, int rounds) noexcept nogil:
+    cdef Word a = state[0], b = state[1], c = state[2], d = state[3]
+    cdef int step
+    for step in range(rounds):
+        a += b
+        c += d
+        b = turned(b, 13) ^ a
+        d = turned(d, 16) ^ c
+        a = turned(a, 32)
+        c += b
+        a += d
+        b = turned(b, 17) ^ c
+        d = turned(d, 21) ^ a
+        c = turned(c, 32)
+    state[0], state[1], state[2], state[3] = a, b, c, d
+
+
+@cython.final
+cdef class OffsetTable(FactBuffer):
+    """The newest offset of each key; ``latest`` is the last offset that it accounts for, ``most`` the keys that fit."""
+
+    cdef public long long latest
+    cdef public Py_ssize_t most
+    cdef long long since
+
+    def __init__(self, since, most, keys, part):
+        """Offsets before ``since`` do not count. Room is made for ``keys`` keys and more."""
+        self.begin_table(min(keys, most), part, 3)
+        self.since, self.most, self.latest = since, most, since - 1
+
+    def put(self, begin, end):
+        """Take the facts from ``begin`` to before ``end``; return the first that is not taken, as the map is full."""
+        cdef Py_ssize_t at = begin
+        cdef Py_ssize_t stop = min(end, self.count)
+        cdef Fact* fact
+        with nogil:
+            while at < stop:
+                fact = &self.facts[at]
+                if at + _AHEAD < stop:
+                    prefetch(self.home(self.facts[at + _AHEAD].low))
+                if fact.offset >= self.since:
+                    if fact.kind & _KEYED:
+                        if self.used >= self.most:
+                            break
+                        if self.is_ours(fact):
+                            self.take(fact)[2] = <Word> fact.offset
+                    if fact.kind & (_KEYED | _END):
+                        self.latest = fact.offset
+                at += 1
+        return at
+
+    def judge(self, *, discards, keeps, listed):
+        """Return what becomes of the facts of records, those of this part of the keys.
+
+        That is: how many there are, how many tombstones, how many go by the number of REASONS, the bytes of the
+        superseded; offsets and reasons of those that go if ``listed``. All go if ``discards``; tombstones stay if
+        ``keeps``. Records after ``latest`` stay, and do not count.
+        """
+        cdef bint drops = discards
+        cdef bint spares = keeps
+        cdef bint lists = listed
+        cdef long long[5] gone
+        cdef long long records = 0
+        cdef long long tombstones = 0
+        cdef long long size = 0
+        cdef Py_ssize_t at
+        cdef int why
+        cdef Fact* fact
+        cdef list removed = []
+        for at in range(5):
+            gone[at] = 0
+        with nogil:
+            for at in range(self.count):
+                fact = &self.facts[at]
+                if at + _AHEAD < self.count:
+                    prefetch(self.home(self.facts[at + _AHEAD].low))
+                if fact.kind & _END or (fact.offset > self.latest and not drops):
+                    continue
+                if not (self.is_ours(fact) if fact.kind & _KEYED else self.number == 0):
+                    continue
+                why = ABORTED if drops else self.why(fact, spares)
+                records += 1
+                tombstones += fact.kind & _VALUED == 0
+                gone[why] += 1
+                if why == SUPERSEDED:
+                    size += fact.size
+                if lists and why != STAYS:
+                    with gil:
+                        removed.append((fact.offset, why))
+        return records, tombstones, [gone[at] for at in range(5)], size, removed
+
+    cdef inline int why(self, Fact* fact, bint keeps) noexcept nogil:
+        """Return why a record goes, STAYS where it does not."""
+        cdef Word* slot
+        if not fact.kind & _KEYED:
+            return KEYLESS
+        slot = self.slot(fact.low, fact.high)
+        if (slot[0] | slot[1]) != 0 and fact.offset < <long long> slot[2]:
+            return SUPERSEDED
+        return STAYS if fact.kind & _VALUED or keeps else TOMBSTONE
+
+
+@cython.final
+cdef class SizeTable(FactBuffer):
+    """Records and bytes of each key, and where its first record is: the number of its batch, and its number there."""
+
+    cdef Word batch
+    cdef Word record
+
+    def __init__(self, keys, part):
+        """Room is made for ``keys`` keys and more."""
+        self.begin_table(keys, part, 6)
+        self.batch = self.record = 0
+
+    def measure(self):
+        """Count the records of the facts."""
+        cdef Py_ssize_t at
+        cdef Fact* fact
+        cdef Word* slot
+        with nogil:
+            for at in range(self.count):
+                fact = &self.facts[at]
+                if at + _AHEAD < self.count:
+                    prefetch(self.home(self.facts[at + _AHEAD].low))
+                if fact.kind & _END:
+                    self.batch += 1
+                    self.record = 0
+                    continue
+                if fact.kind & _KEYED and self.is_ours(fact):
+                    slot = self.take(fact)
+                    if slot[2] == 0:
+                        slot[4], slot[5] = self.batch, self.record
+                    slot[2] += 1
+                    slot[3] += fact.size
+                self.record += 1
+
+    def largest(self, most):
+        """Return bytes, -batch, -record and records of the ``most`` keys with the most bytes, in any order.
+
+        Of equal keys the earlier counts as the larger: its numbers are negative.
+        """
+        cdef list found = []
+        cdef Py_ssize_t at
+        cdef Word least = 0
+        cdef Word* slot
+        for at in range(self.capacity if most else 0):
+            slot = self.slots + at * self.words
+            if slot[0] | slot[1] and slot[3] >= least:
+                one = (slot[3], -<long long> slot[4], -<long long> slot[5], slot[2])
+                if len(found) < most:
+                    heappush(found, one)
+                else:
+                    heappushpop(found, one)
+                if len(found) == most:
+                    least = found[0][0]
+        return found
