@@ -2,11 +2,10 @@
 
     python -m bench.groups [--commits N] [--groups N] [--size MIB]
 
-Each commit is a batch of its own, as a busy coordinator writes them; every group commits in seven partitions. The rate
-is that of the replay, in processor seconds. Memory is the peak of the resident memory of ``kdump groups`` over that
-log, less that over a log with the last commit of each alone: what the live groups take is in both. Lag is asked of a
-group in a partition whose only segment has 1 GiB, with its index. Exit status 1 when one takes more than it may; wants
-the compiled kernel.
+Each commit is a batch of its own, as a busy coordinator writes them; every group commits in seven partitions. ``kdump
+groups`` runs over that log, and over one with the last commit of each alone: what both take, to start and for the live
+groups, is taken off. The rate is in processor seconds, memory the peak of what is resident. Lag is asked of a partition
+whose only segment has 1 GiB, with its index. Exit status 1 when one takes more than it may; wants the compiled kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import time
 from pathlib import Path
 
 from bench import indexes, runs
-from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.formats.record_layout import BatchHeader
@@ -66,7 +64,7 @@ def fail(reason: object) -> None:
     raise SystemExit(str(reason))
 
 
-def seconds(collector: ConsumerGroups | LogEnds, log_dir: Path) -> float:
+def seconds(collector: LogEnds, log_dir: Path) -> float:
     """Return the processor seconds that a collector takes over a log dir."""
     partitions = list(Finder(Wanted(siblings=True)).find([str(log_dir)]))
     began = time.process_time()
@@ -74,10 +72,10 @@ def seconds(collector: ConsumerGroups | LogEnds, log_dir: Path) -> float:
     return time.process_time() - began
 
 
-def peak(log_dir: Path) -> int:
-    """Return the peak of the resident memory of ``kdump groups``, in bytes."""
+def run(log_dir: Path) -> runs.Measured:
+    """Return what ``kdump groups`` takes."""
     python = runs.Tool("kdump", [sys.executable, "-m", "kdump"], {})
-    return runs.measure(python, ["groups", str(log_dir), "-o", "jsonl"]).peak
+    return runs.measure(python, ["groups", str(log_dir), "-o", "jsonl"])
 
 
 def main() -> int:
@@ -91,22 +89,19 @@ def main() -> int:
     options = parser.parse_args()
     commits, groups = options.commits, options.groups
     with tempfile.TemporaryDirectory() as temporary:
-        whole = make(Path(temporary, "whole"), 0, commits, groups)
-        live = make(Path(temporary, "live"), max(0, commits - groups * PARTITIONS), commits, groups)
-        rate = commits / seconds(ConsumerGroups(GroupsWanted()), whole)
-        print(f"{commits:,} commits of {groups:,} groups: {rate:,.0f} a second", flush=True)
-        peaks = peak(whole), peak(live)
-        print(
-            f"peak {peaks[0] >> 20} MiB; with the {groups * PARTITIONS:,} live ones alone {peaks[1] >> 20} MiB",
-            flush=True,
-        )
+        live = groups * PARTITIONS
+        whole = run(make(Path(temporary, "whole"), 0, commits, groups))
+        least = run(make(Path(temporary, "live"), max(0, commits - live), commits, groups))
+    rate = (commits - live) / (whole.cpu - least.cpu)
+    print(f"{commits:,} commits of {groups:,} groups: {whole.cpu:.1f} s, {rate:,.0f} a second", flush=True)
+    print(f"peak {whole.peak >> 20} MiB; with the {live:,} live commits alone {least.peak >> 20} MiB", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "orders-0")
         folder.mkdir()
         indexes.make(folder, options.size << 20, BATCH)
         lag, stable = (seconds(LogEnds(stable=stable), folder) * 1000 for stable in (False, True))
         print(f"log end of {options.size} MiB: {lag:.1f} ms; with the last stable offset {stable:,.0f} ms")
-    return int(rate < RATE or peaks[0] - peaks[1] > ROOM or lag > LAG_MS)
+    return int(rate < RATE or whole.peak - least.peak > ROOM or lag > LAG_MS)
 
 
 if __name__ == "__main__":

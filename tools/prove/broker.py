@@ -64,27 +64,42 @@ def free_ports(count: int) -> list[int]:
             each.close()
 
 
-def logger() -> Path:
-    """Return the jar that prints what the broker logs; fetched when it is not there yet."""
-    folder = CACHE.parent / "logger"
-    jar = folder / "slf4j-simple-1.7.36.jar"
-    if not jar.exists():
+def jar(artifact: str) -> Path:
+    """Return the jar of an artifact ("group:name:version") without what it needs; fetched when it is not there yet."""
+    _, name, version = artifact.split(":")
+    folder = CACHE.parent / "single"
+    found = folder / f"{name}-{version}.jar"
+    if not found.exists():
         command = ["mvn", "--quiet", "--batch-mode", "dependency:copy", f"-DoutputDirectory={folder}"]
-        subprocess.run([*command, "-Dartifact=org.slf4j:slf4j-simple:1.7.36"], check=True, stdout=sys.stderr)
-    return jar
+        subprocess.run([*command, f"-Dartifact={artifact}"], check=True, stdout=sys.stderr)
+    return found
+
+
+def logger() -> Path:
+    """Return the jar that prints what the broker logs."""
+    return jar("org.slf4j:slf4j-simple:1.7.36")
 
 
 class Broker:
     """One broker with its log dir and metadata dir below `folder`; `settings` stand beside PROPERTIES, or instead.
 
-    Raises RuntimeError when it does not start.
+    `jars` are for its clients; each program gets `heap` of memory. Raises RuntimeError when it does not start.
     """
 
-    def __init__(self, release: str, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        release: str,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        jars: Sequence[Path] = (),
+        heap: str = "768m",
+    ) -> None:
         self.release = release
         self.folder = folder
         self.logs = folder / "logs"
-        self._classpath = f"{fetch(release)}/*:{logger()}"
+        self._classpath = ":".join(map(str, (f"{fetch(release)}/*", logger(), *jars)))
+        self._heap = heap
         self._process: subprocess.Popen[bytes] | None = None
         port, controller = free_ports(2)
         self.address = f"127.0.0.1:{port}"
@@ -156,9 +171,14 @@ class Broker:
         """
         return [line.split("\t") for line in self._ask("consume", partitions).splitlines()]
 
-    def client(self, program: Path, *arguments: str) -> "subprocess.Popen[bytes]":
-        """Start another client, a Java source with a main; the caller waits for it or ends it."""
+    def client(self, program: Path, *arguments: str, piped: bool = False) -> "subprocess.Popen[bytes]":
+        """Start another client, a Java source with a main; the caller waits for it or ends it.
+
+        With `piped` its standard input and output are pipes to the caller.
+        """
         command = self._command(str(program), *arguments, level="error")  # that transactions wait is no matter
+        if piped:
+            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return subprocess.Popen(command, stdout=sys.stderr)
 
     def _ask(self, what: str, partitions: Sequence[str]) -> str:
@@ -176,7 +196,7 @@ class Broker:
 
     def _command(self, *arguments: str, level: str = "warn") -> list[str]:
         logging = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}"
-        return ["java", "-Xmx768m", logging, "-cp", self._classpath, *arguments]
+        return ["java", f"-Xmx{self._heap}", logging, "-cp", self._classpath, *arguments]
 
     def told(self, pattern: str) -> list[str]:
         """Return what the broker's log says that matches."""

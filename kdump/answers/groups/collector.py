@@ -43,7 +43,7 @@ class GroupsWanted:
 
     def takes(self, group_id: str) -> bool:
         """Tell whether a group is asked for."""
-        return not self.groups or any(fnmatchcase(group_id, wanted) for wanted in self.groups)
+        return not self.groups or group_id in self.groups or any(fnmatchcase(group_id, one) for one in self.groups)
 
     def takes_partition(self, topic: str | None, partition: int | None) -> bool:
         """Tell whether offsets in a partition are asked for."""

@@ -146,6 +146,12 @@ def test_a_log_that_is_cut_or_damaged_gives_what_is_sound(tmp_path, history):
         answer(write(tmp_path, bytes(broken)), wanted)
 
 
+def test_a_group_is_chosen_by_its_id_or_by_a_glob(tmp_path):
+    write(tmp_path, batches(*((commit_key(name), commit_value(5)) for name in ("a[1]", "a1", "b1"))))
+    for wanted, expected in (("a[1]", {"a[1]", "a1"}), ("b*", {"b1"}), ("a", set())):
+        assert {line["groupId"] for line in answer(tmp_path, GroupsWanted((wanted,)))} == expected
+
+
 def test_what_is_lost_is_said(tmp_path):
     content = bytearray(batches((KEY, commit_value(5)), (KEY, commit_value(6)), (KEY, commit_value(7))))
     second = starts(bytes(content))[1]
