@@ -80,6 +80,13 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
+def _releases(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a release of Kafka."""
+    from kdump.dump_log_segments.dialects.releases import CHANGES
+
+    return [change.release for change in CHANGES if change.release.startswith(incomplete)]
+
+
 class Once(click.Option):
     """An option that may be given once only, as in the original."""
 
@@ -222,6 +229,7 @@ class Root(click.Group):
     default="4.3",
     show_default=True,
     help="The Kafka release whose output to print.",
+    shell_complete=_releases,
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."

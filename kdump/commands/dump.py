@@ -11,7 +11,9 @@ import click
 
 from kdump.commands import options as shared
 from kdump.commands import session
+from kdump.commands.completion import in_list
 from kdump.commands.dump_options import DumpOptions
+from kdump.commands.help_sections import SectionedCommand
 from kdump.commands.limit_options import AtLeast
 from kdump.errors import UsageError
 from kdump.log_dirs.finder import Finder
@@ -19,6 +21,7 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import open_output
 from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.endings import PRINTERS, Printer
+from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.transactions.outcomes import is_transactional
 
@@ -38,7 +41,29 @@ SHARED: Final = 64 << 20
 """Bytes of a partition above which processes share what is known of its transactions."""
 
 
-@click.command()
+SECTIONS: Final = {
+    "Which files": ("topics", "partitions", "leftovers"),
+    "Which records": (*shared.FILTER_NAMES, "limit", "head", "tail"),
+    "What to print": (
+        "output",
+        "template",
+        "batches",
+        "count",
+        "fields",
+        "encoding",
+        "decode",
+        "delimiter",
+        "keys_only",
+        "no_payload",
+        "redact",
+        "redact_key",
+        "include_damaged",
+    ),
+}
+"""The options as help lists them, by the names of their parameters."""
+
+
+@click.command(cls=SectionedCommand, sections=SECTIONS, rest="How")
 @shared.add(shared.INPUTS)
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="text", show_default=True, help="The format.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
@@ -59,7 +84,13 @@ SHARED: Final = 64 << 20
     help="auto puts records of Kafka's own topics in words, in the column decoded.",
 )
 @click.option("--delimiter", metavar="TEXT", help="What follows each value of -o raw.  [default: \\n]")
-@click.option("--fields", multiple=True, metavar="A,B,...", help="These columns alone, in this order.")
+@click.option(
+    "--fields",
+    multiple=True,
+    metavar="A,B,...",
+    help="These columns alone, in this order.",
+    shell_complete=in_list(lambda ctx: [column.name for column in (BATCH if ctx.params.get("batches") else RECORD)]),
+)
 @click.option("--keys-only", is_flag=True, help="Leave out values and headers.")
 @shared.add(shared.PRIVACY)
 @click.option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import option_values
+from kdump.commands.completion import in_list, topics_of_paths
 from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Wanted
@@ -27,7 +28,14 @@ REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 _KEY_BYTES: Final = 8
 """The shortest secret."""
 PARTITIONS: Final[list[Decorator]] = [
-    click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics: orders, 'orders*', a,b."),
+    click.option(
+        "--topic",
+        "topics",
+        multiple=True,
+        metavar="NAME",
+        help="Only these topics: orders, 'orders*', a,b.",
+        shell_complete=in_list(topics_of_paths),
+    ),
     click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
 ]
 """Which partitions of log dirs are meant; :func:`wanted` takes them."""
@@ -70,7 +78,12 @@ FILTERS: Final[list[Decorator]] = [
     click.option("--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."),
     click.option("--epoch", "epochs", multiple=True, metavar="N", help="Batches of this leader epoch."),
     click.option(
-        "--type", "types", multiple=True, metavar="TYPES", help=f"Records of these types: {', '.join(RECORD_TYPES)}."
+        "--type",
+        "types",
+        multiple=True,
+        metavar="TYPES",
+        help=f"Records of these types: {', '.join(RECORD_TYPES)}.",
+        shell_complete=in_list(lambda _: RECORD_TYPES),
     ),
     click.option("--transactional/--not-transactional", default=None, help="Batches in transactions, or outside."),
     click.option(
@@ -106,7 +119,7 @@ def wanted(options: dict[str, Any], **more: Any) -> Wanted:
 
 def filter_of(options: dict[str, Any]) -> Filter:
     """Take the options of FILTERS out of ``options``. Raises UsageError."""
-    given = {name: options.pop(name) for name in _NAMES}
+    given = {name: options.pop(name) for name in FILTER_NAMES}
     first, last = (None, None) if given["offset"] is None else option_values.offsets(given["offset"])
     tz = option_values.zone(given["tz"])
     since, until = (
@@ -169,7 +182,7 @@ def _secret(file: str | None) -> bytes:
     return found
 
 
-_NAMES: Final = (
+FILTER_NAMES: Final = (
     "offset",
     "since",
     "until",
@@ -183,3 +196,4 @@ _NAMES: Final = (
     "transactional",
     "isolation",
 )
+"""The parameters of FILTERS."""

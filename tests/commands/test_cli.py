@@ -6,6 +6,7 @@ import click
 import pytest
 
 from kdump.cli import COMMANDS, DECODER_SWITCHES, GROUPS, root
+from kdump.commands.dump import SECTIONS
 from kdump.dump_log_segments.decoders.programs import PROGRAMS
 from kdump.dump_log_segments.decoders.switches import PARSERS
 from kdump.internal_topics.decode import DECODERS
@@ -167,3 +168,31 @@ def test_help_lists_every_command_once_in_its_group():
         zip(flat[::2], (re.findall(r"^  ([a-z][a-z-]*) ", body, re.MULTILINE) for body in flat[1::2]), strict=True)
     )
     assert {title: listed[title] for title in GROUPS} == {title: list(names) for title, names in GROUPS.items()}
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["dump", GOLDEN / "brokers" / "4.2.2", "--topic", "one,c-z"], ["one,c-zstd"]),
+        (["check", GOLDEN / "brokers" / "4.2.2", "--topic", "he"], ["headers"]),
+        (["dump", GOLDEN / "nowhere", "--topic", "he"], []),
+        (["dump", "x", "--fields", "offset,keyE"], ["offset,keyEncoding"]),
+        (["dump", "x", "--batches", "--fields", "baseO"], ["baseOffset"]),
+        (["dump", "x", "--type", "data,to"], ["data,tombstone"]),
+        (["--compat", "0.8"], ["0.8.0", "0.8.1", "0.8.2"]),
+    ],
+)
+def test_words_of_options_are_completed(words, completed):
+    line = " ".join(map(str, ["kdump", *words]))
+    asked = {"_KDUMP_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+    code = "from kdump.cli import root; root(prog_name='kdump')"
+    done = python("-c", code, env={**os.environ, **asked}, check=True)
+    assert [text.removeprefix("plain,") for text in done.stdout.decode().split()] == completed
+
+
+def test_options_of_dump_stand_in_sections():
+    text = kdump("dump", "--help", check=True).stdout.decode()
+    titles = re.findall(r"^(\w[\w ]*):$", text, re.MULTILINE)
+    assert titles == ["Which files", "Which records", "What to print", "How"]
+    parameters = {param.name for param in root.get_command(click.Context(root), "dump").params}
+    assert {name for names in SECTIONS.values() for name in names} <= parameters

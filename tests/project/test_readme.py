@@ -2,6 +2,7 @@ import re
 
 from kdump.log_dirs.file_names import FILES
 from testing import ROOT
+from tools.dev import word_tables
 
 README = (ROOT / "README.md").read_text()
 
@@ -28,3 +29,8 @@ def test_it_names_every_file_that_is_read():
     table = "| File | Since | What it holds |\n|---|---|---|\n"
     table += "".join(f"| `{file.name}` | {file.since} | {file.holds} |\n" for file in FILES if file.format)
     assert f"<!-- formats -->\n{table}\n" in README, f"README.md needs this table:\n{table}"
+
+
+def test_contributing_names_every_option_and_json_field():
+    tables = (ROOT / "CONTRIBUTING.md").read_text().partition("<!-- words -->\n")[2]
+    assert tables == word_tables.tables(), "python -m tools.dev.word_tables prints the tables of CONTRIBUTING.md"

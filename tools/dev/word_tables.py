@@ -1,0 +1,81 @@
+"""Print the tables of CONTRIBUTING.md: every option and every JSON field once, with the commands that have it.
+
+python -m tools.dev.word_tables
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from kdump import answers
+from kdump.answers.collector import camel_case
+from kdump.cli import COMMANDS, root
+from kdump.rows import columns
+from testing import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ANSWERED_BY = {
+    "disk_usage": "du",
+    "statistics": "stats",
+    "what_if": "stats",
+    "replica_diff": "diff",
+    "sequences": "producers",
+    "transactional_ids": "transactions",
+}
+"""Modules of kdump.answers that are not named as the command that prints their lines."""
+
+
+def options() -> Iterator[tuple[str, str]]:
+    """Yield each option with a command that has it; that of the clone is --files."""
+    for name in (None, *COMMANDS):
+        command = root if name is None else root.get_command(click.Context(root), name)
+        for param in command.params if command else ():
+            if isinstance(param, click.Option):
+                yield ", ".join([*param.opts, *param.secondary_opts]), name or "--files"
+
+
+def fields() -> Iterator[tuple[str, str]]:
+    """Yield each field of a JSON line with a command that prints it."""
+    for declared in (*columns.KINDS.values(), (columns.DECODED,)):
+        for column in declared:
+            yield column.name, "dump"
+            if declared is not columns.DAMAGE:
+                yield column.name, "get"
+    schema = json.loads((ROOT / "kdump" / "findings.schema.json").read_text())
+    for line in schema["$defs"].values():
+        for name in line["properties"]:
+            yield name, "check"
+            yield name, "verify-index"
+    for module in pkgutil.walk_packages(answers.__path__, f"{answers.__name__}."):
+        name = module.name.split(".")[2]
+        for line in vars(import_module(module.name)).values():
+            if isinstance(line, type) and line.__module__ == module.name and isinstance(vars(line).get("kind"), str):
+                for field in ("kind", *line.__dataclass_fields__):
+                    yield camel_case(field), ANSWERED_BY.get(name, name)
+
+
+def table(title: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """Return a table of words, each with its commands in the order of ``kdump --help``."""
+    order = ["--files", *COMMANDS]
+    found: dict[str, set[str]] = {}
+    for word, command in pairs:
+        found.setdefault(word, set()).add(command)
+    rows = [f"| `{word}` | {', '.join(sorted(found[word], key=order.index))} |\n" for word in sorted(found)]
+    return f"| {title} | Commands |\n|---|---|\n{''.join(rows)}"
+
+
+def tables() -> str:
+    """Return both tables."""
+    return f"{table('Option', options())}\n{table('Field', fields())}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(tables())
