@@ -25,7 +25,7 @@ from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.formats import record_layout
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.records import control, magic_2
 from tools import arguments
 
@@ -99,7 +99,7 @@ def _reader(collectors: list[Collector]) -> LogDirPass:
     def fail(text: object) -> None:
         sys.exit(f"the log is not healthy: {text}")
 
-    return LogDirPass(collectors, LogDirStates(fail, fail), damage=fail, fail=fail)
+    return LogDirPass(collectors, LogDirStates(in_words(fail), fail), damage=fail, fail=fail)
 
 
 MEASURED: Final[dict[str, Callable[[Partition], None]]] = {

@@ -26,7 +26,7 @@ from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import GivenConfig, TopicConfigs
 from kdump.formats import record_layout
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.records import magic_2
 from tools import arguments
 
@@ -77,7 +77,7 @@ def answer(folder: Path, new: Callable[[], Collector]) -> int:
     """Run a collector over a folder; return the number of its lines."""
     collector = new()
     partitions = list(Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)]))
-    states = LogDirStates(print, print)
+    states = LogDirStates(in_words(print), print)
     LogDirPass([collector], states, damage=print, fail=print).run(partitions)
     return sum(1 for _ in collector.answer(NOW))
 

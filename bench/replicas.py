@@ -21,7 +21,7 @@ from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica, PairDifference
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.local import LocalFile
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from tools import arguments
 
 BLOCK = 1 << 18
@@ -43,14 +43,14 @@ def read(folder: Path) -> int:
 
 def compare(folder: Path) -> int:
     """Compare both replicas; return the log end offset."""
-    states = LogDirStates(raise_text, raise_it)
+    states = LogDirStates(in_words(raise_text), raise_it)
     finder = Finder(Wanted(siblings=True, log_dirs=True))
     copies = [
         [BrokerReplica(broker.name, Place(one, states.of(one))) for one in finder.find([str(broker)])]
         for broker in sorted(folder.iterdir())
     ]
     (line,) = brokers.compare_all(
-        brokers.pairs(brokers.by_partition(copies)), records=False, damage=raise_text, fail=raise_it
+        brokers.pairs(brokers.by_partition(copies)), records=False, damage=raise_text, wrong=raise_text, fail=raise_it
     )
     if not isinstance(line, PairDifference) or not line.same:
         raise SystemExit(f"equal replicas differ: {line}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.collector import Needs, Place, Reading, unsaid
 from kdump.errors import DamageError, UnreadableError
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.processes import over_processes
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run
@@ -174,11 +174,9 @@ class Gathered(NamedTuple):
 def gather(collectors: Sequence[Collector], partitions: Sequence[Partition]) -> Gathered:
     """Go through partitions with collectors of one's own: the work of a process, or of a task of Spark."""
     done = Gathered(list(collectors), sum(map(_size, partitions)), [], [], [], [])
-    damage, fail = done.damaged.append, done.failed.append
-    states = LogDirStates(damage, fail)
-    LogDirPass(collectors, states, damage=damage, fail=fail, wrong=done.wrong.append, note=done.notes.append).run(
-        partitions
-    )
+    damage, wrong, fail = done.damaged.append, done.wrong.append, done.failed.append
+    states = LogDirStates(in_words(wrong), fail)
+    LogDirPass(collectors, states, damage=damage, fail=fail, wrong=wrong, note=done.notes.append).run(partitions)
     return done
 
 

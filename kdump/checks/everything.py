@@ -7,7 +7,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.checks import folder, kraft_snapshot, log_dir, log_dir_ids, partition
+from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, many
@@ -98,7 +98,7 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
         if other is part or (directory is not None and directory == properties.directory_id):
             continue
         certain = directory is not None and properties.directory_id is not None
-        both = f"{part.name} is in {other.files.shown(log_dir.above(other))} too, of the same broker"
+        both = f"{part.name} is in {other.files.shown(other.log_dir)} too, of the same broker"
         yield Finding(
             level=Level.DERIVED if certain else Level.REMARK,
             file=part.files.shown(part.folder),

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import posixpath
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import kraft_snapshot
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, text_of
-from kdump.formats import checkpoints, clean_shutdown, meta_properties
-from kdump.formats.checkpoints import PartitionOffset
-from kdump.formats.meta_properties import MetaProperties
-from kdump.log_dirs import file_names
+from kdump.formats import clean_shutdown, meta_properties
+from kdump.log_dirs import file_names, log_dir_state
 from kdump.log_dirs.file_names import FOLDER_NAME, LEFTOVER_FOLDER
 from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.log_dir_state import LogDirStates, WrongFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
+    from kdump.errors import DamageError
+    from kdump.formats.meta_properties import MetaProperties
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.wire import Bytes
-
-MARK: Final = file_names.CLEAN_SHUTDOWN
-"""What counts of it is that it is there, whatever it holds."""
 
 
 def _properties(data: Bytes) -> MetaProperties:
@@ -34,13 +30,10 @@ def _properties(data: Bytes) -> MetaProperties:
     return properties
 
 
-READERS: Final[dict[str, Callable[[Bytes], object]]] = {
+READERS: Final = {
+    **log_dir_state.READERS,
     file_names.META_PROPERTIES: _properties,
     file_names.CLEAN_SHUTDOWN: clean_shutdown.read,
-    file_names.RECOVERY_POINTS: checkpoints.read,
-    file_names.HIGH_WATERMARKS: checkpoints.read,
-    file_names.LOG_STARTS: checkpoints.read,
-    file_names.CLEANER_OFFSETS: checkpoints.read,
 }
 REFUSED: Final = "A broker that cannot read it does not start."
 ADVICE: Final = {
@@ -68,92 +61,51 @@ class LogDir(NamedTuple):
     properties: MetaProperties | None = None
 
 
-class Content(NamedTuple):
-    """What a file of a log dir holds; nothing where it is not ``sound``. Offsets are by topic and partition."""
-
-    offsets: Mapping[tuple[str | None, int | None], int] = MappingProxyType({})
-    properties: MetaProperties | None = None
-    sound: bool = True
-
-
 class LogDirs:
-    """The log dirs that partitions lie in. A file is read once, and what is wrong with it told once."""
+    """The log dirs that partitions lie in. A file is read once, and what is wrong with it said once."""
 
     def __init__(self) -> None:
-        self._files: dict[str, Content | UnreadableError | None] = {}
+        self._states = LogDirStates(self._wrong, lambda _: None, READERS)
+        self._wrong_files: set[str] = set()
         self._folders: set[str] = set()
         self._news: list[Finding] = []
 
     def news(self) -> list[Finding]:
         """Return what was found since this was last asked."""
-        told, self._news = self._news, []
-        return told
+        found, self._news = self._news, []
+        return found
 
     def of(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
         """Return what the log dir says of a partition.
 
-        ``fail`` is told of files that cannot be read, which are passed over; by default that raises.
+        ``fail`` is called with files that cannot be read, for each partition: it lacks what stands there. By default
+        that raises.
         """
-        folder = partition.folder if partition.topic is None else above(partition)
+        folder = partition.folder if partition.topic is None else partition.log_dir
         if folder not in self._folders:
             self._folders.add(folder)
             self._news += check(partition.files, folder or ("." if partition.files is LOCAL else ""), fail)
-        here = partition.topic, partition.partition
-        found = {name: self._file(partition, name, fail) for name in READERS}
-        readable = {name for name, content in found.items() if content and (content.sound or name == MARK)}
-        if not readable:
-            return LogDir()
-        offsets = {
-            name: content.offsets[here] for name, content in found.items() if content and here in content.offsets
-        }
-        properties = found[file_names.META_PROPERTIES]
+        state, here = self._states.of(partition), (partition.topic, partition.partition)
+        for error in state.failed:
+            fail(error)
         return LogDir(
-            known=True,
-            clean=MARK in readable,
-            recovery_point=offsets.get(file_names.RECOVERY_POINTS),
-            high_watermark=offsets.get(file_names.HIGH_WATERMARKS),
-            log_start=offsets.get(file_names.LOG_STARTS),
-            cleaned=file_names.CLEANER_OFFSETS in offsets if file_names.CLEANER_OFFSETS in readable else None,
-            properties=properties.properties if properties else None,
+            known=state.is_log_dir,
+            clean=state.clean,
+            recovery_point=state.recovery_points.get(here),
+            high_watermark=state.high_watermarks.get(here),
+            log_start=state.log_starts.get(here),
+            cleaned=here in state.cleaned if file_names.CLEANER_OFFSETS in state.sound else None,
+            properties=state.properties,
         )
-
-    def _file(self, partition: Partition, name: str, fail: Callable[[UnreadableError], None]) -> Content | None:
-        """Return what a file of the log dir holds that a partition lies in, None where there is none."""
-        path = partition.files.shown(posixpath.join(above(partition), name))
-        if path not in self._files:
-            try:
-                data = partition.beside(name)
-            except UnreadableError as error:
-                self._files[path] = UnreadableError(path, error.reason, error.hint)
-            else:
-                self._files[path] = None if data is None else self._judge(name, path, data)
-        content = self._files[path]
-        if isinstance(content, UnreadableError):  # each partition is told: it lacks what stands there
-            fail(content)
-            return None
-        return content
 
     def judge(self, name: str, path: str, data: Bytes) -> None:
         """Look at a file of a log dir that was named itself."""
-        if path not in self._files:
-            self._files[path] = self._judge(name, path, data)
+        self._states.judge(name, path, data)
 
-    def _judge(self, name: str, path: str, data: Bytes) -> Content:
-        try:
-            content = READERS[name](data)
-        except DamageError as damage:
-            self._news.append(broken(path, damage, ADVICE[name]))
-            return Content(sound=False)
-        if isinstance(content, MetaProperties):
-            return Content(properties=content)
-        entries = content if isinstance(content, tuple) else ()
-        return Content({entry[:2]: entry.offset for entry in entries if isinstance(entry, PartitionOffset)})
-
-
-def above(partition: Partition) -> str:
-    """Return the path of the log dir that holds a partition's folder, as near as can be to what the user wrote."""
-    folder, name = posixpath.split(partition.folder.rstrip("/"))
-    return posixpath.dirname(partition.path_beside("x")) if name in {"", ".", ".."} else folder
+    def _wrong(self, file: WrongFile) -> None:
+        if file.path not in self._wrong_files:  # it may be named itself, and lie beside partitions
+            self._wrong_files.add(file.path)
+            self._news.append(broken(file.path, file.damage, ADVICE[file.name]))
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:

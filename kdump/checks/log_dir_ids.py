@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.checks.log_dir import above
 from kdump.findings import Finding, Level
 from kdump.log_dirs import file_names
 
@@ -36,7 +35,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
     for part in parts:
         if part.topic is None:
             continue
-        state, path = dirs.of(part, lambda _: None), above(part)
+        state, path = dirs.of(part, lambda _: None), part.log_dir
         shown = part.files.shown(part.path_beside(file_names.META_PROPERTIES))
         if state.properties is not None:
             found.setdefault(path, _Ids(path, shown, state.properties, set())).partitions.add(part.name)

@@ -15,7 +15,7 @@ from kdump.commands.limit_options import AtLeast
 from kdump.commands.options import LIMITS, PARTITIONS, wanted
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.output.stdout import open_output
 
 if TYPE_CHECKING:
@@ -174,13 +174,13 @@ class Answering:
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds the collectors and says on standard error what is wrong."""
         run = self.session
-        damage = self._once(run.damage)
+        wrong = self._once(run.wrong_index)
         return LogDirPass(
             collectors,
-            LogDirStates(damage, run.fail),
-            damage=damage,
+            LogDirStates(in_words(wrong), run.fail),
+            damage=self._once(run.damage),
             fail=run.fail,
-            wrong=self._once(run.wrong_index),
+            wrong=wrong,
             note=self._once(run.note),
             progress=run.progress,
         )

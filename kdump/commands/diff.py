@@ -13,7 +13,7 @@ from kdump.answers.replica_diff.pair import BrokerReplica
 from kdump.commands import options as shared
 from kdump.commands.answering import INPUTS, Answering
 from kdump.errors import UsageError
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,12 +50,13 @@ def command(*, records: bool, **options: Any) -> int:
     Borders of segments, indexes, snapshots and the log start offset are no differences. Leader epochs come from
     leader-epoch-checkpoint, or from the batches where that lags. Without epochs (before Kafka 0.11) truncateTo is null.
 
-    Exit status: 0 whatever differs, 1 something cannot be read, 2 wrong usage, 3 damage was met.
+    Exit status: 0 whatever differs, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only
+    derived files are wrong.
     """
     run = Answering(options)
     if len(run.paths) < 2:
         raise UsageError("diff compares two brokers or more: name a path for each")
-    states = LogDirStates(run.session.damage, run.session.fail)
+    states = LogDirStates(in_words(run.session.wrong_index), run.session.fail)
     copies = brokers.by_partition(_replicas(path, run, states) for path in run.paths)
     alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
     if alone:
@@ -68,6 +69,7 @@ def command(*, records: bool, **options: Any) -> int:
         found,
         records=records,
         damage=run.session.damage,
+        wrong=run.session.wrong_index,
         fail=run.session.fail,
         jobs=run.jobs,
         progress=run.session.progress,

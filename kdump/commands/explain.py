@@ -18,7 +18,7 @@ from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.log_dirs.finder import Finder
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
     configs say.
 
     Exit status: 0 whatever the reason, 1 something cannot be read, 2 wrong usage,
-    3 damage was met.
+    3 a log is damaged, 4 only derived files are wrong.
     """
     ranges = [_range(text) for text in asked]
     run = Answering(
@@ -100,7 +100,8 @@ def _range(text: str) -> OffsetRange:
 def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
     session, damage = run.session, once(run.session.damage)
     metadata = Finder(replace(run.asked, topics=(METADATA,), leftovers=False), fail=session.fail)
-    states = LogDirStates(damage, session.fail)
-    places = [Place(one, states.of(one), damage, session.wrong_index, fail=session.fail) for one in run.partitions()]
+    wrong = once(session.wrong_index)
+    states = LogDirStates(in_words(wrong), session.fail)
+    places = [Place(one, states.of(one), damage, wrong, fail=session.fail) for one in run.partitions()]
     history = topic_history(metadata.find(run.paths), damage, session.fail)
     return explain_all(ranges, places, history, run.at, session.fail)

@@ -122,7 +122,7 @@ class Session:
     def wrong_index(self, text: str) -> None:
         """Say what is wrong with a file that can be made again from the log."""
         self.met.add(DERIVED)
-        self._say(f"{text}; it is not used (kdump verify-index says more)")
+        self._say(f"{text}; it is not used (kdump check says more)")
 
     def damage(self, text: str) -> None:
         """Say what is damaged."""

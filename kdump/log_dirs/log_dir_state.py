@@ -4,39 +4,73 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import checkpoints, meta_properties
+from kdump.formats.checkpoints import PartitionOffset
+from kdump.formats.meta_properties import MetaProperties
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kdump.formats.meta_properties import MetaProperties
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
+    from kdump.primitives.wire import Bytes
 
-    Offsets = Mapping[tuple[str, int], int]
+    Offsets = Mapping[tuple[str | None, int | None], int]
+
+
+READERS: Final[dict[str, Callable[[Bytes], object]]] = {
+    file_names.META_PROPERTIES: meta_properties.read,
+    file_names.CLEAN_SHUTDOWN: bytes,
+    file_names.RECOVERY_POINTS: checkpoints.read,
+    file_names.HIGH_WATERMARKS: checkpoints.read,
+    file_names.LOG_STARTS: checkpoints.read,
+    file_names.CLEANER_OFFSETS: checkpoints.read,
+}
+"""The files of a log dir by name. What counts of the mark of a clean shutdown is that it is there."""
+
+
+class WrongFile(NamedTuple):
+    """A file of a log dir that is not what its format says; ``path`` is as messages name it."""
+
+    name: str
+    path: str
+    damage: DamageError
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.damage}"
 
 
 @dataclass(frozen=True)
 class LogDirState:
     """A log dir. Offsets are by topic and partition; a file that is missing or cannot be read gives none.
 
-    ``path`` is as the user wrote it, as near as can be. ``is_log_dir`` says whether any such file is there, ``clean``
-    whether the broker stopped in good order.
+    ``path`` is as the user wrote it, as near as can be. ``sound`` has the names of the files that are there and
+    readable, ``failed`` those that the system does not give.
     """
 
     path: str
-    is_log_dir: bool = False
-    clean: bool = False
+    sound: frozenset[str] = frozenset()
     properties: MetaProperties | None = None
     recovery_points: Offsets = field(default_factory=dict)
     high_watermarks: Offsets = field(default_factory=dict)
     log_starts: Offsets = field(default_factory=dict)
     cleaned: Offsets = field(default_factory=dict)
     """The first dirty offsets of the log cleaner."""
+    failed: tuple[UnreadableError, ...] = ()
+
+    @property
+    def is_log_dir(self) -> bool:
+        """Whether any file is there that says so."""
+        return bool(self.sound)
+
+    @property
+    def clean(self) -> bool:
+        """Whether the broker stopped in good order."""
+        return file_names.CLEAN_SHUTDOWN in self.sound
 
     @property
     def broker_id(self) -> str | None:
@@ -44,69 +78,71 @@ class LogDirState:
         return None if self.properties is None else self.properties.broker_id
 
 
+def in_words(say: Callable[[str], None]) -> Callable[[WrongFile], None]:
+    """Return what says as a sentence that a file is wrong."""
+    return lambda file: say(str(file))
+
+
 class LogDirStates:
-    """The log dirs that partitions lie in, each read once.
+    """The log dirs that partitions lie in, each read once: the files that ``readers`` names.
 
     ``wrong`` is called with each file that is not what its format says, ``fail`` with each that cannot be read.
     """
 
-    def __init__(self, wrong: Callable[[str], None], fail: Callable[[UnreadableError], None]) -> None:
+    def __init__(
+        self,
+        wrong: Callable[[WrongFile], None],
+        fail: Callable[[UnreadableError], None],
+        readers: Mapping[str, Callable[[Bytes], object]] = READERS,
+    ) -> None:
         self._wrong = wrong
         self._fail = fail
+        self._readers = readers
         self._known: dict[tuple[Files, str], LogDirState] = {}
 
     def of(self, partition: Partition) -> LogDirState:
         """Return the state of the log dir that holds a partition's folder."""
-        path = posixpath.dirname(partition.path_beside("x"))
-        key = partition.files, path
+        key = partition.files, posixpath.dirname(partition.path_beside("x"))
         if key not in self._known:
             self._known[key] = self._read(partition)
         return self._known[key]
 
     def _read(self, partition: Partition) -> LogDirState:
-        found = {
-            name: self._file(partition, name)
-            for name in (
-                file_names.META_PROPERTIES,
-                file_names.CLEAN_SHUTDOWN,
-                file_names.RECOVERY_POINTS,
-                file_names.HIGH_WATERMARKS,
-                file_names.LOG_STARTS,
-                file_names.CLEANER_OFFSETS,
-            )
-        }
-        folder, name = posixpath.split(partition.folder.rstrip("/"))
-        shown = posixpath.dirname(partition.path_beside("x")) if name in {"", ".", ".."} else folder or "."
+        found: dict[str, object] = {}
+        failed: list[UnreadableError] = []
+        for name in self._readers:
+            path = partition.files.shown(posixpath.join(partition.log_dir, name))
+            try:
+                data = partition.beside(name)
+            except UnreadableError as error:
+                failed.append(UnreadableError(path, error.reason, error.hint))
+                self._fail(failed[-1])
+                continue
+            if data is not None and (content := self.judge(name, path, data)) is not None:
+                found[name] = content
+        properties = found.get(file_names.META_PROPERTIES)
         return LogDirState(
-            path=partition.files.shown(shown),
-            is_log_dir=any(data is not None for data in found.values()),
-            clean=found[file_names.CLEAN_SHUTDOWN] is not None,
-            properties=self._properties(partition, found[file_names.META_PROPERTIES]),
-            recovery_points=self._offsets(partition, file_names.RECOVERY_POINTS, found),
-            high_watermarks=self._offsets(partition, file_names.HIGH_WATERMARKS, found),
-            log_starts=self._offsets(partition, file_names.LOG_STARTS, found),
-            cleaned=self._offsets(partition, file_names.CLEANER_OFFSETS, found),
+            path=partition.files.shown(partition.log_dir or "."),
+            sound=frozenset(found),
+            properties=properties if isinstance(properties, MetaProperties) else None,
+            recovery_points=_offsets(found, file_names.RECOVERY_POINTS),
+            high_watermarks=_offsets(found, file_names.HIGH_WATERMARKS),
+            log_starts=_offsets(found, file_names.LOG_STARTS),
+            cleaned=_offsets(found, file_names.CLEANER_OFFSETS),
+            failed=tuple(failed),
         )
 
-    def _file(self, partition: Partition, name: str) -> bytes | None:
+    def judge(self, name: str, path: str, data: Bytes) -> object | None:
+        """Return what a file of some name holds, None where it is wrong: then ``wrong`` is called."""
         try:
-            return partition.beside(name)
-        except UnreadableError as error:
-            self._fail(error)
-            return None
-
-    def _properties(self, partition: Partition, data: bytes | None) -> MetaProperties | None:
-        try:
-            return None if data is None else meta_properties.read(data)
+            return self._readers[name](data)
         except DamageError as damage:
-            self._wrong(f"{partition.files.shown(partition.path_beside(file_names.META_PROPERTIES))}: {damage}")
-            return None
+            self._wrong(WrongFile(name, path, damage))
+            return data if name == file_names.CLEAN_SHUTDOWN else None
 
-    def _offsets(self, partition: Partition, name: str, found: Mapping[str, bytes | None]) -> Offsets:
-        data = found[name]
-        try:
-            entries = () if data is None else checkpoints.read(data)
-        except DamageError as damage:
-            self._wrong(f"{partition.files.shown(partition.path_beside(name))}: {damage}")
-            entries = ()
-        return {(entry.topic, entry.partition): entry.offset for entry in entries}
+
+def _offsets(found: Mapping[str, object], name: str) -> Offsets:
+    entries = found.get(name)
+    if not isinstance(entries, tuple):
+        return {}
+    return {entry[:2]: entry.offset for entry in entries if isinstance(entry, PartitionOffset)}

@@ -82,6 +82,12 @@ class Partition:
         """Topic and partition, or the folder where its name tells none."""
         return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
 
+    @property
+    def log_dir(self) -> str:
+        """The path of the log dir that holds the folder, as near as can be to what the user wrote."""
+        folder, name = posixpath.split(self.folder.rstrip("/"))
+        return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
+
     def path_beside(self, name: str) -> str:
         """Return the path of a file of the log dir that holds the folder."""
         return posixpath.join(folder_above(self.files, self.folder), name)

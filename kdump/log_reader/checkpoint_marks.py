@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kdump.errors import DamageError, UnreadableError
-from kdump.formats import checkpoints
-from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import HIGH_WATERMARKS, LOG_STARTS
 from kdump.log_dirs.finder import raise_it
+from kdump.log_dirs.log_dir_state import READERS, LogDirStates
 from kdump.rows.selection import SegmentFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.log_dirs.files import Files
+    from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
-
-_KEPT: Final = 8
-"""Checkpoint files that are kept in memory."""
 
 
 class CheckpointMarks:
@@ -29,38 +25,13 @@ class CheckpointMarks:
     def __init__(
         self, wrong: Callable[[str], None] = lambda _: None, fail: Callable[[UnreadableError], None] = raise_it
     ) -> None:
-        self._wrong, self._fail = wrong, fail
-        self._known: dict[tuple[Files, str], dict[tuple[str, int], int]] = {}
+        readers = {name: READERS[name] for name in (HIGH_WATERMARKS, LOG_STARTS)}
+        self._states = LogDirStates(lambda file: wrong(f"{file.path} is not believed: {file.damage}"), fail, readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
         """Return what rows say of every segment of a partition; the segment's name is still empty."""
-        return SegmentFacts(
-            "",
-            partition.topic,
-            partition.partition,
-            self._mark(partition, file_names.HIGH_WATERMARKS),
-            self._mark(partition, file_names.LOG_STARTS),
-        )
-
-    def _mark(self, partition: Partition, name: str) -> int | None:
-        if partition.topic is None or partition.partition is None:
-            return None
-        key = partition.files, partition.path_beside(name)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) > _KEPT:
-                self._known.clear()
-            known = self._known[key] = self._read(partition, name)
-        return known.get((partition.topic, partition.partition))
-
-    def _read(self, partition: Partition, name: str) -> dict[tuple[str, int], int]:
-        try:
-            data = partition.beside(name)
-            entries = checkpoints.read(data) if data is not None else ()
-        except DamageError as damage:
-            self._wrong(f"{partition.path_beside(name)} is not believed: {damage}")
-            return {}
-        except UnreadableError as error:
-            self._fail(error)
-            return {}
-        return {entry[:2]: entry.offset for entry in entries}
+        key = partition.topic, partition.partition
+        if None in key:
+            return SegmentFacts("", *key, None, None)
+        state = self._states.of(partition)
+        return SegmentFacts("", *key, state.high_watermarks.get(key), state.log_starts.get(key))

@@ -10,7 +10,7 @@ from kdump.answers.explain.explanation import OffsetRange, explain_all
 from kdump.answers.explain.topic_history import TopicHistory, topic_history
 from kdump.answers.metadata.events import Event
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from testing import GOLDEN, forge
 from testing.processes import kdump
 from tests.helpers.log_dirs import checkpoint, node, replica
@@ -37,7 +37,7 @@ def history(*, removals=(), topics=None, **configs):
 def lines(first, last, *brokers, of=UNKNOWN, at=NOW):
     """Explain a range; return its lines, and the damage that was met."""
     said = []
-    states = LogDirStates(said.append, raise_)
+    states = LogDirStates(in_words(said.append), raise_)
     finder = Finder(Wanted(siblings=True, log_dirs=True, leftovers=True))
     places = [Place(one, states.of(one), said.append) for one in finder.find(list(map(str, brokers))) if one.topic]
     return list(map(as_json, explain_all([OffsetRange("orders", 0, first, last)], places, of, at, raise_))), said

@@ -9,7 +9,7 @@ from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.errors import KdumpError
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.processes import over_processes
 from tests.helpers.asking import ask
 from tests.helpers.segments import data
@@ -53,7 +53,7 @@ def log_dir(tmp_path, *contents):
 
 def run(collectors, partitions):
     said = {"damage": [], "note": []}
-    states = LogDirStates(said["damage"].append, raise_)
+    states = LogDirStates(in_words(said["damage"].append), raise_)
     LogDirPass(collectors, states, damage=said["damage"].append, note=said["note"].append, fail=raise_).run(partitions)
     return said
 
@@ -99,7 +99,9 @@ def test_a_file_that_cannot_be_read_is_a_lost_range(tmp_path):
     path = tmp_path / "orders-0" / f"{10:020}.log"
     path.unlink()
     collector, failed = Offsets(), []
-    LogDirPass([collector], LogDirStates(pytest.fail, raise_), damage=pytest.fail, fail=failed.append).run(partitions)
+    LogDirPass([collector], LogDirStates(in_words(pytest.fail), raise_), damage=pytest.fail, fail=failed.append).run(
+        partitions
+    )
     assert (collector.met, collector.lost) == ([0, 20], [0])
     assert [one.path for one in failed] == [str(path)]
 
@@ -119,3 +121,16 @@ def test_a_topic_that_is_not_there_is_named(tmp_path):
     assert (lines, said) == ([], f"kdump: no partition of topic 'order' is in {tmp_path}\n")
     _, said = ask("offsets", tmp_path, "--topic", "orders", "--partition", "1")
     assert said == f"kdump: no partition of topic 'orders' with a number that --partition names is in {tmp_path}\n"
+
+
+@pytest.mark.parametrize("command", [("offsets",), ("transactions", "--jobs", "2"), ("explain", "orders-0@0", "--in")])
+def test_a_checkpoint_that_is_not_what_it_should_be_is_a_derived_file_that_is_not_used(tmp_path, command):
+    for name in ("1", "2"):
+        log_dir(tmp_path / name, data(0))
+    checkpoint = tmp_path / "1" / "replication-offset-checkpoint"
+    checkpoint.write_text("0\n1\norders\n")
+    (tmp_path / "1" / ".kafka_cleanshutdown").write_text("?")  # what counts of it is that it is there
+    _, said = ask(*command, tmp_path / "1", *(() if "--in" in command else (tmp_path / "2",)), status=4)
+    assert said.startswith(f"kdump: {checkpoint}: ")
+    assert said.endswith("; it is not used (kdump check says more)\n")
+    assert said.count("\n") == 1

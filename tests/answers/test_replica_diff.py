@@ -8,7 +8,7 @@ from kdump.answers.collector import Place, as_json
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from testing import forge
 from testing.processes import kdump
 from tests.helpers.log_dirs import checkpoint, replica
@@ -18,14 +18,19 @@ from tests.helpers.segments import data
 def ask(*paths, records=False, jobs=1):
     """Compare brokers; return the lines, and what is damaged."""
     said = []
-    states = LogDirStates(said.append, raise_)
+    states = LogDirStates(in_words(said.append), raise_)
     finder = Finder(Wanted(siblings=True, log_dirs=True))
     copies = [
         [BrokerReplica(str(path), Place(one, states.of(one))) for one in finder.find([str(path)]) if one.topic]
         for path in paths
     ]
     lines = brokers.compare_all(
-        brokers.pairs(brokers.by_partition(copies)), records=records, damage=said.append, fail=raise_, jobs=jobs
+        brokers.pairs(brokers.by_partition(copies)),
+        records=records,
+        damage=said.append,
+        wrong=said.append,
+        fail=raise_,
+        jobs=jobs,
     )
     return list(map(as_json, lines)), said
 

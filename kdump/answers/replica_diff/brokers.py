@@ -50,6 +50,7 @@ class Compared:
 
     lines: list[AnswerLine] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
     failed: list[UnreadableError] = field(default_factory=list)
 
 
@@ -57,7 +58,7 @@ def compare_pair(pair: ReplicaPair, *, records: bool) -> Compared:
     """Compare a pair: the work of a process."""
     done = Compared()
     try:
-        done.lines.extend(compare(*pair, records=records, damage=done.damaged.append))
+        done.lines.extend(compare(*pair, records=records, damage=done.damaged.append, wrong=done.wrong.append))
     except UnreadableError as error:
         done.failed.append(error)
     return done
@@ -68,25 +69,28 @@ def compare_all(
     *,
     records: bool,
     damage: Callable[[str], None],
+    wrong: Callable[[str], None],
     fail: Callable[[UnreadableError], None],
     jobs: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[AnswerLine]:
     """Yield the lines of all pairs in order; more than one of ``jobs`` compares pairs in processes.
 
-    ``damage`` is called once with what several pairs meet.
+    ``damage`` and ``wrong`` are called once with what several pairs meet.
     """
-    damage = once(damage)
+    damage, wrong = once(damage), once(wrong)
     if jobs == 1 or len(found) < 2:
         for pair in found:
             try:
-                yield from compare(*pair, records=records, damage=damage, progress=progress)
+                yield from compare(*pair, records=records, damage=damage, wrong=wrong, progress=progress)
             except UnreadableError as error:
                 fail(error)
         return
     for pair, done in zip(found, over_processes(jobs, partial(compare_pair, records=records), found), strict=True):
         for text in done.damaged:
             damage(text)
+        for text in done.wrong:
+            wrong(text)
         for failed in done.failed:
             fail(failed)
         progress(size(pair))
