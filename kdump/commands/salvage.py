@@ -71,32 +71,37 @@ def command(
         return run.status
     files.outside(paths, out)
     limits = writer.SegmentLimits(segment_bytes, interval)
-    batches = missing = 0
+    all_written: list[writer.WrittenLog] = []
+    missing = 0
     with files.whole(out) as folder:
         folder.mkdir()
         for name, parts in copies.items():
             merged = merge(parts)
             written = writer.write(merged, name, parts, folder, limits, fail=run.fail)
-            batches += written.batches
+            all_written.append(written)
             missing += sum(map(len, merged.gaps))
             where = many(written.segments, "segment")
             run.note(
                 f"{name}: {many(written.batches, 'sound batch', 'sound batches')}, {written.size} bytes in {where}"
             )
             _tell(name, merged, run)
-    run.note(_conclusion(len(copies), batches, missing, out, run))
+    run.note(_conclusion(all_written, missing, out, run))
     return run.status
 
 
-def _conclusion(partitions: int, batches: int, missing: int, out: str, run: session.Session) -> str:
-    are = "is" if batches == 1 else "are"
+def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, run: session.Session) -> str:
+    batches = sum(written.batches for written in all_written)
+    counts = [written.records for written in all_written if written.records is not None]
+    held = many(batches, "batch", "batches")
+    if len(counts) == len(all_written):
+        held = f"{many(sum(counts), 'record')} in {held}"
     where = posixpath.join(out, "logs")
-    told = f"{many(batches, 'batch', 'batches')} of {many(partitions, 'partition')} {are} in {where}"
+    told = f"{held} of {many(len(all_written), 'partition')} {'is' if batches == 1 else 'are'} in {where}"
     gone = f", {many(missing, 'offset')} missing in between" if missing else ""
     if not run.met:
         if missing:
             return f"{told}{gone} (as compaction leaves them, and lost segments too): all that these copies hold"
-        return f"{told}: nothing was lost" if batches else f"{told}: there was none in what was read"
+        return f"nothing is missing: {told}" if batches else f"{told}: there was none in what was read"
     lost = posixpath.join(out, "lost+found")
     rest = "the rest" if session.UNREADABLE not in run.met else "the rest of what could be read"
     return (

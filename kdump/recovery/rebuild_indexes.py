@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
@@ -20,39 +21,57 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
 
 
-def rebuild(
-    partition: Partition,
-    segment: Segment,
-    *,
-    interval: int,
-    first_offsets: bool,
-    note: Callable[[str], None] = lambda _: None,
-    progress: Callable[[int], None] = lambda _: None,
-) -> Indexes:
-    """Return the indexes of a segment, as a broker writes them with ``interval`` bytes of log between two entries.
+@dataclass(frozen=True, kw_only=True)
+class Rebuild:
+    """How indexes are made: as a broker writes them with ``interval`` bytes of log between two entries.
 
     ``first_offsets`` names the first offset of a batch in an entry, as brokers before 2.0 did. ``progress`` is called
-    with the bytes read. Raises DamageError at the first batch that is not sound, UnreadableError.
+    with the bytes read.
     """
 
-    def once(replay: Replay) -> tuple[Indexes, bool]:
-        builder = IndexBuilder(segment.base_offset or 0, interval=interval, first_offsets=first_offsets)
+    interval: int
+    first_offsets: bool
+    note: Callable[[str], None] = lambda _: None
+    progress: Callable[[int], None] = lambda _: None
+
+    def of(self, partition: Partition) -> Iterator[tuple[Segment, Indexes | DamageError]]:
+        """Yield each segment with its indexes. The first one that holds a batch that is not sound ends them.
+
+        What later segments hold of transactions depends on it. Raises UnreadableError.
+        """
+        replay = Replay()
+        for segment in partition.segments:
+            try:
+                if segment is partition.segments[0]:
+                    indexes, replay = self._first(partition, segment)
+                else:
+                    indexes, _ = self._read(segment, replay)
+            except DamageError as damage:
+                yield segment, damage
+                return
+            yield segment, indexes
+
+    def _first(self, partition: Partition, segment: Segment) -> tuple[Indexes, Replay]:
+        """Read the first segment; those before it in the folder are read where transactions may reach into it."""
+        replay = Replay()
+        indexes, aborts = self._read(segment, replay)
+        if (aborts or len(partition.segments) > 1) and (earlier := _earlier(partition, segment)):
+            replay = Replay()
+            for before in earlier:
+                for batch in _batches(before, self.note, lambda _: None):
+                    replay.add(batch)
+            indexes, _ = self._read(segment, replay)
+        return indexes, replay
+
+    def _read(self, segment: Segment, replay: Replay) -> tuple[Indexes, bool]:
+        """Return the indexes of a segment, and whether it ends aborted transactions."""
+        builder = IndexBuilder(segment.base_offset or 0, interval=self.interval, first_offsets=self.first_offsets)
         aborts = False
-        for batch in _batches(segment, note, progress):
+        for batch in _batches(segment, self.note, self.progress):
             ended = replay.add(batch)
             aborts = aborts or (ended is not None and ended.aborted)
             builder.add(batch, ended)
         return builder.finish(), aborts
-
-    indexes, aborts = once(Replay())
-    earlier = _earlier(partition, segment) if aborts else []
-    if earlier:
-        replay = Replay()
-        for before in earlier:
-            for batch in _batches(before, note, lambda _: None):
-                replay.add(batch)
-        indexes, _ = once(replay)
-    return indexes
 
 
 def _earlier(partition: Partition, segment: Segment) -> list[Segment]:

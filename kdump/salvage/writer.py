@@ -46,11 +46,12 @@ class SegmentLimits(NamedTuple):
 
 
 class WrittenLog(NamedTuple):
-    """What came out: segments, batches, bytes of log."""
+    """What came out: segments, batches, bytes of log, and records as the batches' headers say; None below magic 2."""
 
     segments: int
     batches: int
     size: int
+    records: int | None = None
 
 
 def write(
@@ -71,6 +72,7 @@ def write(
     replay = Replay()
     epochs: list[EpochEntry] = []
     segments = size = 0
+    records: int | None = 0
     for run in _runs(merged.placed, limits.segment):
         segments += 1
         builder = IndexBuilder(run[0].base_offset, interval=limits.interval)
@@ -83,6 +85,7 @@ def write(
                 except DamageError:  # a marker of another kind than a transaction's: no index names it
                     ended = None
                 builder.add(region, ended)
+                records = None if records is None or region.count is None else records + region.count
                 file.write(data)
                 if place.epoch >= 0 and (not epochs or place.epoch > epochs[-1].epoch):
                     epochs.append(EpochEntry(place.epoch, place.base_offset))
@@ -94,8 +97,9 @@ def write(
             (folder / f"{stem}.{file_names.TXN_INDEX}").write_bytes(indexes.txn_index)
     (folder / file_names.LEADER_EPOCHS).write_bytes(leader_epoch.encode(epochs))
     _copy_metadata(copies, folder, fail)
-    _account(merged, name, copies, out / "lost+found" / name, WrittenLog(segments, len(merged.placed), size))
-    return WrittenLog(segments, len(merged.placed), size)
+    written = WrittenLog(segments, len(merged.placed), size, records)
+    _account(merged, name, copies, out / "lost+found" / name, written)
+    return written
 
 
 def _runs(placed: list[BatchPlace], limit: int) -> Iterator[list[BatchPlace]]:

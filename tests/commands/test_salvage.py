@@ -215,11 +215,15 @@ def test_the_output_of_salvage_never_lies_in_what_it_reads(tmp_path):
 def test_salvage_ends_with_what_to_do_next(tmp_path):
     place = copy(tmp_path / "in", (0, one(0) + one(1, crc=7) + one(2)))
     done = kdump("salvage", place, "--out", tmp_path / "out").stderr.decode().splitlines()[-1]
-    assert "2 batches of 1 partition are in" in done
+    assert "2 records in 2 batches of 1 partition are in" in done
     assert "1 offset missing in between" in done
     assert "What to do next" in done
     sound = copy(tmp_path / "sound", (0, one(0)))
-    assert "nothing was lost" in kdump("salvage", sound, "--out", tmp_path / "out2").stderr.decode()
+    done = kdump("salvage", sound, "--out", tmp_path / "out2").stderr.decode().splitlines()[-1]
+    assert done == f"kdump: nothing is missing: 1 record in 1 batch of 1 partition is in {tmp_path}/out2/logs"
+    old = copy(tmp_path / "old", (0, forge.entry(0, forge.message(1, b"k", b"v"))))
+    done = kdump("salvage", old, "--out", tmp_path / "out3").stderr.decode().splitlines()[-1]
+    assert done == f"kdump: nothing is missing: 1 batch of 1 partition is in {tmp_path}/out3/logs"
 
 
 def test_salvage_goes_on_where_a_file_cannot_be_read(tmp_path):
@@ -274,7 +278,7 @@ def test_a_slice_never_becomes_part_of_the_log(tmp_path):
 def test_salvage_does_not_call_gaps_nothing(tmp_path):
     place = copy(tmp_path / "in", (0, one(0)), (2, one(2)))
     told = kdump("salvage", place, "--out", tmp_path / "out").stderr
-    assert (b"nothing was lost" in told, b"1 offset missing in between" in told) == (False, True)
+    assert (b"nothing is missing" in told, b"1 offset missing in between" in told) == (False, True)
     assert b"orders-0: offset 1 is not there" in told
     empty = copy(tmp_path / "empty", (0, b""))
     assert b"there was none" in kdump("salvage", empty, "--out", tmp_path / "out2").stderr

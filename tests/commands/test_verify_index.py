@@ -197,10 +197,40 @@ def test_a_damaged_log_gets_no_indexes(partition, tmp_path):
     assert kdump("rebuild-index", log, "--out", tmp_path / "new").returncode == 3
 
 
-def test_rebuild_takes_one_segment(partition, tmp_path):
-    done = kdump("rebuild-index", partition, "--out", tmp_path / "new")
-    assert done.returncode == 2
-    assert b"holds 3 segments: name one .log file" in done.stderr
+@pytest.mark.parametrize("path", [TXN.parent, TXN, f"{TXN}/*.log"], ids=["log dir", "folder", "glob"])
+def test_rebuilt_indexes_of_a_folder_are_the_brokers_own(tmp_path, path):
+    options = ["--topic", "txn", "--out", tmp_path, "--index-interval-bytes", 300, "-q"]
+    done = kdump("rebuild-index", path, *options)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    made = {file.name: file.read_bytes() for file in (tmp_path / TXN.name).iterdir()}
+    own = [file for suffix in ("index", "timeindex", "txnindex") for file in TXN.glob(f"*.{suffix}")]
+    assert made == {file.name: file.read_bytes() for file in own}
+
+
+def test_segments_from_the_middle_know_the_transactions_before_them(tmp_path):
+    logs = sorted(TXN.glob("*.log"))
+    assert kdump("rebuild-index", *logs[2:], "--out", tmp_path, "-q").returncode == 0
+    for log in logs[2:]:
+        own = log.with_suffix(".txnindex")
+        made = tmp_path / TXN.name / own.name
+        assert (made.exists() and made.read_bytes()) == (own.exists() and own.read_bytes())
+
+
+def test_damage_ends_the_indexes_of_its_folder_alone(partition, tmp_path):
+    other = tmp_path / "log dir" / "sound-0"
+    shutil.copytree(partition, other)
+    shutil.copytree(partition, tmp_path / "log dir" / "broken-0")
+    log = tmp_path / "log dir" / "broken-0" / "00000000000000000089.log"
+    log.write_bytes(log.read_bytes()[:-10])
+    done = kdump("rebuild-index", tmp_path / "log dir", "--out", tmp_path / "new")
+    assert done.returncode == 3
+    assert b"nothing was written for it, and not for 1 later segment of its folder" in done.stderr
+    assert {file.name[:20] for file in (tmp_path / "new" / "broken-0").iterdir()} == {f"{0:020}"}
+    assert {file.name[:20] for file in (tmp_path / "new" / "sound-0").iterdir()} == {f"{n:020}" for n in (0, 89, 180)}
+
+
+def test_rebuild_wants_segments_with_an_offset(tmp_path):
+    assert kdump("rebuild-index", tmp_path, "--out", tmp_path / "new").returncode == 1
     odd = tmp_path / "odd.log"
     odd.write_bytes(b"")
     assert kdump("rebuild-index", odd, "--out", tmp_path / "new").returncode == 2
