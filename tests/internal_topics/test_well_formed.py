@@ -45,12 +45,17 @@ TEXTS = parse("""
         names     []string
         late      int32   tag 0
         list      []int8  tag 1
+        place     Place   null  tag 2  = null
+            where  int8
 """)["Sample"].struct(0)
 
 
 @pytest.mark.parametrize(
     "data",
-    ["0202ff 00", "028040 00", "00 00", "01 8100", "01 01 0501 00", "01 01 80000400000001", "01 01 00840000000009"],
+    [
+        *("0202ff 00", "028040 00", "00 00", "01 8100", "01 01 0501 00", "01 01 80000400000001"),
+        *("01 01 00840000000009", "01 01 0203 01 05 00", "01 01 0201 00", "01 01 0203 81 00 00"),
+    ],
 )
 def test_leaves_what_is_seldom_to_the_interpreter(data):
     raw = bytes.fromhex(data)
@@ -59,7 +64,7 @@ def test_leaves_what_is_seldom_to_the_interpreter(data):
 
 
 def test_a_long_string_is_read():
-    values = {"names": ["n" * 300, "é"], "late": 7, "list": [1, -1]}
+    values = {"names": ["n" * 300, "é"], "late": 7, "list": [1, -1], "place": None}
     assert well_formed.read(TEXTS, write(TEXTS, values), 0) == values
 
 

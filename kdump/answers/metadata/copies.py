@@ -11,7 +11,9 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
+from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -95,25 +97,34 @@ class Copies:
         """Return where the logs begin, None where none holds a segment."""
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
-    def batches(self, start: int) -> Iterator[RecordBatch]:
-        """Yield the batches from offset ``start`` on: where copies differ, those of the newer leader epoch."""
-        streams = [self._log(log, start) for log in self._logs]
-        return streams[0] if len(streams) == 1 else self._merged(streams)
+    def batches(self, start: int) -> Iterator[RecordBatch | Run]:
+        """Yield the batches from offset ``start`` on: where copies differ, those of the newer leader epoch.
 
-    def _log(self, log: tuple[Segment, ...], start: int) -> Iterator[RecordBatch]:
+        Of one copy alone, like batches in a row come as a run.
+        """
+        if len(self._logs) == 1:
+            return self._log(self._logs[0], start, runs=True)
+        return self._merged([self._batches(log, start) for log in self._logs])
+
+    def _batches(self, log: tuple[Segment, ...], start: int) -> Iterator[RecordBatch]:
+        found = self._log(log, start, runs=False)
+        return (batch for batch in found if isinstance(batch, RecordBatch))
+
+    def _log(self, log: tuple[Segment, ...], start: int, *, runs: bool) -> Iterator[RecordBatch | Run]:
         for number, segment in enumerate(log):
             following = log[number + 1].base_offset if number + 1 < len(log) else None
             if following is not None and following <= start:
                 continue
             try:
-                yield from self._segment(segment, start)
+                yield from self._segment(segment, start, runs=runs)
             except UnreadableError as error:
                 self._said.fail(error)
 
-    def _segment(self, segment: Segment, start: int) -> Iterator[RecordBatch]:
+    def _segment(self, segment: Segment, start: int, *, runs: bool) -> Iterator[RecordBatch | Run]:
         with segment.open() as source:
-            for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
-                if isinstance(region, RecordBatch):
+            reader = ResyncReader(source, 0, source.size, "resync", segment.base_offset, limit=None, runs=runs)
+            for region in reader.read():
+                if isinstance(region, RecordBatch | Run):
                     if region.last_offset >= start:
                         yield region
                 elif isinstance(region, Damage):

@@ -1,21 +1,22 @@
-"""The records of the metadata log: decoded, with where they stand."""
+"""The records of the metadata log: decoded, batch by batch, with where they stand."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError, KdumpError
 from kdump.internal_topics import cluster_metadata, control_records, frame, well_formed
 from kdump.internal_topics.decode import by_type, decode
 from kdump.internal_topics.interpreter import Reader, read_fields
-from kdump.internal_topics.schema import NEWEST
 from kdump.records import control
+from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from kdump.formats.record import Record
-    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 TOPIC: Final = cluster_metadata.TOPIC
 
@@ -36,12 +37,7 @@ class MetadataRecord(NamedTuple):
     offset: int
     timestamp: int
     """When the controller appended it, in ms."""
-    epoch: int
-    """The leader epoch of its batch."""
-    batch: int
-    """The base offset of its batch."""
     name: str
-    version: int
     fields: Fields
 
 
@@ -50,54 +46,94 @@ class Undecoded(NamedTuple):
 
     offset: int
     timestamp: int
-    epoch: int
-    batch: int
     reason: str
 
 
-_CONTROL: Final = by_type(control_records.MESSAGES, "")
+class Appended(NamedTuple):
+    """What was appended as one, a batch. Going through ``records`` may raise DamageError."""
+
+    base_offset: int
+    last_offset: int
+    timestamp: int
+    """The greatest one of its records, in ms."""
+    epoch: int
+    """The leader epoch, -1 for none."""
+    records: Iterable[MetadataRecord | Undecoded]
+
+
+def appended(found: RecordBatch | Run) -> Iterator[Appended]:
+    """Yield a batch, or each batch of a run, with its records decoded."""
+    if isinstance(found, RecordBatch):
+        yield _appended(found)
+        return
+    read = _reader(found.first)
+    records, sound = found.unpack()
+    left = iter(records)
+    for base, last_delta, timestamp, epoch, count in islice(zip(*map(found.column, _HEAD), strict=True), sound):
+        decoded = [read(offset, time, key, value) for offset, time, key, value, _ in islice(left, count)]
+        yield Appended(base, base + last_delta, timestamp, epoch, decoded)
+    for row in range(sound, found.count):
+        yield _appended(found.batch(row))
+
+
+_HEAD: Final = ("base_offset", "last_offset_delta", "max_timestamp", "partition_leader_epoch", "records_count")
+
+
+def _appended(batch: RecordBatch) -> Appended:
+    epoch = batch.partition_leader_epoch
+    records = read_batch(batch)
+    return Appended(batch.base_offset, batch.last_offset, batch.max_timestamp, -1 if epoch is None else epoch, records)
 
 
 def read_batch(batch: RecordBatch) -> Iterator[MetadataRecord | Undecoded]:
     """Yield the records of a batch. Raises DamageError where the batch cannot be read."""
-    read = _read_control if batch.is_control else _read_data
-    epoch = batch.partition_leader_epoch
+    read = _reader(batch)
     for record in batch.records():
-        yield read(record, -1 if epoch is None else epoch, batch.base_offset)
+        yield read(record.offset, record.timestamp, record.key, record.value)
 
 
-_LAYOUTS: Final = {
-    bytes((frame.CURRENT, number, version)): (message.name, version, message.struct(version))
-    for number, message in by_type(cluster_metadata.MESSAGES, "Record").items()
-    for versions in message.declared_versions.at(NEWEST)
-    for version in range(versions.lowest, versions.highest + 1)
-}
-"""The three bytes that frame a message of a release of today -> its name, version and layout."""
+def _reader(batch: RecordBatch) -> Callable[[int, int, bytes | None, bytes | None], MetadataRecord | Undecoded]:
+    return _read_control if batch.is_control else _read_data
 
 
-def _read_data(record: Record, epoch: int, base: int) -> MetadataRecord | Undecoded:
-    if record.value is not None and (layout := _LAYOUTS.get(record.value[:3])) is not None:
-        name, version, struct = layout
-        fields = well_formed.read(struct, record.value, 3)
+_MESSAGES: Final = by_type(cluster_metadata.MESSAGES, "Record")
+
+
+@lru_cache(maxsize=256)
+def _reader_of(head: bytes) -> tuple[str, Callable[[bytes, int], Fields | None]] | None:
+    """Return the name of a message that a release of today knows, and what reads it, by the bytes of its frame."""
+    if len(head) == 3 and head[0] == frame.CURRENT and head[1] in _MESSAGES:
+        message = _MESSAGES[head[1]]
+        if (versions := message.versions()) is not None and versions.has(head[2]):
+            return message.name, well_formed.reader(message.struct(head[2]))
+    return None
+
+
+def _read_data(offset: int, timestamp: int, _: bytes | None, value: bytes | None) -> MetadataRecord | Undecoded:
+    if value is not None and (known := _reader_of(value[:3])) is not None:
+        name, read = known
+        fields = read(value, 3)
         if fields is not None:
-            return MetadataRecord(record.offset, record.timestamp, epoch, base, name, version, fields)
-    made = decode(TOPIC, None, record.value)
-    value = None if made is None else made.value
-    if value is None or value.values is None or value.version is None or value.reason:
-        reason = "its value is null" if value is None else value.reason
-        return Undecoded(record.offset, record.timestamp, epoch, base, reason)
-    return MetadataRecord(record.offset, record.timestamp, epoch, base, value.name, value.version, value.values)
+            return MetadataRecord(offset, timestamp, name, fields)
+    made = decode(TOPIC, None, value)
+    found = None if made is None else made.value
+    if found is None or found.values is None or found.reason:
+        return Undecoded(offset, timestamp, "its value is null" if found is None else found.reason)
+    return MetadataRecord(offset, timestamp, found.name, found.values)
 
 
-def _read_control(record: Record, epoch: int, base: int) -> MetadataRecord | Undecoded:
+def _read_control(offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> MetadataRecord | Undecoded:
     try:
-        number = control.read_key(record.key).type
+        number = control.read_key(key).type
         message = _CONTROL.get(number)
-        if message is None or record.value is None:
+        if message is None or value is None:
             reason = f"control record type {number} is unknown" if message is None else "its value is null"
-            return Undecoded(record.offset, record.timestamp, epoch, base, reason)
-        version = Reader(record.value).int16()
-        fields = read_fields(message.struct(version), Reader(record.value))
+            return Undecoded(offset, timestamp, reason)
+        version = Reader(value).int16()
+        fields = read_fields(message.struct(version), Reader(value))
     except DamageError as damage:
-        return Undecoded(record.offset, record.timestamp, epoch, base, str(damage))
-    return MetadataRecord(record.offset, record.timestamp, epoch, base, message.name, version, fields)
+        return Undecoded(offset, timestamp, str(damage))
+    return MetadataRecord(offset, timestamp, message.name, fields)
+
+
+_CONTROL: Final = by_type(control_records.MESSAGES, "")

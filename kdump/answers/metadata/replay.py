@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kdump.answers.metadata.records import MetadataRecord, ReplayError, Undecoded, read_batch
+from kdump.answers.metadata.records import Appended, MetadataRecord, ReplayError, Undecoded, appended
 from kdump.errors import DamageError
 from kdump.primitives.wire import INT64_END
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 BOUNDS = frozenset((BEGIN, END, ABORT))
@@ -82,33 +83,34 @@ class MetadataReplay:
         self._observer = observer
         self._held: list[MetadataRecord] = []
 
-    def add(self, batch: RecordBatch) -> bool:
-        """Apply the records of a batch; tell whether the next one is wanted."""
+    def add(self, found: RecordBatch | Run) -> bool:
+        """Apply the records of a batch or of a run of batches; tell whether the next one is wanted."""
+        return all(map(self._add, appended(found)))
+
+    def _add(self, batch: Appended) -> bool:
         image, to = self.image, self._to
-        if self._is_over(batch.base_offset, batch.max_timestamp):
+        base, end = batch.base_offset, image.end_offset
+        if base >= to or (self._at is not None and batch.timestamp > self._at):
             return False
-        if batch.base_offset > image.end_offset:
-            reason = f"the records from offset {image.end_offset} on are missing, up to this one"
-            self._say(Break(batch.base_offset, batch.max_timestamp, "", reason))
+        if base > end:
+            reason = f"the records from offset {end} on are missing, up to this one"
+            self._say(Break(base, batch.timestamp, "", reason))
         try:
-            for record in read_batch(batch):
+            for record in batch.records:
                 offset = record.offset
                 if offset >= to:
-                    image.cut_batch = batch.base_offset if offset > batch.base_offset else None
+                    image.cut_batch = base if offset > base else None
                     return False
                 if offset < image.end_offset:
                     continue
                 self._take(record)
-                image.end_offset, image.epoch, image.timestamp = offset + 1, record.epoch, record.timestamp
+                image.end_offset, image.epoch, image.timestamp = offset + 1, batch.epoch, record.timestamp
         except DamageError as damage:
-            self._say(Break(image.end_offset, batch.max_timestamp, "", f"the batch cannot be read: {damage}"))
+            self._say(Break(image.end_offset, batch.timestamp, "", f"the batch cannot be read: {damage}"))
         image.end_offset = max(image.end_offset, batch.last_offset + 1)
         if self._observer is not None and image.open_transaction is None:
             self._observer.together()
         return True
-
-    def _is_over(self, offset: int, timestamp: int) -> bool:
-        return offset >= self._to or (self._at is not None and timestamp > self._at)
 
     def _take(self, record: MetadataRecord | Undecoded) -> None:
         if isinstance(record, Undecoded):

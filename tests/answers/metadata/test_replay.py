@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from kdump import kernel
 from kdump.answers.metadata.cluster_image import ClusterImage
+from kdump.answers.metadata.events import Events
 from kdump.answers.metadata.replay import MetadataReplay
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
 from kdump.segments import read
+from kdump.segments.resync import ResyncReader
 from testing import forge
 from tests.answers.metadata.test_image import FOLDERS, records
 from tests.helpers.metadata_records import metadata_value as value
@@ -142,6 +145,27 @@ def test_cut_at_each_batch_a_log_still_replays(folder):
         assert image.end_offset == region.last_offset + 1
         assert all(record.plain["data"] for record in image.records())
     assert breaks == []
+
+
+def told(regions, to):
+    """What a replay up to an offset comes to: the image's place, its records, and the history."""
+    image, breaks, events = ClusterImage(), [], Events(0)
+    replay = MetadataReplay(image, breaks.append, to=to, observer=events)
+    wanted = [replay.add(region) for region in regions]
+    place = (image.end_offset, image.epoch, image.timestamp, image.cut_batch)
+    return all(wanted), place, records(image), events.take(), breaks
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_a_run_of_batches_replays_as_batch_after_batch(folder):
+    for path in sorted(folder.glob("*.log")):
+        with LocalFile(path) as source:
+            reader = ResyncReader(source, 0, source.size, "resync", None, limit=None, runs=True)
+            runs, batches = list(reader.read()), list(read.read(source))
+        assert len(runs) < len(batches) or not kernel.COMPILED
+        first, end = batches[0].base_offset, batches[-1].last_offset + 1
+        for to in (*range(first, end, 61), end):
+            assert told(runs, to) == told(batches, to)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
