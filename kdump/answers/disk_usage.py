@@ -196,7 +196,7 @@ def _usage(place: Place, topic: str, number: int) -> PartitionUsage:
     state = _state(partition, topic)
     live = [segment for segment in partition.segments if segment.path.endswith(".log")]
     deleted = [segment for segment in partition.segments if segment.path.endswith(".deleted")]
-    everything = Bytes.of([*partition.segments, *partition.others])
+    everything = Bytes.of((*partition.segments, *partition.others))
     oldest = newest = latest = None
     unused = 0
     try:
@@ -217,10 +217,10 @@ def _usage(place: Place, topic: str, number: int) -> PartitionUsage:
         topic=topic,
         partition=number,
         state=state,
-        log_bytes=Bytes.of(live).size - unused,
+        log_bytes=sum([segment.size for segment in live]) - unused,
         all_bytes=everything.size,
         segments=len(live),
-        deleted_bytes=Bytes.of(deleted).size,
+        deleted_bytes=sum([segment.size for segment in deleted]),
         earliest=max(starts, default=None),
         latest=latest,
         oldest_ms=oldest,
@@ -239,8 +239,8 @@ def _state(partition: Partition, topic: str) -> str:
         return _STATES[leftover["state"]]
     if topic == METADATA:
         return "metadata"
-    known = any(SIBLING_NAME.fullmatch(entry.name) for entry in partition.others)
-    return "current" if known or partition.segments else "unknown"
+    known = partition.segments or any(SIBLING_NAME.fullmatch(entry.name) for entry in partition.others)
+    return "current" if known else "unknown"
 
 
 def _first_batch(segments: Sequence[Segment]) -> RecordBatch | None:

@@ -117,7 +117,7 @@ class Name(NamedTuple):
 def folder_name(path: str) -> Name:
     """Return what the folder at ``path`` says it is: a log dir's, a leftover, or tiered storage's topic/partition."""
     above, name = posixpath.split(path.rstrip("/"))
-    if leftover := LEFTOVER_FOLDER.fullmatch(name):
+    if "." in name and (leftover := LEFTOVER_FOLDER.fullmatch(name)):
         name = leftover["folder"]
     if found := FOLDER_NAME.fullmatch(name):
         return Name(found["topic"], int(found["partition"]))

@@ -33,6 +33,7 @@ from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterable, Iterator
 
     from kdump.log_dirs import archives  # slow to import, and most runs meet no archive
@@ -165,7 +166,7 @@ class Finder:
         for path, reason in place.left_out:
             self.note(f"{place.shown(path)} is left out: it {reason}")
         found = False
-        for partition in self._folder(Entry("", "", True, 0, object()), place):
+        for partition in self._folder(Entry("", "", True, 0, object()), place, ""):
             found = True
             yield partition
         if place.broken is not None:
@@ -203,7 +204,8 @@ class Finder:
                 others.append(entry)
                 continue
             try:
-                segments.append(_segment(files, entry, beside, self.wanted.max_batch_bytes))
+                found = SEGMENT_NAME.fullmatch(entry.name)
+                segments.append(_segment(files, entry, found, beside, self.wanted.max_batch_bytes))
             except UnreadableError as error:
                 self.fail(error)
         if segments or others:
@@ -214,14 +216,15 @@ class Finder:
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
         """Yield the partitions in a folder that the user named; to hold none is an error."""
         found = folder.identity in self._seen
-        for partition in self._folder(folder, files):
+        place = posixpath.abspath(folder.path) if files is LOCAL else folder.path
+        for partition in self._folder(folder, files, place):
             found = True
             yield partition
         if not found and not (self.wanted.topics or self.wanted.partitions):
             self.fail(UnreadableError(files.shown(folder.path), NO_SEGMENT))
 
-    def _folder(self, folder: Entry, files: Files) -> Iterator[Partition]:
-        """Yield the partition that a folder is, and those in the folders below it."""
+    def _folder(self, folder: Entry, files: Files, place: str) -> Iterator[Partition]:
+        """Yield the partition that a folder is, and those in the folders below it. ``place`` is its whole path."""
         if folder.identity in self._seen:
             self.note(f"{files.shown(folder.path)} was met before, and is read once")
             return
@@ -232,27 +235,31 @@ class Finder:
             self.fail(error)
             return
         inside = [entry for entry in entries if not entry.is_folder]
-        name = folder_name(posixpath.abspath(folder.path) if files is LOCAL else folder.path)
+        name = folder_name(place)
         belongs = self.wanted.every_folder or any(_belongs(entry.name) for entry in inside)
         if not belongs and self.wanted.log_dirs:
             belongs = any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
         if belongs and self._takes(name, None):
             yield self._partition(folder.path, name, inside, files)
-        for entry in sorted((entry for entry in entries if entry.is_folder), key=_folder_order):
-            below = folder_name(entry.path)
-            if LEFTOVER_FOLDER.fullmatch(entry.name) and not self.wanted.leftovers:
-                if self.wanted.takes(below):
+        below = [
+            (path := posixpath.join(place, entry.name), folder_name(path), entry)
+            for entry in entries
+            if entry.is_folder
+        ]
+        for path, name, entry in sorted(below, key=_folder_order):
+            if not self.wanted.leftovers and LEFTOVER_FOLDER.fullmatch(entry.name):
+                if self.wanted.takes(name):
                     self.note(f"{files.shown(entry.path)} is left out: it is no live replica (--leftovers reads it)")
-            elif below.topic is None or self.wanted.takes(below):
-                yield from self._folder(entry, files)
+            elif name.topic is None or self.wanted.takes(name):
+                yield from self._folder(entry, files, path)
 
     def _partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:
-            found = SEGMENT_NAME.fullmatch(entry.name)
+            found = SEGMENT_NAME.fullmatch(entry.name) if f".{file_names.LOG}" in entry.name else None
             if found and (found["state"] is None or self.wanted.leftovers):
-                segments.append(_segment(files, entry, beside, self.wanted.max_batch_bytes))
+                segments.append(_segment(files, entry, found, beside, self.wanted.max_batch_bytes))
                 continue
             others.append(entry)
             if found:
@@ -305,8 +312,8 @@ def _folder_of(files: Files, entry: Entry) -> str:
     return folder or ("." if files is LOCAL else "")
 
 
-def _folder_order(entry: Entry) -> tuple[str, int, str]:
-    name = folder_name(entry.path)
+def _folder_order(below: tuple[str, Name, Entry]) -> tuple[str, int, str]:
+    _, name, entry = below
     return (name.topic or entry.name, name.partition or 0, entry.name)
 
 
@@ -314,14 +321,13 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
     return (segment.base_offset is None, segment.base_offset or 0, segment.path)
 
 
-def _segment(files: Files, entry: Entry, beside: dict[str, str], limit: int) -> Segment:
-    found = SEGMENT_NAME.fullmatch(entry.name)
+def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: dict[str, str], limit: int) -> Segment:
+    """Return a segment; ``found`` is what SEGMENT_NAME finds in its name."""
     if found is None:
         base = first_offset_of(files, entry.path)
         return Segment(files, entry.path, entry.size, base, {}, limit, entry.modified, entry.disk_size)
     stem, state = found["stem"], found["state"] or ""
-    names = {suffix: f"{stem}.{suffix}{state}" for suffix in SIBLINGS}
-    siblings = {suffix: beside[name] for suffix, name in names.items() if name in beside}
+    siblings = {suffix: beside[name] for suffix in SIBLINGS if (name := f"{stem}.{suffix}{state}") in beside}
     base = int(found["offset"])
     return Segment(files, entry.path, entry.size, base, siblings, limit, entry.modified, entry.disk_size)
 

@@ -37,11 +37,10 @@ class LocalFiles:
         try:
             with os.scandir(folder) as inside:
                 for item in inside:
-                    path = item.path
                     try:
-                        found.append(_entry(item.name, path, item.stat()))
+                        found.append(_entry(item.name, item.path, item.stat()))
                     except OSError:  # a link to nowhere, or gone since: opening it tells the user why
-                        found.append(Entry(item.name, path, False, 0, path))
+                        found.append(Entry(item.name, item.path, False, 0, item.path))
         except OSError as reason:
             raise UnreadableError(folder, reason.strerror or str(reason)) from reason
         return sorted(found)
@@ -59,10 +58,10 @@ class LocalFiles:
 
 
 def _entry(name: str, path: str, status: os.stat_result) -> Entry:
-    folder = stat.S_ISDIR(status.st_mode)
-    size, disk_size = (0, 0) if folder else (status.st_size, status.st_blocks * BLOCK)
-    modified = status.st_mtime_ns // 1_000_000
-    return Entry(name, path, folder, size, (status.st_dev, status.st_ino), modified, disk_size)
+    identity, modified = (status.st_dev, status.st_ino), status.st_mtime_ns // 1_000_000
+    if stat.S_ISDIR(status.st_mode):
+        return Entry(name, path, True, 0, identity, modified, 0)
+    return Entry(name, path, False, status.st_size, identity, modified, status.st_blocks * BLOCK)
 
 
 LOCAL = LocalFiles()

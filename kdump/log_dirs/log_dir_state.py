@@ -102,7 +102,7 @@ class LogDirStates:
 
     def of(self, partition: Partition) -> LogDirState:
         """Return the state of the log dir that holds a partition's folder."""
-        key = partition.files, posixpath.dirname(partition.path_beside("x"))
+        key = partition.files, partition.log_dir
         if key not in self._known:
             self._known[key] = self._read(partition)
         return self._known[key]

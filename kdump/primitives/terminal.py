@@ -23,6 +23,8 @@ def harmless(text: str) -> str:
 
 def harmless_line(text: str) -> str:
     """The same for one line: names of files may hold newlines, and bytes that are not UTF-8."""
+    if text.isascii() and text.isprintable():  # most are, and it is ten times as fast
+        return text
     return harmless(path_text(text)).replace("\n", "\\x0a")
 
 

@@ -81,12 +81,11 @@ def write_plain(tables: Iterable[AnswerTable], out: BinaryIO) -> None:
         widths = [max(map(len, column)) for column in zip(table.columns, *cells, strict=True)]
         lines = [] if not number else [""]
         lines += [harmless_line(table.title)] if table.title else []
-        for row in [list(table.columns), *cells] if cells else []:
-            padded = [
-                cell.rjust(width) if name in table.right else cell.ljust(width)
-                for cell, width, name in zip(row, widths, table.columns, strict=True)
-            ]
-            lines.append("  ".join(padded).rstrip())
+        line = "  ".join(
+            f"{{:{'>' if name in table.right else '<'}{width}}}"
+            for name, width in zip(table.columns, widths, strict=True)
+        )
+        lines += [line.format(*row).rstrip() for row in ([table.columns, *cells] if cells else [])]
         out.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
 
 

@@ -189,7 +189,7 @@ def walk(
                 found = entries(region, window)
             if found is not None:
                 yield found
-                start, more = found.end, True
+                start, more = found.end, found.end < end
                 break
             yield region
 

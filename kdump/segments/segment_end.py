@@ -12,7 +12,7 @@ from kdump.errors import DamageError
 from kdump.formats import offset_index
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import check
-from kdump.segments import read, resync, walk
+from kdump.segments import batch_runs, read, resync, walk
 from kdump.segments.regions import Damage, Trailing
 
 if TYPE_CHECKING:
@@ -42,8 +42,11 @@ def segment_end(segment: Segment) -> SegmentEnd:
         start = _last_indexed(segment, source) if source.size > SMALL else 0
         first: RecordBatch | None = None
         last: RecordBatch | None = None
-        for region in walk.walk(source, start):
-            if isinstance(region, RecordBatch):
+        window = walk.Window(source, source.size)
+        for region in batch_runs.walk(source, start, source.size, window, limit=source.limit, packed=False):
+            if isinstance(region, batch_runs.Run):
+                first, last = first or region.first, region.batch(region.count - 1)
+            elif isinstance(region, RecordBatch):
                 first, last = first or region, region
         end = 0 if last is None else last.end
         if _is_sound(last) and (end == source.size or resync.zero_tail(source, end, source.size) == end):
