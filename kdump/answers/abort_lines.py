@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 TOOL: Final = "kafka-transactions.sh --bootstrap-server"
 BY_START_OFFSET: Final = (3, 0)
-"""The first release whose brokers tell a transaction by its start offset (DescribeProducers)."""
+"""The first release whose tool takes a transaction by its start offset (DescribeProducers)."""
 TERMINATE: Final = (4, 1)
 """The first release that has forceTerminateTransaction."""
 

@@ -80,7 +80,7 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> Name:
-        """The same as the name of a folder, which may tell none."""
+        """Topic and partition as far as the name of the folder gives them."""
         return Name(self.partition.topic, self.partition.partition)
 
     @property

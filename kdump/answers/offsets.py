@@ -167,7 +167,7 @@ class _PartitionPass:
 
 
 def _newest_epoch(place: Place) -> int | None:
-    """Return the newest epoch in the partition's ``leader-epoch-checkpoint``, None when it tells none."""
+    """Return the newest epoch in the partition's ``leader-epoch-checkpoint``, None when it has none."""
     try:
         data = _file(place.partition, file_names.LEADER_EPOCHS)
         entries = leader_epoch.read(data) if data else ()

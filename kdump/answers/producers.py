@@ -68,7 +68,7 @@ class Producers(Collector):
             return
         replay.end()
         if not replay.from_snapshot and replay.state.producers:
-            _say_what_the_log_does_not_tell(place)
+            _note_missing_snapshot(place)
         state = replay.state
         producers = [
             ActiveProducer(
@@ -107,11 +107,11 @@ class _Known:
     breaks: list[SequenceBreak]
 
 
-def _say_what_the_log_does_not_tell(place: Place) -> None:
-    """Say what only a snapshot would tell: a broker forgets producers by age, and logs lose their first segments."""
+def _note_missing_snapshot(place: Place) -> None:
+    """Note what only a snapshot holds: a broker forgets producers by age, and logs lose their first segments."""
     segments = place.partition.segments
-    text = "no sound producer snapshot: producers that the broker has forgotten by age (a day) may be among its"
+    text = "no sound producer snapshot: the broker may have forgotten some of these producers (after a day)"
     if segments and segments[0].base_offset and len(segments) > 1:
-        text = f"{text}, those of deleted segments are not"
+        text = f"{text}, and those of deleted segments are missing"
     if len(segments) > 1:  # of one segment a broker has no older snapshot either
         place.note(f"{place.partition.name}: {text}")

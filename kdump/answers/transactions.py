@@ -16,7 +16,7 @@ from kdump.answers.transactional_ids import TransactionalIds
 from kdump.errors import DamageError
 from kdump.internal_topics.transaction_state import TOPIC
 from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA
-from kdump.primitives.timestamps import iso
+from kdump.primitives.timestamps import iso_or_ms
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class _Judge(NamedTuple):
     max_timeout: int
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
-        """Tell whether a transaction hangs: nobody will end it (TransactionsCommand, ``find-hanging``)."""
+        """Return the line of an open transaction; it hangs if nothing will end it (Kafka's ``find-hanging``)."""
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
         age = self.at - producer.timestamp
@@ -261,13 +261,13 @@ class _Judge(NamedTuple):
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
-        """Return what a coordinator does with a transaction that it knows, and the line that ends it, if any does."""
+        """Return what a coordinator does with its transaction, and the line that ends it, None where none does."""
         if named.state != "Ongoing":
             return f"its coordinator has it as {named.state}: the marker is not in this log yet", None
         ends = (named.start_time_ms or named.last_update_ms) + named.timeout_ms
         if ends > self.at:
-            return f"its coordinator knows it, and aborts it at {iso(ends)} when nothing else ends it", None
-        text = f"its coordinator knows it, and should have aborted it at {iso(ends)}"
+            return f"its coordinator aborts it at {iso_or_ms(ends)} unless it ends before", None
+        text = f"its coordinator should have aborted it at {iso_or_ms(ends)}"
         return text, self.lines.terminate(named.transactional_id)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kdump.answers.collector import once
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.commands import option_values, session
 from kdump.commands.limit_options import AtLeast
@@ -116,7 +117,8 @@ class Answering:
         self.output: str = options.pop("output")
         self.jobs: int = options.pop("jobs")
         self._also = also
-        self._said: set[str] = set()
+        say = self.session  # some answers need two passes over a log
+        self._damage, self._wrong, self._note = once(say.damage), once(say.wrong_index), once(say.note)
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
@@ -159,12 +161,12 @@ class Answering:
             for gathered in run_over_processes(self.jobs, collectors, found):
                 run.progress(gathered.size)
                 for say, texts in (
-                    (run.damage, gathered.damaged),
-                    (run.wrong_index, gathered.wrong),
-                    (run.note, gathered.notes),
+                    (self._damage, gathered.damaged),
+                    (self._wrong, gathered.wrong),
+                    (self._note, gathered.notes),
                 ):
                     for text in texts:
-                        self._once(say)(text)
+                        say(text)
                 for error in gathered.failed:
                     run.fail(error)
         else:
@@ -174,26 +176,15 @@ class Answering:
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds the collectors and says on standard error what is wrong."""
         run = self.session
-        wrong = self._once(run.wrong_index)
         return LogDirPass(
             collectors,
-            LogDirStates(in_words(wrong), run.fail),
-            damage=self._once(run.damage),
+            LogDirStates(in_words(self._wrong), run.fail),
+            damage=self._damage,
             fail=run.fail,
-            wrong=wrong,
-            note=self._once(run.note),
+            wrong=self._wrong,
+            note=self._note,
             progress=run.progress,
         )
-
-    def _once(self, say: Callable[[str], None]) -> Callable[[str], None]:
-        """Return ``say`` for texts that were not said before: some answers need two passes over a log."""
-
-        def say_new(text: str) -> None:
-            if text not in self._said:
-                self._said.add(text)
-                say(text)
-
-        return say_new
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
         """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import click
 
 from kdump.answers.coordinator import PARTITIONS, TOPICS, CoordinatorPartition, coordinator_partition
@@ -12,6 +15,8 @@ from kdump.commands.session import Session
 from kdump.errors import UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.printers.answer_tables import coordinator as tables
+
+SHARE_ID: Final = re.compile(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 
 
 @click.command("coordinator")
@@ -45,6 +50,9 @@ def command(
         raise UsageError("--partitions and --in exclude each other")
     if not partitions:
         return run.status
+    for text in ids:
+        if kind == "share" and not SHARE_ID.fullmatch(text):
+            run.note(f"{text!r} is not of the form group:topicId:partition: a broker has no such share partition")
     lines = [CoordinatorPartition(text, kind, coordinator_partition(text, partitions)) for text in ids]
     write_answer(lines, output, tables.tables)
     return run.status

@@ -23,7 +23,7 @@ _MANY: Final = 3
 
 
 @click.command("diff")
-@click.option("--records", is_flag=True, help="List the records that differ, with their content.")
+@click.option("--records", is_flag=True, help="List the records that differ, with their content; one process does it.")
 @shared.add(INPUTS)
 def command(*, records: bool, **options: Any) -> int:
     """Compare the copies that brokers have of the same partitions.
@@ -63,8 +63,7 @@ def command(*, records: bool, **options: Any) -> int:
         more = f" and {len(alone) - _MANY} more" if len(alone) > _MANY else ""
         run.session.note(f"on one of these brokers only, not compared: {', '.join(alone[:_MANY])}{more}")
     found = brokers.pairs(copies)
-    if run.jobs == 1 or len(found) > 1:
-        run.session.watch(sum(map(brokers.size, found)))
+    run.session.watch(sum(map(brokers.size, found)))
     lines = brokers.compare_all(
         found,
         records=records,

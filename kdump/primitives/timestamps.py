@@ -17,6 +17,11 @@ def _second(seconds: int) -> str:
     return f"{date.fromordinal(_EPOCH + day).isoformat()}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}."
 
 
+def iso_or_ms(timestamp: int) -> str:
+    """Return a timestamp in ms as ISO 8601 in UTC, as a number of ms where that has no name for it."""
+    return iso(timestamp) or f"{timestamp} ms"
+
+
 def iso(timestamp: int) -> str | None:
     """Return a timestamp in ms as ISO 8601 in UTC; None for -1, which is none, and outside the years 1 to 9999."""
     if timestamp == -1 or not FIRST <= timestamp < LAST:

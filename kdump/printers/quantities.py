@@ -17,6 +17,11 @@ def size(count: float) -> str:
     return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count} B"
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things for people: ``1 pair``, ``2 pairs``."""
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
 def optional_size(count: float | None) -> str | None:
     """Return a number of bytes for people, None for None."""
     return None if count is None else size(count)

@@ -48,3 +48,9 @@ def test_folders_tell_the_number_of_partitions(tmp_path):
 def test_the_table_names_the_partition():
     done = kdump("coordinator", "my-group", "--type", "group")
     assert "my-group  __consumer_offsets-12" in done.stdout.decode()
+
+
+def test_a_share_id_of_another_form_is_named():
+    _, said = ask("coordinator", "group:orders:3", "--type", "share")
+    assert said.startswith("kdump: 'group:orders:3' is not of the form group:topicId:partition")
+    assert ask("coordinator", "a:b:AAAAAAAAAAEAAAAAAAAAAg:3", "--type", "share")[1] == ""

@@ -170,6 +170,7 @@ def test_every_two_brokers_are_compared_and_processes_find_the_same(tmp_path):
     alone, _ = ask(*paths, records=True)
     assert sum(line["kind"] == "pair" for line in alone) == 9
     assert ask(*paths, records=True, jobs=2)[0] == alone
+    assert ask(*paths, jobs=2) == ask(*paths)
 
 
 def test_log_dirs_of_one_broker_stand_with_commas(tmp_path):

@@ -205,10 +205,10 @@ def test_the_table_says_what_to_do_first(tmp_path):
     write(tmp_path, "orders-0", {0: hung() + data(2, 3)})
     coordinators(tmp_path, state(0, "tx", status=COMPLETE_COMMIT))
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
-    assert shown.startswith("1 hanging, 0 open transactions; 5 offsets are held back from read_committed consumers\n")
+    assert shown.startswith("Transactions: 1 hanging, 0 open; 5 offsets held back from read_committed consumers\n")
     assert "hanging for 1 h, holds back 5 offsets of orders-0, " in shown
     assert "ends with: kafka-transactions.sh --bootstrap-server HOST:9092 abort --topic orders" in shown
-    assert "1 transactional ids: 1 CompleteCommit" in shown
+    assert "1 transactional id: 1 CompleteCommit" in shown
 
 
 def unread(path):
@@ -255,3 +255,12 @@ def test_damage_casts_no_doubt_on_what_a_later_snapshot_or_marker_settles(tmp_pa
     write(tmp_path, "orders-0", {0: hung() + marker(2, 7, COMMIT) + hung(4) + bytes(broken)})
     (folder / f"{6:020}.snapshot").write_bytes(producer_snapshot.encode([entry]))
     assert only(tmp_path)["state"] == "hanging"
+
+
+def test_times_that_no_calendar_has_are_numbers_and_those_to_come_are_called_so(tmp_path):
+    end = 2**63 - 1
+    write(tmp_path, "orders-0", {0: data(0, producer=7, timestamp=NOW + HOUR)})
+    coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], started=end))
+    shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
+    assert "open, its last batch is 1 h in the future, holds back 1 offset of orders-0, " in shown
+    assert f"its coordinator aborts it at {end + 60_000} ms unless it ends before" in shown

@@ -15,7 +15,7 @@ from kdump.log_dirs.file_names import DELETE_FOLDER, HIGH_WATERMARKS, LOG_STARTS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.answers.explain.evidence import Block
+    from kdump.answers.explain.evidence import Block, PartitionEvidence
     from kdump.answers.explain.sightings import Sighting, Span
 
 Reason: TypeAlias = Literal[
@@ -322,11 +322,21 @@ def cleaned(asked: Question) -> Cause | None:
         because = "the log cleaner removed a transaction marker whose data were gone"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     because = "the log cleaner removed it: a newer record of its key, or a tombstone whose time was over"
+    if batch is None:
+        facts = (Fact(_folder(asked), None, "no batch of the log covers the offset"), *facts)
     if batch is not None and not batch.is_transactional:
         return Cause("compacted", where, because, facts=facts)
     alternatives: tuple[Reason, ...] = ("aborted-transaction-cleaned",)
     alternatives += ("control-marker-cleaned",) if batch is None else ()
+    if batch is None and not _is_cleaned(asked.block.partition):
+        because, alternatives = f"most likely {because}", (*alternatives, "damaged")
     return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
+
+
+def _is_cleaned(partition: PartitionEvidence) -> bool:
+    """Tell whether the files show that the log is compacted."""
+    policy = partition.history.config(partition.topic, "cleanup.policy")
+    return partition.first_dirty is not None or "compact" in (policy or "")
 
 
 def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:

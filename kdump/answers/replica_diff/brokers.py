@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,11 +53,11 @@ class Compared:
     failed: list[UnreadableError] = field(default_factory=list)
 
 
-def compare_pair(pair: ReplicaPair, *, records: bool) -> Compared:
+def compare_pair(pair: ReplicaPair) -> Compared:
     """Compare a pair: the work of a process."""
     done = Compared()
     try:
-        done.lines.extend(compare(*pair, records=records, damage=done.damaged.append, wrong=done.wrong.append))
+        done.lines.extend(compare(*pair, records=False, damage=done.damaged.append, wrong=done.wrong.append))
     except UnreadableError as error:
         done.failed.append(error)
     return done
@@ -76,17 +75,18 @@ def compare_all(
 ) -> Iterator[AnswerLine]:
     """Yield the lines of all pairs in order; more than one of ``jobs`` compares pairs in processes.
 
+    With ``records`` one process does all: there may be more records than memory holds.
     ``damage`` and ``wrong`` are called once with what several pairs meet.
     """
     damage, wrong = once(damage), once(wrong)
-    if jobs == 1 or len(found) < 2:
+    if jobs == 1 or records or len(found) < 2:
         for pair in found:
             try:
                 yield from compare(*pair, records=records, damage=damage, wrong=wrong, progress=progress)
             except UnreadableError as error:
                 fail(error)
         return
-    for pair, done in zip(found, over_processes(jobs, partial(compare_pair, records=records), found), strict=True):
+    for pair, done in zip(found, over_processes(jobs, compare_pair, found), strict=True):
         for text in done.damaged:
             damage(text)
         for text in done.wrong:

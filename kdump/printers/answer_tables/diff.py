@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.replica_diff.pair import PairDifference, RecordDifference
 from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +36,8 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield a table of the pairs that differ, then one of their records."""
     pairs = [line for line in lines if isinstance(line, PairDifference)]
     counts = Counter(pair.verdict for pair in pairs)
-    title = f"{len(pairs)} pair{'s' if len(pairs) > 1 else ''} of replicas: " + ", ".join(
-        f"{n} {verdict}" for verdict, n in sorted(counts.items())
-    )
+    verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
+    title = f"{counted(len(pairs), 'pair')} of replicas: {verdicts}" if pairs else "no replicas were compared"
     rows = [
         (
             f"{pair.topic}-{pair.partition}",
@@ -54,7 +54,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
         for pair in pairs
         if not pair.same
     ]
-    yield AnswerTable(title if pairs else "no partition is on two of these brokers", _PAIRS, rows, _NUMBERS)
+    yield AnswerTable(title, _PAIRS, rows, _NUMBERS)
     records = [
         (f"{line.topic}-{line.partition}", line.offset, _shown(line.left), _shown(line.right))
         for line in lines

@@ -30,6 +30,6 @@ def _sentence(line: Explanation) -> str:
     if line.read_uncommitted != line.read_committed:
         given = f"read_uncommitted consumers {_GIVEN[line.read_uncommitted]} {it}, read_committed ones "
         given += f"{_GIVEN[line.read_committed]} {it}"
-    because = line.because if one else f"of offset {line.offset}, {line.because}"
+    because = f": {line.because}" if one else f". Offset {line.offset}: {line.because}"
     also = f" Not excluded: {', '.join(line.alternatives)}." if line.alternatives else ""
-    return f"{line.topic}-{line.partition}@{offsets}: {line.reason}; {given}: {because}.{also}"
+    return f"{line.topic}-{line.partition}@{offsets}: {line.reason}; {given}{because}.{also}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.answers.offsets import PartitionOffsets
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +23,7 @@ COLUMNS: Final = (
     "HELD BACK",
     "EPOCH",
     "NEWEST TIMESTAMP",
-    "AT",
+    "AT OFFSET",
 )
 NUMBERS: Final = frozenset(COLUMNS) - {"PARTITION", "NEWEST TIMESTAMP"}
 
@@ -31,7 +32,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield a table of offsets, those that hold consumers back first, and one of the look-ups by time."""
     found = [line for line in lines if isinstance(line, PartitionOffsets)]
     held = sum(line.last_stable < line.latest for line in found)
-    title = f"{len(found)} partitions; read_committed consumers are held back in {held}"
+    title = f"{counted(len(found), 'partition')}; read_committed consumers are held back in {held or 'none'}"
     found.sort(key=lambda line: line.last_stable - line.latest)
     yield AnswerTable(title, COLUMNS, [_row(line) for line in found], NUMBERS)
     looked_up = [

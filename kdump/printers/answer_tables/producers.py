@@ -8,6 +8,7 @@ from kdump.answers.producers import ActiveProducer
 from kdump.answers.sequences import SequenceBreak
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,11 +45,12 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
         if isinstance(one, SequenceBreak)
     ]
     if breaks:
-        yield AnswerTable(f"{len(breaks)} breaks in sequences", BREAKS, breaks, NUMBERS)
+        yield AnswerTable(f"{counted(len(breaks), 'break')} in sequences", BREAKS, breaks, NUMBERS)
     producers = [one for one in known if isinstance(one, ActiveProducer)]
     producers.sort(key=lambda one: one.current_transaction_start_offset is None)
     count = sum(one.current_transaction_start_offset is not None for one in producers)
-    title = f"{len(producers)} producers, {count} with an open transaction (kdump transactions says more)"
+    title = f"{counted(len(producers), 'producer')}, {count or 'none'} with an open transaction"
+    title += " (kdump transactions says more)" if count else ""
     yield AnswerTable(title, COLUMNS, [_row(one) for one in producers], NUMBERS)
 
 

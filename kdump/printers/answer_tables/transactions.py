@@ -9,6 +9,7 @@ from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import PartitionTransaction, ReplicaDifference
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,20 +31,22 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     counts = Counter(one.state for one in found)
     held = sum(one.held_back for one in found)
     shown = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state] or state in ORDER[:2])
-    title = f"{shown} transactions; {held:,} offsets are held back from read_committed consumers"
+    title = f"Transactions: {shown}; {counted(held, 'offset')} held back from read_committed consumers"
     yield AnswerTable(title, COLUMNS, [_row(one) for one in found], NUMBERS)
     differences = [
         (f"{one.topic}-{one.partition}", one.log_dir, one.text) for one in known if isinstance(one, ReplicaDifference)
     ]
     if differences:
         yield AnswerTable(
-            f"{len(differences)} differences between replicas", ("PARTITION", "LOG DIR", "WHAT"), differences
+            f"{counted(len(differences), 'difference')} between replicas", ("PARTITION", "LOG DIR", "WHAT"), differences
         )
     ids = [line for line in known if isinstance(line, TransactionalId)]
     states = ", ".join(f"{count} {state}" for state, count in sorted(Counter(one.state for one in ids).items()))
     busy = [one for one in ids if one.partitions]
     if ids:
-        yield AnswerTable(f"{len(ids)} transactional ids: {states}", IDS, [_id_row(one) for one in busy], NUMBERS)
+        yield AnswerTable(
+            f"{counted(len(ids), 'transactional id')}: {states}", IDS, [_id_row(one) for one in busy], NUMBERS
+        )
 
 
 def _row(one: PartitionTransaction) -> tuple[object, ...]:
@@ -55,9 +58,10 @@ def sentence(one: PartitionTransaction) -> str:
     """Return what is the matter with a transaction, in words."""
     if one.end_offset is not None:
         return f"{one.state} at offset {one.end_offset}, {span(one.age_ms)} after its last batch"
-    words = [f"{one.state} for {span(one.age_ms)}"]
+    later = f"{one.state}, its last batch is {span(-one.age_ms)} in the future"
+    words = [f"{one.state} for {span(one.age_ms)}" if one.age_ms >= 0 else later]
     if one.held_back:
-        words.append(f"holds back {one.held_back:,} offsets of {one.topic}-{one.partition}")
+        words.append(f"holds back {counted(one.held_back, 'offset')} of {one.topic}-{one.partition}")
     words += [one.why] if one.why else []
     ends = one.abort or one.terminate
     return ", ".join(words) + (f", ends with: {ends}" if ends else "")
