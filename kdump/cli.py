@@ -265,8 +265,9 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
 
 def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) -> None:
     """Run the clone of DumpLogSegments. ``given`` names the options that the command line holds."""
-    from kdump.dump_log_segments import dialects
+    from kdump.dump_log_segments.dialects import segments as dialects
     from kdump.dump_log_segments.dialects import state as dialects_state
+    from kdump.dump_log_segments.dialects.release_numbers import is_unpublished
     from kdump.dump_log_segments.dispatch import dump_files
     from kdump.dump_log_segments.java_paths import java_split
     from kdump.dump_log_segments.options import Options
@@ -274,7 +275,7 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     from kdump.output.stdout import open_output
 
     dialect = dialects.find(compat)
-    if dialects.is_unpublished(compat):
+    if is_unpublished(compat):
         click.echo(f"kdump: DumpLogSegments of Kafka {compat} is not published yet: this is 4.3's output", err=True)
     for name in given:
         if name not in OWN_OPTIONS and (option := name.replace("_", "-")) not in dialect.options:

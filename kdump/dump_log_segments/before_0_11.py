@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.dump_log_segments.decoder_classes import Decoders
-    from kdump.dump_log_segments.dialects import Dialect
+    from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
 

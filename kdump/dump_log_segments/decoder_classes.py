@@ -14,7 +14,7 @@ from kdump.primitives.java_text import java_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.dump_log_segments.dialects import Dialect
+    from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.options import Options
 
     Decoder: TypeAlias = Callable[[bytes], bytes]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kdump.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from kdump.dump_log_segments.dialects import Dialect
+    from kdump.dump_log_segments.dialects.segments import Dialect
 
     Found = TypeVar("Found")
 

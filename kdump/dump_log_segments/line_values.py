@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.decoders.texts import Parser, Texts
-    from kdump.dump_log_segments.dialects import Dialect
+    from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.run import DumpRun
     from kdump.kernel.lines import Lines
     from kdump.primitives.wire import Bytes

@@ -9,7 +9,7 @@ from kdump.dump_log_segments.java_paths import by_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.dump_log_segments.dialects import Dialect
+    from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.dialects.state import StateDialect
 
 MISMATCH: Final = "  Index offset: {0}, log offset: {1}"

@@ -18,8 +18,8 @@ from kdump.primitives.terminal import harmless
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.decoders.texts import Parser
-    from kdump.dump_log_segments.dialects import Dialect
     from kdump.dump_log_segments.dialects.payload import PayloadDialect
+    from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.dialects.state import StateDialect
     from kdump.dump_log_segments.options import Options
     from kdump.kernel.payloads import Program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.dump_log_segments.decoder_classes import Decoders
-from kdump.dump_log_segments.dialects import NEWEST
+from kdump.dump_log_segments.dialects.segments import NEWEST
 from kdump.dump_log_segments.java_paths import offset_in_name
 from kdump.dump_log_segments.log_printer import LogPrinter
 from kdump.dump_log_segments.options import Options

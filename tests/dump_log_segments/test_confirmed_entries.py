@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from kdump import kernel
-from kdump.dump_log_segments import confirmed_entries, dialects
+from kdump.dump_log_segments import confirmed_entries
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options

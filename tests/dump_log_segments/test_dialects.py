@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from kdump.dump_log_segments import dialects
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import releases
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.errors import UsageError
 from testing import ROOT, forge

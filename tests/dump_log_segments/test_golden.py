@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.dump_log_segments import dialects
 from kdump.dump_log_segments.dialects import payload as dialects_payload
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects import state as dialects_state
 from testing import GOLDEN, ROOT, goldens
 from testing.goldens import Outcome

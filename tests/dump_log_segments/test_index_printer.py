@@ -7,7 +7,8 @@ import struct
 
 import pytest
 
-from kdump.dump_log_segments import dialects, index_checks
+from kdump.dump_log_segments import index_checks
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.java_paths import java_split, snapshot_id

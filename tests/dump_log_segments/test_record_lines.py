@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kdump.dump_log_segments import dialects
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.record_lines import LegacyLines

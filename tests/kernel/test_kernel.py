@@ -8,7 +8,7 @@ import pytest
 
 from kdump import kernel
 from kdump.cli import DECODER_SWITCHES
-from kdump.dump_log_segments import dialects
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.log_printer import LogPrinter
 from kdump.dump_log_segments.options import Options

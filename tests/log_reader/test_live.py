@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kdump.dump_log_segments import dialects
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun

@@ -6,7 +6,7 @@ the tables of all but Java grow.
 
 import pytest
 
-from kdump.dump_log_segments import dialects
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.primitives import java_hash_order
 from kdump.primitives.java_hash_order import java_hash
 

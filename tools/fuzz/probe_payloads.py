@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kdump.cli import DECODER_SWITCHES
-from kdump.dump_log_segments import dialects
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,

@@ -17,10 +17,10 @@ from pathlib import Path
 from kdump import kernel
 from kdump.checks import everything as check
 from kdump.checks.log_dir import LogDirs
-from kdump.dump_log_segments import dialects
 from kdump.dump_log_segments.decoders import switches
 from kdump.dump_log_segments.decoders.texts import Parser
 from kdump.dump_log_segments.dialects import payload as dialects_payload
+from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects.payload import PayloadDialect
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kdump.dump_log_segments.dialects import newest
+from kdump.dump_log_segments.dialects.release_numbers import newest
 
 
 class StateDialect(NamedTuple):

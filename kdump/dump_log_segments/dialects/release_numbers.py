@@ -1,0 +1,57 @@
+"""Numbers of Kafka releases, and which of a list of dialects a release has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Dated(Protocol):
+    """Something that a release brought."""
+
+    @property
+    def since(self) -> tuple[int, ...]:
+        """The first release that has it."""
+
+
+D = TypeVar("D", bound=Dated)
+
+LAST_MINORS: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
+"""The last minor release of each major one."""
+UNPUBLISHED: Final = (4, 4)
+"""Its broker is published and its DumpLogSegments is not (2026-11-22): the newest dialect stands for it."""
+
+
+def is_unpublished(text: str) -> bool:
+    """Whether release ``text`` is one whose DumpLogSegments is not published yet."""
+    return parse_release(text)[:2] == UNPUBLISHED
+
+
+def parse_release(text: str) -> tuple[int, ...]:
+    """Return "3.6.1" as (3, 6, 1). Raises UsageError when it is no release number."""
+    parts = text.split(".")
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise UsageError(f"{text!r} is no Kafka release: a release looks like 4.3, 3.9.2 or 0.8.2.1")
+    return tuple(int(part) for part in parts)
+
+
+def newest(dialects: Sequence[D], text: str) -> D:
+    """Return the last of ``dialects`` that release ``text`` has: a short one such as "4.2" stands for its last patch.
+
+    Raises UsageError when it is no release number, when there is no such release, and when it is older than the oldest
+    dialect.
+    """
+    release = parse_release(text)
+    last = LAST_MINORS.get(release[0])
+    if last is None or (len(release) > 1 and release[1] > last):
+        known = ", ".join(f"{major}.{minor}" for major, minor in LAST_MINORS.items())
+        raise UsageError(f"there is no Kafka {text}: the last releases known are {known}")
+    held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]
+    if not held:
+        oldest = ".".join(map(str, dialects[0].since))
+        raise UsageError(f"Kafka {text} is older than the oldest known output, that of {oldest}")
+    return held[-1]

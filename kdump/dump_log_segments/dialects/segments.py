@@ -1,0 +1,376 @@
+"""How each Kafka release prints segments and indexes, as data: lines of batches and records, options, reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from kdump.dump_log_segments.dialects.release_numbers import newest
+from kdump.primitives.java_hash_order import java_files, scala_2_9_files, scala_2_12_files, scala_2_13_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+UPPER_CODECS: Final = ("NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD")
+LOWER_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+SCALA_CODECS: Final = ("NoCompressionCodec", "GZIPCompressionCodec", "SnappyCompressionCodec", "LZ4CompressionCodec")
+
+DECODERS: Final = ("StringDecoder", "DefaultDecoder", "LongDecoder", "IntegerDecoder")
+KAFKA_SERIALIZER: Final = tuple(f"kafka.serializer.{name}" for name in DECODERS)
+TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODERS)
+
+
+class Dialect(NamedTuple):
+    """The output of a group of releases.
+
+    Lines are in the notation of :mod:`kdump.dump_log_segments.line_template`. Where a line is a tuple, the original
+    prints its parts one after the other: when a field of a later part cannot be read, the earlier ones stand.
+    """
+
+    since: tuple[int, ...]
+    """The first release with this output."""
+    why: str
+    """What changed, and where that was decided."""
+
+    options: frozenset[str]
+    """The options that the release has, without dashes."""
+    decoders_imply_print: bool = False
+    """Whether an option that chooses a decoder switches --print-data-log on."""
+    print_is_deep: bool = False
+    """Whether --print-data-log iterates deep on its own."""
+
+    starting_offset: str = "Starting offset: {offset}"
+    message: str = ""
+    """One message of magic 0 or 1, in releases that know nothing else: a wrapper, or deep its inner messages."""
+    message_key_size: str = " keysize: {key_size}"
+    """What follows when the message has a key."""
+    batch: tuple[str, ...] = ()
+    """A magic 2 batch."""
+    legacy_batch: tuple[str, ...] = ()
+    """An entry of magic 0 or 1: a message, or a wrapper."""
+    record: tuple[str, ...] = ()
+    """A record of magic 2."""
+    legacy_record: tuple[str, ...] = ()
+    """A message of magic 0 or 1, inner messages of wrappers included."""
+    codecs: tuple[str, ...] = UPPER_CODECS
+    """The names of the codecs that the release knows."""
+
+    newest_magic: int = 2
+    """Every entry is read as of this magic or, if its own is older, of that."""
+    codec_mask: int = 0x07
+    """The bits of the attributes that hold the codec."""
+    limits_message_size: bool = False
+    """Whether an entry above --max-message-size ends the run."""
+    smallest_size_ends_file: bool = False
+    """Whether a size below that of the smallest message ends the file in silence, as zeros behind the last batch do."""
+    empty_wrapper_ends_run: bool = True
+    """Whether the release dies of a wrapper without inner messages."""
+
+    sizes_overflow: bool = False
+    """Whether the end of a batch is reckoned in 32 bits: one behind 2 GiB is believed, and ends the run."""
+    unpacks_at_once: bool = True
+    """Whether all inner messages are looked at before the first is printed, or one after the other."""
+    nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
+    """What becomes of a message inside a wrapper that is compressed again."""
+    inner_types_of_wrapper: bool = False
+    """Whether inner messages take the timestamp type of a wrapper of magic 0 too, which has none."""
+    inner_magic_must_match: bool = False
+    """Whether a message inside a wrapper of another magic ends the run."""
+
+    batches_beside_records: bool = False
+    """Whether batch lines are printed with records too, or replaced by them."""
+    key_needs_value: bool = True
+    """Whether a record with a null value prints its key."""
+    null_payload: str | None = ""
+    """What is printed for a null value; None: the release dies of it."""
+    key_before_value: bool = False
+    """Whether the key is printed before the value is looked at."""
+    bare_payload: str = " "
+    """What stands in front of "payload:" under --skip-record-metadata when there is no key."""
+
+    decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
+    """The names that --key-decoder-class and --value-decoder-class know; the first is the default."""
+    deprecated_decoder: str = ""
+    """What is printed for a class that is not in the package of the default one."""
+    decoders_made_per_log: bool = False
+    """Whether a wrong class name is met at the first log, or before any output."""
+
+    gaps_title: str = "Non-consecutive offsets in {file}"
+    gaps_before_first: bool = False
+    """Whether the first record counts as following offset -1."""
+    gaps_by_offset: bool = False
+    """Whether gaps are reported by rising offset, or the newest first."""
+    file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
+    """The order in which the files of a report come."""
+    reports_by_name: bool = False
+    """Whether reports tell files apart by their names alone, or by their absolute paths."""
+    trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"
+
+
+V0_8_0: Final = Dialect(
+    since=(0, 8, 0),
+    why="one line per message of magic 0; codecs none, gzip and snappy",
+    options=frozenset({"files", "print-data-log", "deep-iteration", "verify-index-only", "max-message-size"}),
+    message=(
+        "offset: {offset} position: {position} isvalid: {is_valid:bool} payloadsize: {value_size} magic: {magic} "
+        "compresscodec: {codec} crc: {crc}"
+    ),
+    codecs=SCALA_CODECS[:3],
+    newest_magic=0,
+    codec_mask=0x03,
+    smallest_size_ends_file=True,
+    empty_wrapper_ends_run=False,
+    unpacks_at_once=False,
+    nested_wrappers="unpacked",
+    key_needs_value=False,
+    null_payload=None,
+    key_before_value=True,
+    decoder_classes=(),
+    gaps_title="Non-secutive offsets in :{file}",  # (sic)
+    reports_by_name=True,
+)
+
+V0_8_1: Final = V0_8_0._replace(
+    since=(0, 8, 1),
+    why="null values; reports name the path of a file",
+    null_payload=" payload: null",
+    reports_by_name=False,
+)
+
+V0_8_2: Final = V0_8_1._replace(
+    since=(0, 8, 2),
+    why="LZ4; decoder classes; --max-message-size is a limit for segments",
+    options=V0_8_1.options | {"key-decoder-class", "value-decoder-class"},
+    codecs=SCALA_CODECS,
+    codec_mask=0x07,
+    limits_message_size=True,
+    decoder_classes=KAFKA_SERIALIZER[:2],
+    file_order=scala_2_12_files,
+)
+
+V0_9: Final = V0_8_2._replace(
+    since=(0, 9, 0, 0),
+    why="a message inside a wrapper is printed as it is when it is compressed again",
+    nested_wrappers="printed",
+)
+
+V0_9_0_1: Final = V0_9._replace(
+    since=(0, 9, 0, 1),
+    why="the decoder of __consumer_offsets; a record with a null value prints neither key nor value",
+    options=V0_9.options | {"offsets-decoder"},
+    key_needs_value=True,
+    null_payload="",
+    key_before_value=False,
+)
+
+V0_10_0: Final = V0_9_0_1._replace(
+    since=(0, 10, 0),
+    why="magic 1 (KIP-31, KIP-32), its timestamps not yet printed; the sanity check of indexes",
+    options=V0_9_0_1.options | {"index-sanity-check"},
+    newest_magic=1,
+    unpacks_at_once=True,
+    inner_magic_must_match=True,
+)
+
+V0_10_1: Final = V0_10_0._replace(
+    since=(0, 10, 1),
+    why="timestamps (KIP-33); a decoder option prints without --print-data-log",
+    inner_magic_must_match=False,
+    decoders_imply_print=True,
+    message=V0_10_0.message.replace(" isvalid:", " {timestamp_type}: {timestamp} isvalid:"),
+)
+
+V0_10_2: Final = V0_10_1._replace(
+    since=(0, 10, 2),
+    why="codecs by the names of CompressionType; a record size that cannot be is damage",
+    codecs=UPPER_CODECS[:4],
+    smallest_size_ends_file=False,
+    empty_wrapper_ends_run=True,
+    nested_wrappers="refused",
+    inner_types_of_wrapper=True,
+)
+
+V0_11: Final = V0_10_2._replace(
+    since=(0, 11, 0, 0),
+    why="magic 2 (KIP-98): one line per batch or per record; the decoder of __transaction_state",
+    options=V0_10_2.options | {"transaction-log-decoder"},
+    message="",
+    batch=(
+        "baseOffset: {base_offset} lastOffset: {last_offset} baseSequence: {base_sequence} "
+        "lastSequence: {last_sequence} producerId: {producer_id} producerEpoch: {producer_epoch} "
+        "partitionLeaderEpoch: {partition_leader_epoch} isTransactional: {is_transactional:bool}",
+        " position: {position} {timestamp_type}: {max_timestamp} isvalid: {is_valid:bool} size: {size} "
+        "magic: {magic} compresscodec: {codec} crc: {crc}",
+    ),
+    legacy_batch=(
+        "offset: {last_offset}",
+        " position: {position} {timestamp_type}: {max_timestamp} isvalid: {is_valid:bool} size: {size} "
+        "magic: {magic} compresscodec: {codec} crc: {crc}",
+    ),
+    record=(
+        "offset: {offset} position: {position} {timestamp_type}: {timestamp} isvalid: {is_valid:bool} "
+        "keysize: {key_size} valuesize: {value_size} magic: {magic} compresscodec: {codec}",
+        " producerId: {producer_id} sequence: {sequence} isTransactional: {is_transactional:bool} "
+        "headerKeys: [{header_keys}]",
+    ),
+    legacy_record=(
+        "offset: {offset} position: {position} {timestamp_type}: {timestamp} isvalid: {is_valid:bool} "
+        "keysize: {key_size} valuesize: {value_size} magic: {magic} compresscodec: {codec}",
+        " crc: {crc}",
+    ),
+    newest_magic=2,
+    limits_message_size=False,
+    sizes_overflow=True,
+    decoder_classes=KAFKA_SERIALIZER,
+    gaps_title="Non-consecutive offsets in :{file}",
+)
+
+V0_11_0_2: Final = V0_11._replace(
+    since=(0, 11, 0, 2),
+    why="the producer's epoch of a record (KAFKA-6119)",
+    record=(V0_11.record[0], V0_11.record[1].replace(" sequence:", " producerEpoch: {producer_epoch} sequence:")),
+)
+
+V1_1: Final = V0_11_0_2._replace(
+    since=(1, 1, 0),
+    why="--print-data-log looks into batches without --deep-iteration",
+    print_is_deep=True,
+    sizes_overflow=False,
+)
+
+V2_0: Final = V1_1._replace(
+    since=(2, 0, 0),
+    why="the count of a batch's records",
+    batch=(V1_1.batch[0].replace(" baseSequence:", " count: {count} baseSequence:"), V1_1.batch[1]),
+)
+
+V2_0_1: Final = V2_0._replace(
+    since=(2, 0, 1),
+    why="isControl of a batch",
+    batch=(V2_0.batch[0] + " isControl: {is_control:bool}", V2_0.batch[1]),
+)
+
+V2_1: Final = V2_0_1._replace(since=(2, 1, 0), why="zstd (KIP-110)", codecs=UPPER_CODECS)
+
+_BATCH: Final = (
+    " position: {position} {timestamp_type}: {max_timestamp} size: {size} magic: {magic} compresscodec: {codec} "
+    "crc: {crc} isvalid: {is_valid:bool}"
+)
+
+V2_2: Final = V2_1._replace(
+    since=(2, 2, 0),
+    why="batch lines stay with their records (KAFKA-7687)",
+    batch=(V2_1.batch[0], _BATCH),
+    legacy_batch=(V2_1.legacy_batch[0], _BATCH),
+    record=(
+        "| offset: {offset} {timestamp_type}: {timestamp} keysize: {key_size} valuesize: {value_size}",
+        " sequence: {sequence} headerKeys: [{header_keys}]",
+    ),
+    legacy_record=(
+        "| offset: {offset} {timestamp_type}: {timestamp} keysize: {key_size} valuesize: {value_size}",
+        " crc: {crc} isvalid: {is_valid:bool}",
+    ),
+    batches_beside_records=True,
+)
+
+V2_3: Final = V2_2._replace(
+    since=(2, 3, 0),
+    why="decoders are made for each log; the report of gaps without a colon",
+    decoders_made_per_log=True,
+    gaps_title="Non-consecutive offsets in {file}",
+)
+
+V2_4: Final = V2_3._replace(
+    since=(2, 4, 0), why="a record with a null value prints its key (KAFKA-8745)", key_needs_value=False
+)
+
+V2_6: Final = V2_4._replace(
+    since=(2, 6, 0), why="built with Scala 2.13: the order of files in reports", file_order=scala_2_13_files
+)
+
+_LONG_RECORD: Final = (
+    "| offset: {offset} isValid: {is_valid:bool} crc: {crc} keySize: {key_size} valueSize: {value_size} "
+    "{timestamp_type}: {timestamp} baseOffset: {base_offset} lastOffset: {last_offset} "
+    "baseSequence: {base_sequence:int} lastSequence: {last_sequence:int} producerEpoch: {producer_epoch:int} "
+    "partitionLeaderEpoch: {partition_leader_epoch:int} batchSize: {size} magic: {magic} compressType: {codec} "
+    "position: {position}"
+)
+
+V2_8: Final = V2_6._replace(
+    since=(2, 8, 0),
+    why="batch fields in each record line (KAFKA-6181); the metadata log (KIP-500); --skip-record-metadata",
+    options=V2_6.options | {"cluster-metadata-decoder", "skip-record-metadata"},
+    record=(_LONG_RECORD, V2_6.record[1]),
+    legacy_record=(_LONG_RECORD, V2_6.legacy_record[1]),  # crc and isvalid stand there twice (sic)
+)
+
+V3_0: Final = V2_8._replace(
+    since=(3, 0, 0),
+    why="batch fields out of the record lines again; codecs in lower case; snapshots of KRaft (KIP-630)",
+    record=(
+        "| offset: {offset} {timestamp_type}: {timestamp} keySize: {key_size} valueSize: {value_size}",
+        V2_8.record[1],
+    ),
+    legacy_record=(
+        "| offset: {offset} {timestamp_type}: {timestamp} keySize: {key_size} valueSize: {value_size}",
+        " isValid: {is_valid:bool} crc: {crc}}}",  # the closing brace is the original's (sic)
+    ),
+    codecs=LOWER_CODECS,
+)
+
+V3_2: Final = V3_0._replace(
+    since=(3, 2, 0),
+    why="the delete horizon of a batch (KIP-534)",
+    batch=(V3_0.batch[0] + " deleteHorizonMs: {delete_horizon_ms:optional}", V3_0.batch[1]),
+)
+
+V3_3: Final = V3_2._replace(
+    since=(3, 3, 0),
+    why="snapshots of the metadata log (KAFKA-13845); --max-bytes (KAFKA-13687)",
+    options=V3_2.options | {"max-bytes"},
+    starting_offset="Log starting offset: {offset}",
+)
+
+V3_8: Final = V3_3._replace(
+    since=(3, 8, 0),
+    why="decoder classes of org.apache.kafka.tools.api (KIP-1059)",
+    decoder_classes=TOOLS_API + KAFKA_SERIALIZER,
+    deprecated_decoder="{name} is deprecated. Please use org.apache.kafka.tools.api.{simple} instead",
+)
+
+V3_9: Final = V3_8._replace(
+    since=(3, 9, 0),
+    why="the decoder of __remote_log_metadata (KIP-1057)",
+    options=V3_8.options | {"remote-log-metadata-decoder"},
+)
+
+V4_0: Final = V3_9._replace(
+    since=(4, 0, 0),
+    why="the decoder of __share_group_state (KIP-932); no kafka.serializer any more",
+    options=V3_9.options | {"share-group-state-decoder"},
+    decoder_classes=TOOLS_API,
+    deprecated_decoder="",
+)
+
+V4_3: Final = V4_0._replace(
+    since=(4, 3, 0),
+    why="rewritten in Java (KAFKA-14579)",
+    legacy_record=(V4_0.legacy_record[0], " isValid: {is_valid:bool} crc: {crc}"),
+    bare_payload="| ",
+    gaps_before_first=True,
+    gaps_by_offset=True,
+    file_order=java_files,
+)
+
+
+DIALECTS: Final = (
+    V0_8_0, V0_8_1, V0_8_2, V0_9, V0_9_0_1, V0_10_0, V0_10_1, V0_10_2, V0_11, V0_11_0_2, V1_1, V2_0, V2_0_1, V2_1, V2_2,
+    V2_3, V2_4, V2_6, V2_8, V3_0, V3_2, V3_3, V3_8, V3_9, V4_0, V4_3,
+)  # fmt: skip
+
+
+def find(text: str) -> Dialect:
+    """Return the dialect that holds release ``text``. Raises UsageError as :func:`newest` does."""
+    return newest(DIALECTS, text)
+
+
+NEWEST: Final = DIALECTS[-1]
