@@ -85,32 +85,41 @@ class MetadataReplay:
 
     def add(self, found: RecordBatch | Run) -> bool:
         """Apply the records of a batch or of a run of batches; tell whether the next one is wanted."""
-        return all(map(self._add, appended(found)))
+        return all(map(self.append, appended(found)))
 
-    def _add(self, batch: Appended) -> bool:
-        image, to = self.image, self._to
-        base, end = batch.base_offset, image.end_offset
+    def append(self, batch: Appended) -> bool:
+        """Apply the records of a decoded batch; tell whether the next one is wanted."""
+        image, to, base = self.image, self._to, batch.base_offset
         if base >= to or (self._at is not None and batch.timestamp > self._at):
             return False
-        if base > end:
-            reason = f"the records from offset {end} on are missing, up to this one"
-            self._say(Break(base, batch.timestamp, "", reason))
+        if base > image.end_offset:
+            self._gap(base, batch.timestamp)
         try:
             for record in batch.records:
                 offset = record.offset
                 if offset >= to:
                     image.cut_batch = base if offset > base else None
                     return False
-                if offset < image.end_offset:
-                    continue
+                if offset != image.end_offset:
+                    if offset < image.end_offset:
+                        continue
+                    self._gap(offset, record.timestamp)
                 self._take(record)
                 image.end_offset, image.epoch, image.timestamp = offset + 1, batch.epoch, record.timestamp
+            if batch.last_offset >= image.end_offset:
+                self._gap(batch.last_offset + 1, batch.timestamp)
         except DamageError as damage:
             self._say(Break(image.end_offset, batch.timestamp, "", f"the batch cannot be read: {damage}"))
-        image.end_offset = max(image.end_offset, batch.last_offset + 1)
+            image.end_offset = max(image.end_offset, batch.last_offset + 1)
         if self._observer is not None and image.open_transaction is None:
             self._observer.together()
         return True
+
+    def _gap(self, offset: int, timestamp: int) -> None:
+        """Name the records that are missing in front of an offset."""
+        reason = f"the records from offset {self.image.end_offset} on are missing, up to this one"
+        self._say(Break(offset, timestamp, "", reason))
+        self.image.end_offset = offset
 
     def _take(self, record: MetadataRecord | Undecoded) -> None:
         if isinstance(record, Undecoded):

@@ -7,6 +7,7 @@ import pytest
 from kdump import kernel
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.events import Events
+from kdump.answers.metadata.records import appended
 from kdump.answers.metadata.replay import MetadataReplay
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
@@ -178,21 +179,31 @@ def test_with_a_batch_dropped_the_gap_is_named(folder):
         assert image.end_offset == replay_all(datas[-1:], []).end_offset
 
 
-def test_with_each_record_dropped_once_there_is_an_answer_or_a_break():
-    """Each record of the log of 3.3.2 becomes a no-op: what needs it is named, and the rest is there."""
-    no_op = value("NoOpRecord")
-    kept = []
-    for data, _ in golden(FOLDERS[0]):
-        region = Batch(memoryview(data), 0, len(data))
-        kept.append((region.base_offset, region.is_control, [record.value for record in region.records()], data))
-    whole = replay_all([data for *_, data in kept], [])
-    named = 0
-    for number, (offset, is_control, values, _) in enumerate(kept):
-        for at in range(len(values)) if not is_control else ():
-            made = bytes(batch(offset, *values[:at], no_op, *values[at + 1 :]).raw)
-            breaks = []
-            image = replay_all([made if n == number else data for n, (*_, data) in enumerate(kept)], breaks)
-            assert image.end_offset == whole.end_offset
-            assert all(each.offset > offset + at for each in breaks)
-            named += bool(breaks)
-    assert named > 20
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_with_each_record_dropped_once_the_gap_is_named_and_the_rest_is_told(folder):
+    log = decoded(folder)
+    end, dependents = log[-1].last_offset + 1, 0
+    for number, batch in enumerate(log):
+        for at, dropped in enumerate(batch.records):
+            kept = batch._replace(records=[*batch.records[:at], *batch.records[at + 1 :]])
+            events = Events(0) if dropped.offset % 16 == 0 else None
+            image, breaks = replay_decoded([*log[:number], kept, *log[number + 1 :]], events)
+            assert f"from offset {dropped.offset} on are missing" in breaks[0].reason
+            assert all(each.offset > dropped.offset for each in breaks)
+            assert image.end_offset == end
+            assert list(image.records()) or image.open_transaction is not None  # its end was dropped
+            dependents += len(breaks) > 1
+    assert dependents > 20
+
+
+def decoded(folder):
+    """The batches of a golden log, each decoded once for any number of replays."""
+    regions = (Batch(memoryview(data), 0, len(data)) for data, _ in golden(folder))
+    return [batch._replace(records=list(batch.records)) for region in regions for batch in appended(region)]
+
+
+def replay_decoded(log, observer):
+    image, breaks = ClusterImage(), []
+    replay = MetadataReplay(image, breaks.append, observer=observer)
+    assert all(map(replay.append, log))
+    return image, breaks
