@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.what_if import WhatIf
-from kdump.formats.record_layout import BATCH_HEADER, LOG_APPEND_TIME, MAGIC_2
+from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
+from kdump.segments import record_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.answers.what_if import Target
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
+    from kdump.segments.record_sizes import RecordSizes
 
 HOUR: Final = 3_600_000
 
@@ -175,32 +177,30 @@ class BatchColumns(NamedTuple):
 class RecordSums:
     """What the records of a partition sum up to."""
 
-    tombstones: int = 0
+    top: int
     uncompressed: int = 0
     keys: Counter[int] = field(default_factory=Counter)
+    """How often each size occurs; -1 stands for null."""
     values: Counter[int] = field(default_factory=Counter)
-    largest_keys: list[tuple[int, int]] = field(default_factory=list)
-    largest_values: list[tuple[int, int]] = field(default_factory=list)
+    largest_keys: list[LargestRecord] = field(default_factory=list)
+    largest_values: list[LargestRecord] = field(default_factory=list)
 
-    def add(self, batch: RecordBatch, top: int) -> None:
-        """Take the records of a batch. Raises DamageError."""
-        if batch.magic >= MAGIC_2:
-            self.uncompressed += BATCH_HEADER.size
-        keys, values = [], []
-        for record in batch.records():
-            self.uncompressed += record.size
-            if batch.is_control:
-                continue
-            if record.key is not None:
-                keys.append((len(record.key), -record.offset))
-            if record.value is None:
-                self.tombstones += 1
-            else:
-                values.append((len(record.value), -record.offset))
-        self.keys.update(size for size, _ in keys)
-        self.values.update(size for size, _ in values)
-        self.largest_keys = nlargest(top, [*self.largest_keys, *keys])
-        self.largest_values = nlargest(top, [*self.largest_values, *values])
+    def add(self, records: RecordSizes, *, is_control: bool) -> None:
+        """Take records."""
+        self.uncompressed += records.size
+        if not is_control and records.offsets:
+            self.keys.update(records.keys)
+            self.values.update(records.values)
+            self.largest_keys = self._largest(self.largest_keys, records.offsets, records.keys)
+            self.largest_values = self._largest(self.largest_values, records.offsets, records.values)
+
+    def _largest(self, held: list[LargestRecord], offsets: Sequence[int], sizes: Sequence[int]) -> list[LargestRecord]:
+        """Return the largest of those held and of others; of equal sizes the first in the log."""
+        least = held[-1].bytes if len(held) == self.top else -1
+        if max(sizes) <= least:
+            return held
+        new = (LargestRecord(offset, size) for offset, size in zip(offsets, sizes, strict=True) if size > least)
+        return nlargest(self.top, [*held, *new], key=lambda one: one.bytes)
 
 
 @dataclass
@@ -253,7 +253,7 @@ class Statistics(Collector):
         if place.key is None:
             return Needs.FILES
         self._partition = PartitionSums(*place.key, place.log_dir.path)
-        self._partition.records = RecordSums() if self._with_records else None
+        self._partition.records = RecordSums(self._top) if self._with_records else None
         self._what_if.begin(place)
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
@@ -261,22 +261,24 @@ class Statistics(Collector):
         if self._partition is None:
             return
         found = BatchColumns.of_batch(batch)
-        if self._partition.records is not None:
-            self._partition.records.add(batch, self._top)
+        records = None if self._partition.records is None else record_sizes.of_batch(batch)
         self._what_if.add(batch)
-        self._take(self._partition, found)
+        self._take(self._partition, found, records)
 
     def add_run(self, run: Run) -> int:
-        """Take batches by their headers alone; those whose records are wanted are left to :meth:`add`."""
-        if self._partition is None or self._with_records:
+        """Take the batches before the first that has a record which cannot be read."""
+        if self._partition is None:
             return 0
-        taken = self._what_if.add_run(run)
+        records, taken = (None, run.count) if self._partition.records is None else record_sizes.of_run(run)
+        taken = self._what_if.add_run(run, taken)
         if taken:
-            self._take(self._partition, BatchColumns.of_run(run, taken))
+            self._take(self._partition, BatchColumns.of_run(run, taken), records)
         return taken
 
-    def _take(self, partition: PartitionSums, batches: BatchColumns) -> None:
+    def _take(self, partition: PartitionSums, batches: BatchColumns, records: RecordSizes | None) -> None:
         partition.add(batches)
+        if partition.records is not None and records is not None:
+            partition.records.add(records, is_control=batches.is_control)
         topic = partition.topic
         for producer_id, count, size in zip(batches.producers, batches.counts, batches.sizes, strict=True):
             self._producers[topic, producer_id].add(1, count, size)
@@ -338,10 +340,14 @@ def spread(counts: Counter[int]) -> Spread | None:
 
 
 def _line(sums: PartitionSums) -> PartitionStatistics:
+    records = sums.records
+    tombstones = 0
+    if records is not None:
+        records.keys.pop(-1, None)
+        tombstones = records.values.pop(-1, 0)
     whole = Sum()
     for one in sums.codecs.values():
         whole.add(one.batches, one.records, one.bytes)
-    records = sums.records
     return PartitionStatistics(
         topic=sums.topic,
         partition=sums.partition,
@@ -355,18 +361,14 @@ def _line(sums: PartitionSums) -> PartitionStatistics:
         last_timestamp_ms=sums.last,
         transactional_batches=sums.transactional,
         control_batches=sums.control,
-        tombstones=None if records is None else records.tombstones,
+        tombstones=None if records is None else tombstones,
         uncompressed_bytes=None if records is None else records.uncompressed,
         ratio=None if records is None or not whole.bytes else round(records.uncompressed / whole.bytes, 4),
         key_bytes=None if records is None else sum(size * count for size, count in records.keys.items()),
         value_bytes=None if records is None else sum(size * count for size, count in records.values.items()),
         key_sizes=None if records is None else spread(records.keys),
         value_sizes=None if records is None else spread(records.values),
-        largest_keys=None if records is None else _largest(records.largest_keys),
-        largest_values=None if records is None else _largest(records.largest_values),
+        largest_keys=None if records is None else tuple(records.largest_keys),
+        largest_values=None if records is None else tuple(records.largest_values),
         log_dir=sums.log_dir,
     )
-
-
-def _largest(found: Sequence[tuple[int, int]]) -> tuple[LargestRecord, ...]:
-    return tuple(LargestRecord(-offset, size) for size, offset in found)

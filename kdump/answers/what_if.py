@@ -146,13 +146,12 @@ class WhatIf:
             sample.batches += 1
             sample.size += batch.size
 
-    def add_run(self, run: Run) -> int:
-        """Take the batches of a run before the first that cannot be unpacked; return how many."""
-        taken = run.count
+    def add_run(self, run: Run, taken: int) -> int:
+        """Take the first ``taken`` batches of a run, up to one that cannot be unpacked; return how many."""
         if not self._current:
             return taken
         is_fixed = run.first.is_control
-        for row, crc in enumerate(() if is_fixed else run.column("crc")):
+        for row, crc in enumerate(() if is_fixed else run.column("crc", 0, taken)):
             if crc % self._every == 0:
                 try:
                     self._pack(run.batch(row))

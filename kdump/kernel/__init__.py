@@ -24,6 +24,7 @@ MODULES: Final = (
     "messages",
     "batches",
     "keys",
+    "sizes",
 )
 """What is compiled, each module after those that it builds on."""
 VERSION: Final = 2

@@ -1,0 +1,81 @@
+"""Sizes of records as columns: those that the general path finds, with and without the kernel."""
+
+import pytest
+
+from kdump import kernel
+from kdump.errors import DamageError
+from kdump.primitives import compression
+from kdump.segments import batch_runs, record_sizes
+from kdump.segments.walk import Window, walk
+from testing import forge
+from tests.helpers.segments import Memory
+
+RECORDS = [
+    forge.record(None if n % 3 else b"k" * n, None if n % 5 else b"v" * 40 * n, offset=n, headers=[(b"h", b"x" * n)])
+    for n in range(30)
+]
+
+
+def batches(*attributes):
+    """A log of batches with these attributes; the records are compressed as they say."""
+    content = b""
+    for number, bits in enumerate(attributes):
+        plain = b"".join(RECORDS)
+        payload = compression.compress(bits & 7, plain) if bits & 7 else plain
+        content += forge.batch(RECORDS, base_offset=number * 30, attributes=bits, payload=payload)
+    return content
+
+
+def expected(batch):
+    records = list(batch.records())
+    sizes = [-1 if one is None else len(one) for record in records for one in (record.key, record.value)]
+    return [record.offset for record in records], sizes[::2], sizes[1::2], 61 + sum(record.size for record in records)
+
+
+def plain(found):
+    return [list(column) for column in found[:3]] + [found.size]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("bits", [0, 1, 2, 3, 4, 0x08, 0x10])
+def test_a_batch_has_the_sizes_of_its_records(bits, compiled, monkeypatch):
+    monkeypatch.setattr(kernel, "COMPILED", compiled and kernel.COMPILED)
+    (batch,) = walk(Memory(batches(bits)))
+    assert plain(record_sizes.of_batch(batch)) == list(expected(batch))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_messages_and_empty_batches_have_sizes_too(compiled, monkeypatch):
+    monkeypatch.setattr(kernel, "COMPILED", compiled and kernel.COMPILED)
+    old = forge.entry(5, forge.message(1, b"key", None))
+    message, empty = walk(Memory(old + forge.batch([], base_offset=6)))
+    assert plain(record_sizes.of_batch(message)) == [[5], [3], [-1], len(old)]
+    assert plain(record_sizes.of_batch(empty)) == [[], [], [], 61]
+
+
+@pytest.mark.parametrize("count", [29, 31, 1 << 30, -1])
+def test_a_batch_whose_records_are_broken_is_damaged(count):
+    content = forge.batch(RECORDS, count=count)
+    (batch,) = walk(Memory(content))
+    with pytest.raises(DamageError):
+        record_sizes.of_batch(batch)
+
+
+@pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no runs")
+@pytest.mark.parametrize("codec", [0, 4])
+def test_a_run_ends_before_its_first_broken_batch(codec):
+    plain_bytes = b"".join(RECORDS)
+    payload = compression.compress(codec, plain_bytes) if codec else plain_bytes
+    broken = forge.batch(RECORDS, base_offset=60, attributes=codec, count=29, payload=payload)
+    source = Memory(batches(codec, codec) + broken + batches(codec))
+    window = Window(source, source.size)
+    run = batch_runs.run(next(walk(source, 0, window=window)), window)
+    found, taken = record_sizes.of_run(run)
+    assert (run.count, taken) == (4, 2)
+    wanted = [expected(run.batch(row)) for row in range(2)]
+    assert plain(found) == [
+        wanted[0][0] + wanted[1][0],
+        wanted[0][1] * 2,
+        wanted[0][2] * 2,
+        wanted[0][3] * 2,
+    ]
