@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield the one table, in the order asked."""
     rows = [(one.id, f"{TOPICS[one.type]}-{one.partition}") for one in lines if isinstance(one, CoordinatorPartition)]
-    yield AnswerTable("", ("ID", "COORDINATED BY THE LEADER OF"), rows)
+    yield AnswerTable("", ("id", "coordinated by the leader of"), rows)

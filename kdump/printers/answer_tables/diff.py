@@ -38,11 +38,14 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     counts = Counter(pair.verdict for pair in pairs)
     verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
     title = f"{counted(len(pairs), 'pair')} of replicas: {verdicts}" if pairs else "no replicas were compared"
+    sides = {(pair.left, pair.right) for pair in pairs}
+    several = len(sides) > 1
+    if len(sides) == 1:
+        title += "; left is {}, right {}".format(*sides.pop())
     rows = [
         (
             f"{pair.topic}-{pair.partition}",
-            pair.left,
-            pair.right,
+            *((pair.left, pair.right) if several else ()),
             pair.verdict,
             pair.differ,
             pair.only_left,
@@ -54,7 +57,8 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
         for pair in pairs
         if not pair.same
     ]
-    yield AnswerTable(title, _PAIRS, rows, _NUMBERS)
+    columns = [name for name in _PAIRS if several or name not in {"left", "right"}]
+    yield AnswerTable(title, columns, rows, _NUMBERS)
     records = [
         (f"{line.topic}-{line.partition}", line.offset, _shown(line.left), _shown(line.right))
         for line in lines

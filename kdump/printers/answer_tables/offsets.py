@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine
 
 COLUMNS: Final = (
-    "PARTITION",
-    "EARLIEST",
-    "LATEST",
-    "HIGH WATERMARK",
-    "LAST STABLE",
-    "HELD BACK",
-    "EPOCH",
-    "NEWEST TIMESTAMP",
-    "AT OFFSET",
+    "partition",
+    "earliest",
+    "latest",
+    "high watermark",
+    "last stable",
+    "held back",
+    "epoch",
+    "newest timestamp",
+    "at offset",
 )
-NUMBERS: Final = frozenset(COLUMNS) - {"PARTITION", "NEWEST TIMESTAMP"}
+NUMBERS: Final = frozenset(COLUMNS) - {"partition", "newest timestamp"}
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
@@ -43,9 +43,9 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     if looked_up:
         yield AnswerTable(
             "First offset at or after a time",
-            ("PARTITION", "TIME", "OFFSET", "TIMESTAMP"),
+            ("partition", "time", "offset", "timestamp"),
             looked_up,
-            frozenset({"OFFSET"}),
+            frozenset({"offset"}),
         )
 
 

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
 
-BREAKS: Final = ("PARTITION", "OFFSET", "PRODUCER", "EPOCH", "WHAT", "EXPECTED", "FOUND")
+BREAKS: Final = ("partition", "offset", "producer", "epoch", "what", "expected", "found")
 COLUMNS: Final = (
-    "PARTITION",
-    "PRODUCER",
-    "EPOCH",
-    "LAST SEQUENCE",
-    "LAST TIMESTAMP",
-    "COORDINATOR EPOCH",
-    "OPEN FROM",
+    "partition",
+    "producer",
+    "epoch",
+    "last sequence",
+    "last timestamp",
+    "coordinator epoch",
+    "open from",
 )
-NUMBERS: Final = frozenset({*BREAKS, *COLUMNS}) - {"PARTITION", "WHAT", "LAST TIMESTAMP"}
+NUMBERS: Final = frozenset({*BREAKS, *COLUMNS}) - {"partition", "what", "last timestamp"}
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:

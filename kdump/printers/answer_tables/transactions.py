@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine
 
 ORDER: Final = ("hanging", "open", "aborted", "committed")
-COLUMNS: Final = ("PARTITION", "FROM OFFSET", "PRODUCER", "EPOCH", "TRANSACTIONAL ID", "STATE")
-IDS: Final = ("TRANSACTIONAL ID", "STATE", "PRODUCER", "EPOCH", "STARTED", "TIMEOUT", "PARTITIONS")
-NUMBERS: Final = frozenset({"FROM OFFSET", "PRODUCER", "EPOCH", "TIMEOUT"})
+COLUMNS: Final = ("partition", "from offset", "producer", "epoch", "transactional id", "state")
+IDS: Final = ("transactional id", "state", "producer", "epoch", "started", "timeout", "partitions")
+NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
@@ -38,7 +38,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     ]
     if differences:
         yield AnswerTable(
-            f"{counted(len(differences), 'difference')} between replicas", ("PARTITION", "LOG DIR", "WHAT"), differences
+            f"{counted(len(differences), 'difference')} between replicas", ("partition", "log dir", "what"), differences
         )
     ids = [line for line in known if isinstance(line, TransactionalId)]
     states = ", ".join(f"{count} {state}" for state, count in sorted(Counter(one.state for one in ids).items()))
