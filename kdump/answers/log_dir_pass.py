@@ -13,7 +13,7 @@ from kdump.primitives.processes import over_processes
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
-from kdump.segments.regions import Damage, Trailing
+from kdump.segments.regions import UNREAD, Damage, Trailing
 from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class LogDirPass:
                     done = region.position + region.size
         except UnreadableError as error:
             self._fail(error)
-            yield Damage(done, max(0, segment.size - done), "unreadable", error.reason, done)
+            yield Damage(done, max(0, segment.size - done), UNREAD, error.reason, done)
 
 
 def _lost(region: Region | Run, *, is_last: bool) -> Damage | None:

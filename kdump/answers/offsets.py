@@ -11,6 +11,7 @@ from kdump.answers.time_lookup import TimeAnswer, TimeLookup
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import leader_epoch
 from kdump.log_dirs import file_names
+from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Trailing
 
 NO_TIMESTAMP: Final = -1
 REMOTE: Final = "remote.storage.enable"
@@ -88,6 +90,11 @@ class Offsets(Collector):
     def add(self, batch: RecordBatch) -> None:
         if self._partition is not None:
             self._partition.add(batch)
+
+    def lose(self, region: Damage | Trailing) -> None:
+        """Leave a partition out whose file cannot be read: there may be more in it than elsewhere."""
+        if isinstance(region, Damage) and region.is_unread:
+            self._partition = None
 
     def end(self) -> None:
         if self._partition is not None:

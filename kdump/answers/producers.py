@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.sequences import SequenceBreak, SequenceCheck
+from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.collector import Place
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.regions import Trailing
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Producers(Collector):
         if self._sequences is not None:
             self._sequences.add(batch)
         self._replay.add(batch)
+
+    def lose(self, region: Damage | Trailing) -> None:
+        """Leave a partition out whose file cannot be read: producers may have gone on in it."""
+        if isinstance(region, Damage) and region.is_unread:
+            self._replay = None
 
     def end(self) -> None:
         place, replay, sequences = self._place, self._replay, self._sequences

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs, unsaid
+from kdump.answers.coordinator import PARTITIONS
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.internal_topics.decode import decode
@@ -139,9 +140,11 @@ class TransactionalIds(Collector):
     def known(self, partitions: int | None = None) -> KnownIds:
         """Return what is known of all ids; ``partitions`` is how many the topic has, None where nothing tells."""
         count = max(self._logs, default=-1) + 1 if partitions is None else partitions
+        condition = f", if {TOPIC} has no more partitions than {count}"
         return KnownIds(
             tuple(self.answer(0)),
             is_whole=bool(count) and all(number in self._logs for number in range(count)),
+            condition=condition if partitions is None and count != PARTITIONS else "",
             lost=frozenset(one for log in self._logs.values() for one in log.lost),
             unreadable=frozenset(number for number, log in self._logs.items() if log.is_unreadable),
         )
@@ -150,7 +153,8 @@ class TransactionalIds(Collector):
 class KnownIds:
     """All transactional ids, by their producer ids.
 
-    ``is_whole`` says whether every partition of ``__transaction_state`` is there.
+    ``is_whole`` says whether every partition of ``__transaction_state`` is there; ``condition`` is what that supposes
+    where no metadata log has their number.
     """
 
     def __init__(
@@ -158,10 +162,12 @@ class KnownIds:
         ids: tuple[TransactionalId, ...],
         *,
         is_whole: bool,
+        condition: str = "",
         lost: frozenset[int] = frozenset(),
         unreadable: frozenset[int] = frozenset(),
     ) -> None:
         self.is_whole = is_whole
+        self.condition = condition
         self._lost = lost
         self._unreadable = unreadable
         self._current = {one.producer_id: one for one in ids}

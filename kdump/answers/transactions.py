@@ -238,7 +238,7 @@ class _Judge(NamedTuple):
                 "no coordinator knows its producer id"
                 if owner is None
                 else (f"transactional id {owner.transactional_id!r} ({owner.state}) does not name {name}")
-            )
+            ) + self.ids.condition
         is_oldest = begun.first_offset == replica.oldest
         return PartitionTransaction(
             topic,

@@ -6,9 +6,12 @@ to the file's size. Positions are byte offsets in the file, times are millisecon
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.records.record_batch import RecordBatch
+
+UNREAD: Final = "unread"
+"""The kind of bytes that the system does not give."""
 
 
 class Damage(NamedTuple):
@@ -28,6 +31,11 @@ class Damage(NamedTuple):
     found: object = None
     missing_from: int | None = None
     missing_until: int | None = None
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the system does not give the bytes: they may be sound."""
+        return self.kind == UNREAD
 
     @property
     def end(self) -> int:

@@ -64,7 +64,8 @@ def test_a_transaction_hangs_when_no_coordinator_names_its_partition(tmp_path):
         "state": "hanging", "endOffset": None, "transactionalId": None,
         "abort": "kafka-transactions.sh --bootstrap-server b1:9092 abort --topic orders --partition 0 --start-offset 0",
         "terminate": None, "lastTransactionalId": "tx", "heldBack": 5,
-        "why": "transactional id 'tx' (CompleteCommit) does not name orders-0",
+        "why": "transactional id 'tx' (CompleteCommit) does not name orders-0, "
+        "if __transaction_state has no more partitions than 1",
     }  # fmt: skip
 
 
@@ -264,3 +265,20 @@ def test_times_that_no_calendar_has_are_numbers_and_those_to_come_are_called_so(
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
     assert "open, its last batch is 1 h in the future, holds back 1 offset of orders-0, " in shown
     assert f"its coordinator aborts it at {end + 60_000} ms unless it ends before" in shown
+
+
+@pytest.mark.parametrize(("count", "says"), [(2, ", if __transaction_state has no more partitions than 2"), (50, "")])
+def test_what_hangs_rests_on_the_number_of_coordinators(tmp_path, count, says):
+    write(tmp_path, "orders-0", {0: hung()})
+    for number in range(count):
+        write(tmp_path, f"__transaction_state-{number}", {0: b""})
+    assert only(tmp_path)["why"] == f"no coordinator knows its producer id{says}"
+
+
+@pytest.mark.parametrize("command", ["offsets", "producers"])
+def test_a_partition_with_a_file_that_cannot_be_read_is_left_out(tmp_path, command):
+    for number in (0, 1):
+        folder = write(tmp_path, f"orders-{number}", {0: data(0, producer=7), 1: data(1, producer=7)})
+    unread(folder / f"{1:020}.log")
+    lines, _ = ask(command, tmp_path, status=1)
+    assert [line["partition"] for line in lines] == [0]
