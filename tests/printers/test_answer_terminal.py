@@ -2,8 +2,10 @@
 
 import io
 import re
+import time
 
 import pytest
+from rich.cells import cell_len
 
 from kdump.printers import answer_terminal
 from kdump.printers.answer_lines import AnswerTable
@@ -48,3 +50,16 @@ def test_narrow_terminals_have_a_block_for_each_row():
 
 def test_hostile_names_steer_no_terminal():
     assert "\x1b" not in "".join(drawn(AnswerTable("t\x1b[2J", ("A",), [("\x1b]0;x\x07",)]), 80))
+
+
+def test_ten_thousand_rows_are_drawn_at_once():
+    table = AnswerTable("t", TABLE.columns, TABLE.rows * 5000, TABLE.right)
+    began = time.process_time()
+    assert len(drawn(table, 250)) == 10_002
+    assert time.process_time() - began < 5  # a table of the library takes half a minute
+
+
+def test_what_is_twice_as_wide_is_folded_by_its_width():
+    lines = drawn(AnswerTable("", ("NAME", "WHY"), [("表" * 20, "表" * 40)]), 60)
+    assert max(map(cell_len, lines)) <= 60
+    assert "".join(lines).count("表") == 60
