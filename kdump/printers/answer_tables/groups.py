@@ -19,7 +19,7 @@ from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sized
 
     from kdump.answers.collector import AnswerLine
 
@@ -46,14 +46,14 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     groups = [line for line in lines if isinstance(line, GroupLine)]
     writers = [_writer(line) for line in lines if isinstance(line, WriterLine)]
     if writers:
-        yield AnswerTable(f"{len(writers)} groups wrote into __consumer_offsets", _WRITERS, writers, _NUMBERS)
+        yield AnswerTable(f"{_count(writers)} wrote into __consumer_offsets", _WRITERS, writers, _NUMBERS)
     else:
-        yield AnswerTable(f"{len(groups)} groups", _GROUPS, [_group(line) for line in groups], _NUMBERS)
+        yield AnswerTable(_count(groups), _GROUPS, [_group(line) for line in groups], _NUMBERS)
     rest = (
         ("members", _MEMBERS, [_member(group, member) for group in groups for member in group.members]),
         ("offsets", _OFFSETS, [_offset(line) for line in lines if isinstance(line, CommittedLine)]),
         (
-            "commits in the order of the log",
+            "commits of each group in the order of the log",
             _COMMITS,
             [_commit(line) for line in lines if isinstance(line, CommitLine)],
         ),
@@ -64,9 +64,13 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
             yield AnswerTable(title, columns, rows, _NUMBERS)
 
 
+def _count(groups: Sized) -> str:
+    return "1 group" if len(groups) == 1 else f"{len(groups)} groups"
+
+
 def _group(line: GroupLine) -> tuple[object, ...]:
     kind = "simple" if line.is_simple else line.type
-    protocol = " ".join(filter(None, (line.protocol_type, line.protocol)))
+    protocol = " ".join(filter(None, (line.protocol_type, line.protocol))) or None
     state = line.state if line.problem is None else f"{line.state} ({line.problem})"
     return (
         line.group_id or NO_NAME,
@@ -118,7 +122,7 @@ def _commit(line: CommitLine) -> tuple[object, ...]:
     remarks = (
         "deleted" if line.tombstone else "",
         "REWIND" if line.rewind else "",
-        f"{line.outcome} by producer {line.producer_id}" if line.producer_id is not None else "",
+        f"{line.outcome} (producer {line.producer_id})" if line.producer_id is not None else "",
     )
     time = None if line.timestamp_ms is None else iso(line.timestamp_ms)
     remark = ", ".join(filter(None, remarks))
