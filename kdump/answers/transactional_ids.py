@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage
 
 PRODUCER_ID_AT: Final = slice(2, 10)
-"""Where a value has its producer id, behind its version."""
+"""Where a value has its producer id, after its version."""
 SMALLEST_NAMING: Final = 44
 """Bytes of the smallest value that names a partition: of version 1, with a topic of one letter."""
 

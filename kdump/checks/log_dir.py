@@ -111,11 +111,11 @@ class LogDirs:
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
     """Yield what is wrong in a log dir itself, but for the files of :data:`READERS`.
 
-    ``fail`` is told of files that cannot be read, which are passed over; by default that raises.
+    ``fail`` is called with files that cannot be read, which are passed over; by default that raises.
     """
     try:
         entries = files.entries(folder)
-    except UnreadableError:  # it may be closed to us and the partition's folder open: then nothing can be told
+    except UnreadableError:  # it may be closed to us and the partition's folder open: then nothing can be said
         return
     names = {entry.name for entry in entries}
     if not names & set(READERS):

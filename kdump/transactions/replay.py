@@ -54,7 +54,7 @@ class EndedTransaction(NamedTuple):
 
     ``first_offset`` is None where no batch of it was seen: an empty transaction, or one that began before the replay.
     ``last_offset`` is the marker's. ``last_stable_offset`` is the first offset of the oldest transaction that was
-    still open then, else the offset behind the marker.
+    still open then, else the offset after the marker.
     """
 
     producer_id: int
@@ -82,7 +82,7 @@ class Replay:
     """
 
     def __init__(self, opened: Iterable[OpenTransaction] = ()) -> None:
-        """``opened`` are transactions known to be open where the replay begins (a producer snapshot tells them)."""
+        """``opened`` are transactions known to be open where the replay begins (those of a producer snapshot)."""
         self.open = {transaction.producer_id: transaction for transaction in opened}
         self.end_offset: int | None = None
         self._firsts: list[tuple[int, int]] = []
@@ -150,7 +150,7 @@ class Replay:
 
 
 def ended(batches: Iterable[TxnBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction at its marker. ``replay`` holds what is open behind the last batch."""
+    """Yield each transaction at its marker. ``replay`` holds what is open after the last batch."""
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)

@@ -207,3 +207,14 @@ def test_a_comma_at_the_end_parts_nothing(tmp_path):
     done = kdump("diff", f"{tmp_path}/1,", tmp_path / "2")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode() == f"1 pair of replicas: 1 same; left is {tmp_path}/1,, right {tmp_path}/2\n"
+
+
+def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
+    broken = bytearray(data(1))
+    broken[-1] ^= 1
+    replica(tmp_path / "1", {0: data(0) + data(1) + data(2)}, epochs={0: 0})
+    replica(tmp_path / "2", {0: data(0) + bytes(broken) + data(2)}, epochs={0: 0})
+    (found,), _ = ask(tmp_path / "1", tmp_path / "2")
+    check(found, verdict="different", onlyLeft=1, differ=0, damaged=["right"])
+    missing = "0 records are missing on the left alone, 1 on the right alone"
+    assert found["because"] == f"right cannot be read in places: {missing}"

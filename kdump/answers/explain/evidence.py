@@ -98,7 +98,7 @@ class PartitionEvidence:
 
     @cached_property
     def known_end(self) -> int:
-        """The offset after all that any file tells of."""
+        """The offset after all that any file holds."""
         copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
         mark = 0 if self.place is None else self.place.high_watermark or 0
         return max(self.end, mark, *(log_end(copy).offset for copy in copies), 0)

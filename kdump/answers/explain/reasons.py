@@ -424,4 +424,4 @@ def cause(asked: Question) -> Cause:
         found = reason(asked)
         if found is not None:
             return found
-    return Cause("unknown", "nowhere", "nothing in the files tells", None, None)
+    return Cause("unknown", "nowhere", "the files do not tell why", None, None)

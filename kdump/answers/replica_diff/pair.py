@@ -2,7 +2,6 @@
 
 Source: KIP-101, KIP-279. Followers append the leader's bytes, so that equal base offsets and leader epochs have equal
 bytes. Log start, borders of segments, indexes and what the cleaner has removed differ between healthy replicas.
-
 """
 
 from __future__ import annotations
@@ -232,12 +231,14 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...]) -> st
     if verdict == "same":
         return "every record is the same on both sides"
     if verdict == "different":
-        which = (
-            f"{' and '.join(damaged)} cannot be read in places" if damaged else "the files do not tell which is wrong"
-        )
-        return f"{counts.same_epoch or counts.left + counts.right} records differ within one leader epoch: {which}"
+        which = f"{' and '.join(damaged)} cannot be read in places"
+        if counts.same_epoch:
+            which = which if damaged else "the files do not tell which side is wrong"
+            return f"{counts.same_epoch} records differ within one leader epoch: {which}"
+        return f"{which}: {counts.right} records are missing on the left alone, {counts.left} on the right alone"
     if verdict == "cleaned":
-        return f"the cleaner has removed {counts.right} records on the left alone, {counts.left} on the right alone"
+        missing = f"{counts.right} records are missing on the left alone, {counts.left} on the right alone"
+        return f"{missing}: most likely the log cleaner removed them"
     if verdict == "behind":
         side, end, most = ("left", one.end, other.end) if one.end < other.end else ("right", other.end, one.end)
         return f"{side} ends at offset {end}, the other side at {most}: it lacks {counts.left + counts.right} records"
