@@ -4,11 +4,12 @@ compaction a record.
     python -m bench.disk_answers [--partitions N] [--size MIB] [--records N]
 
 It makes log dirs in a temporary folder and prints processor seconds, the best of three; they are in the page cache.
-``--keys N`` measures instead what the cleaner's map of N keys takes.
+``--keys N`` measures instead what the cleaner's map of N keys takes, all of them different.
 """
 
 from __future__ import annotations
 
+import re
 import resource
 import shutil
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import indexes
+from kdump.answers.compaction.cleaning import CleaningLimits
 from kdump.answers.compaction.compacted_logs import Compaction
 from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.log_dir_pass import LogDirPass
@@ -27,6 +29,7 @@ from kdump.answers.topic_configs import GivenConfig, TopicConfigs
 from kdump.formats import record_layout
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.primitives.crc import crc32c
 from kdump.records import magic_2
 from tools import arguments
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000_000
 IN_BATCH = 500
+KEY = b"key-%011d"
 COMPACTED = TopicConfigs(given=[GivenConfig("*", "cleanup.policy", "compact")])
 
 
@@ -62,15 +66,22 @@ def make_partitions(folder: Path, count: int) -> None:
                 out.truncate(10 << 20)
 
 
-def make_compacted(folder: Path, count: int, distinct: int) -> None:
-    """Write a closed segment of ``count`` records and an active one."""
+def make_compacted(folder: Path, count: int, distinct: int, value: bytes = bytes(100)) -> None:
+    """Write a closed segment of ``count`` records, or a few less, and an active one."""
     inside = folder / "t-0"
     inside.mkdir(parents=True)
-    for base, end in ((0, count), (count, count + 1)):
-        with (inside / f"{base:020}.log").open("wb") as out:
-            for first in range(base, end, IN_BATCH):
-                numbers = range(first, min(first + IN_BATCH, end))
-                out.write(batch(first, [b"key-%011d" % (n * 7919 % distinct) for n in numbers], bytes(100)))
+    form = bytearray(batch(0, [KEY % 0] * IN_BATCH, value))
+    places = [match.end() - 11 for match in re.finditer(re.escape(KEY % 0), form)]
+    whole = count // IN_BATCH * IN_BATCH
+    with (inside / f"{0:020}.log").open("wb") as out:
+        for first in range(0, whole, IN_BATCH):
+            form[:8] = first.to_bytes(8, "big")
+            for number, at in enumerate(places, first):
+                form[at : at + 11] = b"%011d" % (number * 7919 % distinct)
+            crc = crc32c(memoryview(form)[record_layout.CRC_COVERS_FROM :])
+            form[record_layout.CRC_COVERS_FROM - 4 : record_layout.CRC_COVERS_FROM] = crc.to_bytes(4, "big")
+            out.write(form)
+    (inside / f"{whole:020}.log").write_bytes(batch(whole, [b"last"], value))
 
 
 def answer(folder: Path, new: Callable[[], Collector]) -> int:
@@ -98,9 +109,10 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp())
     try:
         if options.keys:
-            make_compacted(folder / "keys", options.keys, options.keys)
+            make_compacted(folder / "keys", options.keys, options.keys, b"v")
             began = time.process_time()
-            answer(folder / "keys", lambda: Compaction(COMPACTED, NOW))
+            limits = CleaningLimits(options.keys, options.keys)
+            answer(folder / "keys", lambda: Compaction(COMPACTED, NOW, limits))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
             print(f"{options.keys:,} keys: {time.process_time() - began:.1f} s of processor time, {peak:,} MiB at most")
             return 0

@@ -171,8 +171,22 @@ def test_the_largest_keys_topics_of_other_policies_and_two_processes(tmp_path):
     write(tmp_path / "t-0", [keyed(0, (b"a", b"x" * 50), (b"\xff", b"1"), (b"a", b""))], [keyed(3, (b"z", b""))])
     write(tmp_path / "u-0", [keyed(0, (b"a", b"1"))], [keyed(1, (b"z", b""))])
     lines = answer(tmp_path, "--top", "2", "--config", "u:cleanup.policy=delete")[2]
-    keys = [(line["topic"], line["key"], line["records"]) for line in lines if line["kind"] == "key"]
-    assert keys == [("t", "a", 2), ("t", "/w==", 1)]
+    keys = [(line["topic"], line["partition"], line["key"], line["records"]) for line in lines if line["kind"] == "key"]
+    assert keys == [("t", 0, "a", 2), ("t", 0, "/w==", 1)]
     assert answer(tmp_path, "--records", "--jobs", "2") == answer(tmp_path, "--records")
     table = kdump("compaction", tmp_path, "--at", NOW, "--config", "*:cleanup.policy=compact", "--records").stdout
     assert table.startswith(b"2 of 2 compacted partitions are due")
+
+
+def test_what_is_not_compacted_is_said_where_it_was_asked_for(tmp_path):
+    write(tmp_path / "t-0", [keyed(0, (b"a", b"1"))], [keyed(1, (b"z", b""))])
+    for args, said in (
+        ((), "t is not compacted by Kafka's default: its configs are unknown without __cluster_metadata"),
+        (("--config", "t:cleanup.policy=delete", "--topic", "t"), "t is not compacted: its cleanup.policy is 'delete'"),
+    ):
+        done = kdump("compaction", tmp_path, *args)
+        assert (done.returncode, done.stdout[:7]) == (0, b"0 of 0 ")
+        assert said in done.stderr.decode()
+    done = kdump("compaction", tmp_path, "--config", "t:cleanup.policy=compact")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"What their next cleaning removes" in done.stdout

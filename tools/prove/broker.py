@@ -83,7 +83,8 @@ def logger() -> Path:
 class Broker:
     """One broker with its log dir and metadata dir below `folder`; `settings` stand beside PROPERTIES, or instead.
 
-    `jars` are for its clients; each program gets `heap` of memory. Raises RuntimeError when it does not start.
+    `jars` are for its clients; each program gets `heap` of memory. Loggers of the names `talks` say what they do, the
+    others what is wrong. Raises RuntimeError when it does not start.
     """
 
     def __init__(
@@ -94,8 +95,10 @@ class Broker:
         *,
         jars: Sequence[Path] = (),
         heap: str = "768m",
+        talks: Sequence[str] = (),
     ) -> None:
         self.release = release
+        self._talks = tuple(talks)
         self.folder = folder
         self.logs = folder / "logs"
         self._classpath = ":".join(map(str, (f"{fetch(release)}/*", logger(), *jars)))
@@ -107,10 +110,14 @@ class Broker:
         self.output = folder / "broker.txt"
         folder.mkdir(parents=True, exist_ok=True)
         text = PROPERTIES.format(port=port, controller=controller, logs=self.logs, metadata=folder / "metadata")
-        more = settings or {}
-        kept = [line for line in text.splitlines() if line.partition("=")[0] not in more]
-        self._settings.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in more.items()), ""]))
+        self._settings.write_text(text)
+        self.change(settings or {})
         self.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._settings))
+
+    def change(self, settings: Mapping[str, str]) -> None:
+        """Change settings for its next start."""
+        kept = [line for line in self._settings.read_text().splitlines() if line.partition("=")[0] not in settings]
+        self._settings.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in settings.items()), ""]))
 
     def __enter__(self) -> "Broker":
         self.start()
@@ -195,8 +202,9 @@ class Broker:
         return done.stdout.decode()
 
     def _command(self, *arguments: str, level: str = "warn") -> list[str]:
-        logging = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}"
-        return ["java", f"-Xmx{self._heap}", logging, "-cp", self._classpath, *arguments]
+        logging = [f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}"]
+        logging += [f"-Dorg.slf4j.simpleLogger.log.{name}=info" for name in self._talks]
+        return ["java", f"-Xmx{self._heap}", *logging, "-cp", self._classpath, *arguments]
 
     def told(self, pattern: str) -> list[str]:
         """Return what the broker's log says that matches."""

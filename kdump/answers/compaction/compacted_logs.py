@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.answers.topic_configs import TopicConfigs
+    from kdump.answers.topic_configs import Setting, TopicConfigs
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class KeyUsage:
 
     kind: ClassVar[str] = "key"
     topic: str
+    partition: int
     key: str
     records: int
     bytes: int
@@ -88,6 +89,8 @@ class Compaction(Collector):
         self._configs, self._at, self._limits = configs, at, limits or CleaningLimits()
         self._listed, self._top = listed, top
         self._found: list[tuple[tuple[str, int], str, DirtySection, Cleaned]] = []
+        self.left_out: dict[str, Setting] = {}
+        """The topics that no cleaner takes, with their cleanup.policy."""
 
     def begin(self, place: Place) -> Needs:
         """Read the partition here: the cleaner reads the dirty part first, then the whole log."""
@@ -96,6 +99,7 @@ class Compaction(Collector):
             return Needs.FILES
         config = self._configs.of(key[0], place.log_dir.broker_id)
         if "compact" not in config.policies:
+            self.left_out[key[0]] = config.settings["cleanup.policy"]
             return Needs.FILES
         try:
             section = dirty_section(place, log_facts(place), config, self._at)
@@ -116,6 +120,11 @@ class Compaction(Collector):
 
     def merge(self, other: Compaction) -> None:
         self._found += other._found
+        self.left_out |= other.left_out
+
+    def __len__(self) -> int:
+        """How many partitions are compacted."""
+        return len(self._found)
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  the time is known when the log is read
         """Yield the partitions, those that are due first, then what goes, then the largest keys of each topic."""
@@ -128,13 +137,13 @@ class Compaction(Collector):
         yield from self._keys()
 
     def _keys(self) -> Iterator[KeyUsage]:
-        topics: dict[str, list[tuple[bytes, int, int]]] = {}
-        for (topic, _), _, _, done in self._found:
-            topics.setdefault(topic, []).extend(done.top)
+        topics: dict[str, list[tuple[int, bytes, int, int]]] = {}
+        for (topic, partition), _, _, done in self._found:
+            topics.setdefault(topic, []).extend((-size, key, partition, records) for key, records, size in done.top)
         for topic, keys in sorted(topics.items()):
-            for key, records, size in sorted(keys, key=lambda one: (-one[2], one[0]))[: self._top]:
+            for size, key, partition, records in sorted(keys)[: self._top]:
                 text, is_base64 = _text(key)
-                yield KeyUsage(topic, text, records, size, is_base64)
+                yield KeyUsage(topic, partition, text, records, -size, is_base64)
 
 
 def _line(
@@ -144,7 +153,7 @@ def _line(
     if not done.map_fits:
         why += f"; the map is full before offset {done.end}: this cleaning ends there"
     if done.damage is not None:
-        why += "; damage stops the cleaner, and it leaves the log alone until the broker starts again"
+        why = f"damage stops the cleaner, and it leaves the log alone until the broker starts again; {why}"
     return PartitionCompaction(
         topic=key[0],
         partition=key[1],

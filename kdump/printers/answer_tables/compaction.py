@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
 
-_COLUMNS: Final = (
-    *("partition", "due", "ratio", "clean", "dirty", "from", "to", "keys", "records", "superseded", "bytes"),
-    *("tombstones", "go now", "keyless", "aborted", "markers", "why"),
+_DUE: Final = ("partition", "due", "ratio", "clean", "dirty", "from", "to", "why")
+_GOES: Final = (
+    *("partition", "records", "keys", "superseded", "bytes"),
+    *("tombstones", "expired", "keyless", "aborted", "markers"),
 )
 
 
@@ -25,17 +26,20 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     due = sum(line.due for line in partitions)
     freed = size(sum(line.superseded_bytes for line in partitions if line.due))
     title = f"{due} of {len(partitions)} compacted partitions are due; superseded in them: {freed}"
-    yield AnswerTable(title, _COLUMNS, list(map(_partition, partitions)), frozenset(_COLUMNS[2:-1]))
+    yield AnswerTable(title, _DUE, list(map(_due, partitions)), frozenset(_DUE[2:-1]))
+    if partitions:
+        title = "What their next cleaning removes: superseded, expired (of the tombstones), keyless, aborted, markers"
+        yield AnswerTable(title, _GOES, list(map(_goes, partitions)), frozenset(_GOES[1:]))
     if removed := [line for line in lines if isinstance(line, CleanedRecord)]:
         rows = [(f"{line.topic}-{line.partition}", line.offset, line.why) for line in removed]
         yield AnswerTable("Removed by the next cleaning", ("partition", "offset", "why"), rows, frozenset({"offset"}))
     if keys := [line for line in lines if isinstance(line, KeyUsage)]:
-        rows_of_keys = [(line.topic, line.records, size(line.bytes), line.key) for line in keys]
-        columns = ("topic", "records", "bytes", "key")
+        rows_of_keys = [(f"{line.topic}-{line.partition}", line.records, size(line.bytes), line.key) for line in keys]
+        columns = ("partition", "records", "bytes", "key")
         yield AnswerTable("Largest keys", columns, rows_of_keys, frozenset({"records", "bytes"}))
 
 
-def _partition(line: PartitionCompaction) -> tuple[object, ...]:
+def _due(line: PartitionCompaction) -> tuple[object, ...]:
     return (
         f"{line.topic}-{line.partition}",
         "yes" if line.due else "no",
@@ -44,8 +48,15 @@ def _partition(line: PartitionCompaction) -> tuple[object, ...]:
         size(line.dirty_bytes),
         line.first_dirty_offset,
         line.first_uncleanable_offset,
-        line.keys,
+        line.why,
+    )
+
+
+def _goes(line: PartitionCompaction) -> tuple[object, ...]:
+    return (
+        f"{line.topic}-{line.partition}",
         line.records,
+        line.keys,
         line.superseded,
         size(line.superseded_bytes),
         line.tombstones,
@@ -53,5 +64,4 @@ def _partition(line: PartitionCompaction) -> tuple[object, ...]:
         line.keyless,
         line.aborted,
         line.markers,
-        line.why,
     )
