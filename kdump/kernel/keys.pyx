@@ -51,12 +51,13 @@ cdef Py_ssize_t _FIRST_ROOM = 1 << 10
 cdef Py_ssize_t _AHEAD = 12  # facts between the one whose slot is fetched and the one that is looked up
 cdef Py_ssize_t _FEW = 1 << 20  # slots
 cdef Py_ssize_t _MOST_SLOTS = (1 << 32) - 1  # a slot is found with 32 bits of the digest
-cdef enum Why:  # a record goes: REASONS of key_tables
+cdef enum Why:  # what becomes of a record: REASONS of key_tables
     STAYS = 0
     SUPERSEDED = 1
     TOMBSTONE = 2
     ABORTED = 3
     KEYLESS = 4
+    REASONS = 6
 
 
 cdef class FactBuffer(Cursor):
@@ -364,7 +365,7 @@ cdef class OffsetTable(FactBuffer):
         cdef bint drops = discards
         cdef bint spares = keeps
         cdef bint lists = listed
-        cdef long long[5] gone
+        cdef long long[6] gone
         cdef long long records = 0
         cdef long long tombstones = 0
         cdef long long size = 0
@@ -372,7 +373,7 @@ cdef class OffsetTable(FactBuffer):
         cdef int why
         cdef Fact* fact
         cdef list removed = []
-        for at in range(5):
+        for at in range(REASONS):
             gone[at] = 0
         with nogil:
             for at in range(self.count):
@@ -392,7 +393,7 @@ cdef class OffsetTable(FactBuffer):
                 if lists and why != STAYS:
                     with gil:
                         removed.append((fact.offset, why))
-        return records, tombstones, [gone[at] for at in range(5)], size, removed
+        return records, tombstones, [gone[at] for at in range(REASONS)], size, removed
 
     cdef inline int why(self, Fact* fact, bint keeps) noexcept nogil:
         """Return why a record goes, STAYS where it does not."""

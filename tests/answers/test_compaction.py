@@ -190,3 +190,9 @@ def test_what_is_not_compacted_is_said_where_it_was_asked_for(tmp_path):
     done = kdump("compaction", tmp_path, "--config", "t:cleanup.policy=compact")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"What their next cleaning removes" in done.stdout
+
+
+def test_limits_may_be_beyond_all_numbers(tmp_path):
+    write(tmp_path / "t-0", [keyed(0, (b"a", b"1"), (b"a", b"2"))], [keyed(2, (b"z", b""))])
+    for limits in (("--map-entries", 10**30), ("--max-keys", 10**30), ("--map-entries", 10**30, "--max-keys", 10**30)):
+        assert answer(tmp_path, "--records", "--top", 10**30, *limits)[1] == [(0, "superseded")]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.answers.collector import unsaid
 from kdump.answers.compaction.cleaned_transactions import CleanedTransactions, aborted_transactions
 from kdump.answers.compaction.cleaner_walk import CleanerWalk
-from kdump.answers.compaction.key_tables import REASONS, all_keys, offset_map
+from kdump.answers.compaction.key_tables import MARKER, REASONS, all_keys, offset_map
 from kdump.answers.compaction.largest_keys import largest_keys
 from kdump.errors import DamageError
 from kdump.formats.record_layout import CODEC_MASK, MAGIC_2
@@ -25,7 +25,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import Place
     from kdump.answers.compaction.cleaner_walk import CleanerBatch
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 MAP_ENTRIES: Final = 5_033_164
 """Keys that the map holds by default: 128 MiB (log.cleaner.dedupe.buffer.size), 24 bytes a key, nine tenths full."""
-MARKER: Final = "marker"
 
 
 class CleaningLimits(NamedTuple):
@@ -47,7 +46,7 @@ class CleaningLimits(NamedTuple):
 
 @dataclass
 class Cleaned:
-    """What a cleaning removes: numbers by reason; ``listed`` are offset and reason of each record, if asked."""
+    """What a cleaning removes: numbers by reason; ``offsets`` and ``reasons`` list the records if asked."""
 
     keys: int = 0
     records: int = 0
@@ -57,7 +56,9 @@ class Cleaned:
     end: int = 0
     """The offset before which the cleaning ends."""
     removed: Counter[str] = field(default_factory=Counter)
-    listed: list[tuple[int, str]] = field(default_factory=list)
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    reasons: bytearray = field(default_factory=bytearray)
+    """Numbers in REASONS."""
     damage: str | None = None
     top: list[tuple[bytes, int, int]] = field(default_factory=list)
     """Keys, records and bytes of those with the most bytes."""
@@ -68,8 +69,21 @@ class Cleaned:
         self.records += records
         self.tombstones += tombstones
         self.superseded_bytes += size
-        self.removed.update(dict(zip(REASONS, gone, strict=True)))
-        self.listed += [(offset, REASONS[why]) for offset, why in removed]
+        for why, count in zip(REASONS[1:], gone[1:], strict=True):
+            self.removed[why] += count
+        self.list(removed)
+
+    def list(self, removed: Iterable[tuple[int, int]]) -> None:
+        """List records by offset and number of the reason."""
+        for offset, why in removed:
+            self.offsets.append(offset)
+            self.reasons.append(why)
+
+    def sort(self) -> None:
+        """Put the listed records in order of their offsets."""
+        order = sorted(range(len(self.offsets)), key=self.offsets.__getitem__)
+        self.offsets = array("q", (self.offsets[number] for number in order))
+        self.reasons = bytearray(self.reasons[number] for number in order)
 
 
 class FillPoint(NamedTuple):
@@ -125,7 +139,8 @@ class Cleaning:
             done.keys += newest.keys
             done.end = newest.latest + 1
             self._judge(done, newest, part)
-        done.listed.sort(key=lambda one: one[0])
+        if count > 1:
+            done.sort()
         if self._top:
             name = self._place.partition.name
             done.top = largest_keys(name, partial(self._cleaned, done.end), self._top, self._limits.max_keys)
@@ -140,7 +155,7 @@ class Cleaning:
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
         """Return an empty map; that of a part of the keys does not know when all of them together fill it."""
-        most = self._limits.map_entries if part.of == 1 else sys.maxsize
+        most = min(self._limits.map_entries, sys.maxsize) if part.of == 1 else sys.maxsize
         return offset_map(self._section.first_dirty, most, min(self._limits), part)
 
     def _fill_point(self, parts: Sequence[KeyPart]) -> FillPoint | None:
@@ -232,8 +247,8 @@ class Cleaning:
             return
         done.records += len(offsets)
         if goes:
-            done.removed[MARKER] += len(offsets)
-            done.listed += [(offset, MARKER) for offset in offsets] if self._listed else []
+            done.removed[REASONS[MARKER]] += len(offsets)
+            done.list((offset, MARKER) for offset in offsets if self._listed)
 
     def _cleaned(self, end: int, say: Callable[[str], None] = unsaid) -> Iterator[tuple[Segment, CleanerBatch]]:
         """Yield the batches of all segments that begin before an offset: a cleaning writes them anew."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.compaction.cleaning import Cleaned, Cleaning, CleaningLimits
 from kdump.answers.compaction.dirty_section import DirtySection, dirty_section
+from kdump.answers.compaction.key_tables import REASONS
 from kdump.answers.retention.aged_segments import log_facts
 from kdump.errors import UnreadableError
 from kdump.internal_topics import cluster_metadata
@@ -132,8 +133,8 @@ class Compaction(Collector):
         for key, log_dir, section, done in order:
             yield _line(key, log_dir, section, done, self._limits.map_entries)
         for (topic, partition), _, _, done in order:
-            for offset, why in done.listed:
-                yield CleanedRecord(topic, partition, offset, why)
+            for offset, why in zip(done.offsets, done.reasons, strict=True):
+                yield CleanedRecord(topic, partition, offset, REASONS[why])
         yield from self._keys()
 
     def _keys(self) -> Iterator[KeyUsage]:

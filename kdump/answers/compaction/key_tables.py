@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 DIGEST: Final = 16
 """Bytes of a digest; a shorter key stands for itself."""
-REASONS: Final = ("", "superseded", "tombstone", "aborted", "keyless")
-"""Why a record goes, by number; 0 stays."""
-_STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS = range(5)
+REASONS: Final = ("stays", "superseded", "tombstone", "aborted", "keyless", "marker")
+"""What becomes of a record, by number: the kernel has the same numbers."""
+_STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
