@@ -58,8 +58,8 @@ def command(**options: Any) -> int:
 
     PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot of it. The image at an
     offset or time begins with the newest sound snapshot at or below it; then record by record is applied, metadata
-    transactions as a whole. -o jsonl prints it as the records of Kafka's own snapshot, with SCRAM salts and keys; the
-    tables hide these.
+    transactions as a whole. -o jsonl prints it, and --diff, as the records of Kafka's own snapshot, with SCRAM salts,
+    keys and passwords in configs. All other outputs hide these.
 
     Where the replay breaks (a record for a topic that is not there, an unknown type, damage, a gap), standard error
     names offset and record. That record is left out, and the rest is answered.
@@ -78,6 +78,8 @@ def command(**options: Any) -> int:
     modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "folder")}
     if sum(bool(mode) for mode in modes.values()) > 1:
         raise UsageError("give one of --topics, --tree, --events, --diff and --write-snapshot")
+    if asked.topics and (modes["tree"] is not None or modes["folder"]):
+        raise UsageError("--topic goes with neither --tree, whose NODE names a topic, nor --write-snapshot")
     if asked.offset is not None and asked.at is not None:
         raise UsageError("--offset and --at exclude each other")
     run = Answering({**options, "partitions": ()})
@@ -88,9 +90,7 @@ def command(**options: Any) -> int:
         return _events(run, log, asked)
     if modes["diff"]:
         return _diff(run, log, modes["diff"], asked)
-    image = log.image(offset=asked.offset, at=asked.at)
-    if asked.offset is not None and image.end_offset < asked.offset:
-        run.session.note(f"the log ends at offset {image.end_offset}")
+    image = _image(run, log, asked.offset, asked.at)
     if image.open_transaction is not None:
         run.session.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
     if modes["folder"]:
@@ -120,6 +120,13 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     return MetadataLog(copies, session.damage) if copies else None
 
 
+def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None = None) -> ClusterImage:
+    image = log.image(offset=offset, at=at)
+    if offset is not None and image.end_offset < offset:
+        run.session.note(f"the log ends at offset {image.end_offset}")
+    return image
+
+
 def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
     from kdump.answers.metadata.answer import takes
     from kdump.printers.answer_tables import metadata as tables
@@ -130,22 +137,21 @@ def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
 
 def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
     from kdump.answers.metadata.answer import takes
-    from kdump.answers.metadata.difference import differences
+    from kdump.answers.metadata.difference import differences, without_secrets
     from kdump.printers.answer_tables import metadata as tables
 
     ends = RANGE.fullmatch(wanted)
     if ends and (asked.offset is not None or asked.at is not None):
         raise UsageError("--diff N..M names both offsets: leave out --offset and --at")
     if ends:
-        earlier = log.image(offset=int(ends[1]))
-        later = log.image(offset=int(ends[2]) if ends[2] else None)
+        earlier, later = (_image(run, log, int(end) if end else None) for end in ends.groups())
     else:
         other = _log(run, [wanted])
         if other is None:
             return run.session.status
-        earlier, later = (each.image(offset=asked.offset, at=asked.at) for each in (log, other))
+        earlier, later = (_image(run, each, asked.offset, asked.at) for each in (log, other))
     found = (each for each in differences(earlier, later) if takes(asked.topics, each.topic))
-    return run.answer(found, tables.differences)
+    return run.answer(found if run.output == "jsonl" else map(without_secrets, found), tables.differences)
 
 
 def _write(run: Answering, image: ClusterImage, folder: str) -> int:
@@ -163,10 +169,12 @@ def _write(run: Answering, image: ClusterImage, folder: str) -> int:
 
 
 def _show(run: Answering, image: ClusterImage, topics: tuple[str, ...], *, list_topics: bool, tree: str | None) -> int:
-    from kdump.answers.metadata.answer import RecordLine, image_records, topic_lines
+    from kdump.answers.metadata.answer import image_records, record_line, takes, topic_lines
     from kdump.printers.answer_lines import write_texts
     from kdump.printers.answer_tables import metadata as tables
 
+    if topics and not any(takes(topics, name) for name in image.topics.by_name):
+        run.session.note("no such topic is in this image; --events tells of topics that were deleted")
     if list_topics:
         return run.answer(topic_lines(image, topics), tables.topics)
     if tree is not None:
@@ -178,5 +186,5 @@ def _show(run: Answering, image: ClusterImage, topics: tuple[str, ...], *, list_
             write_texts((record.text for record in image_records(image, topics)), out)
         return run.session.status
     if run.output == "csv":
-        return run.answer((RecordLine(**record.plain) for record in image_records(image, topics)), tables.records)
+        return run.answer(map(record_line, image_records(image, topics)), tables.records)
     return run.answer((), lambda _: tables.image(image, topics))

@@ -6,6 +6,7 @@ import json
 
 from testing import GOLDEN
 from testing.processes import kdump
+from tests.answers.metadata.test_image import ENDS
 
 LOG = GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"
 
@@ -44,11 +45,20 @@ def test_difference_of_two_snapshots():
     assert lines(names[0], "--diff", names[1]) == lines(LOG, "--diff", "77..147")
 
 
-def test_tables_hide_secrets():
-    done = kdump("metadata", LOG)
-    assert done.returncode == 0
-    assert b"Topics: " in done.stdout
-    assert b"storedKey" not in done.stdout
+def test_all_but_the_records_of_a_snapshot_hide_secrets():
+    secrets = {
+        str(line["data"][name]).encode()
+        for end in ENDS["4.2.2"]
+        for line in lines(LOG, "--offset", str(end))
+        if line["type"] == "USER_SCRAM_CREDENTIAL_RECORD"
+        for name in ("salt", "storedKey", "serverKey")
+    }
+    assert secrets
+    for asked in ((), ("--topics",), ("--events",), ("--tree", "/"), ("--diff", "1.."), ("--diff", "486..500")):
+        for form in ("table", "csv", *(("jsonl",) if asked[:1] in (("--events",), ("--tree",)) else ())):
+            done = kdump("metadata", LOG, *asked, *(() if form == "table" else ("-o", form)))
+            assert done.returncode == 0, done.stderr
+            assert not [secret for secret in secrets if secret in done.stdout], (asked, form)
 
 
 def test_break_is_named_and_the_status_tells_of_damage(tmp_path):
@@ -58,6 +68,13 @@ def test_break_is_named_and_the_status_tells_of_damage(tmp_path):
     done = kdump("metadata", folder, "-o", "jsonl")
     assert done.returncode == 3
     assert b"offset 390: the replay breaks: the records from offset 0 on are missing" in done.stderr
+
+
+def test_what_is_not_there_is_said():
+    done = kdump("metadata", LOG, "--topics", "--topic", "no-such")
+    assert (done.returncode, b"no such topic is in this image; --events tells" in done.stderr) == (0, True)
+    done = kdump("metadata", LOG, "--diff", "77..99999")
+    assert (done.returncode, b"the log ends at offset 582" in done.stderr) == (0, True)
 
 
 def test_snapshot_is_written_outside_of_the_input(tmp_path):
@@ -73,6 +90,7 @@ def test_what_cannot_be_asked():
     assert kdump("metadata", LOG, "--topics", "--events").returncode == 2
     assert kdump("metadata", LOG, "--offset", "5", "--at", "-2h").returncode == 2
     assert kdump("metadata", LOG, "--diff", "1..2", "--offset", "5").returncode == 2
+    assert kdump("metadata", LOG, "--tree", "/", "--topic", "multi").returncode == 2
     done = kdump("metadata", GOLDEN / "brokers" / "4.2.2" / "one-0")
     assert done.returncode == 1
     assert b"no metadata log" in done.stderr

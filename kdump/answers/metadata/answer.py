@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kdump.answers.metadata import configs
+from kdump.answers.metadata import configs, secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,6 +88,12 @@ class RecordLine:
     type: str
     version: int
     data: dict[str, Any]
+
+
+def record_line(record: SnapshotRecord) -> RecordLine:
+    """Return the line of a record, without what is secret."""
+    plain = record.plain
+    return RecordLine(plain["type"], plain["version"], secrets.record(plain["data"]))
 
 
 def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[SnapshotRecord]:

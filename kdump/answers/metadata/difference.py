@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from kdump.answers.metadata import configs
+from kdump.answers.metadata import configs, secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,10 @@ class ChangedRecord(ImageDifference):
     kind: ClassVar[str] = "changed"
 
 
-def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[AddedRecord | RemovedRecord | ChangedRecord]:
+Difference: TypeAlias = AddedRecord | RemovedRecord | ChangedRecord
+
+
+def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Difference]:
     """Yield what differs: what the later image has in its order, then what is gone."""
     before = {record.key: record for record in earlier.records()}
     for record in later.records():
@@ -57,6 +60,13 @@ def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[AddedRec
             yield ChangedRecord(**record.plain, was=was.plain, topic=_topic(record, later))
     for record in before.values():
         yield RemovedRecord(**record.plain, was=None, topic=_topic(record, earlier))
+
+
+def without_secrets(line: Difference) -> Difference:
+    """Return a difference for people: without salts and keys of SCRAM, and sensitive configs."""
+    was = None if line.was is None else {**line.was, "data": secrets.record(line.was["data"])}
+    data = secrets.record(line.data, None if line.was is None else line.was["data"])
+    return replace(line, data=data, was=was)
 
 
 def _topic(record: SnapshotRecord, image: ClusterImage) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from kdump.answers.metadata import acls, configs, quotas, scram
+from kdump.answers.metadata import acls, configs, quotas, scram, secrets
 from kdump.answers.metadata.metadata_versions import FEATURE, level_name
 from kdump.answers.metadata.records import NO_LEADER, NO_LEADER_CHANGE, Fields, MetadataRecord
 from kdump.answers.metadata.topics import id_text
@@ -188,8 +188,8 @@ def _config_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
     details = {
         "type": configs.TYPES.get(kind, str(kind)),
         "config": fields["name"],
-        "value": fields["value"],
-        "was": was,
+        "value": secrets.config(fields["name"], fields["value"]),
+        "was": secrets.config(fields["name"], was),
     }
     yield "ConfigChanged", name, topic.id_text if topic else None, details, name if is_topic else None
 

@@ -1,6 +1,6 @@
 """The tree of an image, with the nodes and texts that kafka-metadata-shell shows below ``/image``.
 
-Source: ``org.apache.kafka.image.node``. Salts and keys of SCRAM are hidden.
+Source: ``org.apache.kafka.image.node``. Salts and keys of SCRAM are hidden, and sensitive configs.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
-from kdump.answers.metadata import acls, configs, metadata_versions, scram
+from kdump.answers.metadata import acls, configs, metadata_versions, scram, secrets
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import UsageError
 from kdump.primitives.timestamps import iso
@@ -26,7 +26,6 @@ Node: TypeAlias = "str | dict[str, Node]"
 
 PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 RECOVERY: Final = {0: "RECOVERED", 1: "RECOVERING"}
-HIDDEN: Final = "[redacted]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def tree(image: ClusterImage) -> dict[str, Node]:
             "byName": topics,
             "byId": {topic.id_text: topics[name] for name, topic in sorted(image.topics.by_name.items())},
         },
-        "configs": {_resource(*key): {**values} for key, values in sorted(image.configs.resources.items())},
+        "configs": {_resource(*key): _configs(values) for key, values in sorted(image.configs.resources.items())},
         "clientQuotas": {
             _entity(entity): {key: str(value) for key, value in sorted(values.items())}
             for entity, values in image.quotas.entities.items()
@@ -108,6 +107,10 @@ def _features(image: ClusterImage) -> dict[str, Node]:
 def _resource(kind: int, name: str) -> str:
     word = configs.TYPES.get(kind, str(kind))
     return f"{word}:{name}" if name else word
+
+
+def _configs(values: Mapping[str, str]) -> dict[str, Node]:
+    return {name: secrets.config(name, value) or "" for name, value in values.items()}
 
 
 def _entity(entity: Entity) -> str:
@@ -194,7 +197,7 @@ def _acl(fields: Fields) -> str:
 
 def _scram(image: ClusterImage, number: int) -> dict[str, Node]:
     return {
-        user: f"ScramCredentialData(salt={HIDDEN}, storedKey={HIDDEN}, serverKey={HIDDEN}, "
+        user: f"ScramCredentialData(salt={secrets.HIDDEN}, storedKey={secrets.HIDDEN}, serverKey={secrets.HIDDEN}, "
         f"iterations={fields['iterations']})"
         for (mechanism, user), fields in sorted(image.scram.credentials.items())
         if mechanism == number

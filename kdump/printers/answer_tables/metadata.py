@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from kdump.answers.metadata import acls, answer, configs, quotas, scram
+from kdump.answers.metadata import acls, answer, configs, quotas, scram, secrets
 from kdump.answers.metadata.metadata_versions import level_name
 from kdump.answers.metadata.topics import id_text
 from kdump.primitives.timestamps import iso
@@ -36,7 +36,7 @@ def topics(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
             _leader(each),
             each.leader_epoch,
             _list(each.replicas),
-            _list(each.isr),
+            _list(each.isr) or None,
             _list(each.elr) or None,
             _moving(each),
         )
@@ -139,7 +139,7 @@ def _features(found: ClusterImage) -> AnswerTable:
 
 def _configs(found: ClusterImage) -> AnswerTable:
     rows = [
-        (configs.TYPES.get(kind, kind), name or "<default>", key, value)
+        (configs.TYPES.get(kind, kind), name or "<default>", key, secrets.config(key, value))
         for (kind, name), values in sorted(found.configs.resources.items())
         if kind != configs.TOPIC
         for key, value in sorted(values.items())
@@ -184,10 +184,19 @@ def events(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     unclean = sum(event.what == "UncleanElection" for event in found)
     title = f"Events: {len(found)}" + (f", UNCLEAN ELECTIONS: {unclean}" if unclean else "")
     rows = [
-        (event.offset, iso(event.timestamp_ms), event.what, event.name, event.id, _details(event.details))
-        for event in found
+        (event.offset, iso(event.timestamp_ms), event.what, _name(event), _details(_with_id(event))) for event in found
     ]
-    yield AnswerTable(title, ("offset", "time", "what", "name", "id", "details"), rows, frozenset(("offset",)))
+    yield AnswerTable(title, ("offset", "time", "what", "name", "details"), rows, frozenset(("offset",)))
+
+
+def _name(event: Event) -> str | None:
+    return event.name or ("<default>" if event.what == "ConfigChanged" else None)
+
+
+def _with_id(event: Event) -> dict[str, Any]:
+    """Return the details; with the id of a topic where it comes or goes."""
+    comes_or_goes = event.what in ("TopicCreated", "TopicDeleted")
+    return {"id": event.id, **event.details} if comes_or_goes else event.details
 
 
 def _details(details: dict[str, Any]) -> str | None:
@@ -224,7 +233,7 @@ NAMES = frozenset(
 
 def _difference(line: ImageDifference) -> str | None:
     if line.was is None:
-        return _details(line.data)
+        return _details({name: value for name, value in line.data.items() if value != [] and not _told(name, line)})
     before: dict[str, Any] = line.was["data"]
     names = [*line.data, *(name for name in before if name not in line.data)]
     words = []
@@ -235,6 +244,11 @@ def _difference(line: ImageDifference) -> str | None:
         elif name in NAMES:
             words.append(f"{name}={_plain(new)}")
     return " ".join(words)
+
+
+def _told(name: str, line: ImageDifference) -> bool:
+    """Whether the column of topics says it."""
+    return name == "topicId" and line.type != "TOPIC_RECORD" and line.topic is not None
 
 
 def nodes(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
