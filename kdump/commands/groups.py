@@ -97,7 +97,8 @@ def command(
       kafka-consumer-groups.sh --bootstrap-server H:P --reset-offsets
           --group G1 --group G2 --from-file offsets.csv --execute
 
-    Pending, recreated and unreadable offsets, share and streams groups are left out; standard error says which.
+    The tool sets an offset beyond a log's end to that end: bring the records first. Pending, recreated and unreadable
+    offsets, share and streams groups are left out; standard error says which.
 
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met (the answer is that of what is
     sound; "missing" lines say what is lost).
