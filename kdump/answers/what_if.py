@@ -1,7 +1,8 @@
 """What topics would take in other codecs: batches are packed again, of large partitions a sample.
 
 Which batches are chosen depends on their checksums alone, so that every run and any number of processes give the same
-answer. Each partition's bytes are estimated by the ratio of its sample; the error is 1.96 standard errors of it.
+answer. Each partition's bytes are estimated by the ratio of its sample. The error is 1.96 standard errors of it, and
+what batches of a kind may add that the sample did not meet.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import Place
     from kdump.records.record_batch import RecordBatch
@@ -76,24 +77,35 @@ class WhatIfAnswer:
 
 @dataclass
 class Sample:
-    """A sample of a partition: sums over stored sizes x and new sizes y, of the sample and of all batches."""
+    """A sample of a partition: stored sizes x are known of all batches, new sizes y of those that were packed."""
 
     batches: int = 0
     size: int = 0
+    squares: int = 0
+    """The sum of the squares of the sizes of all batches."""
     fixed: int = 0
     """Bytes of batches that stay as they are."""
     taken: int = 0
     x: int = 0
     y: int = 0
     xx: int = 0
-    xy: int = 0
-    yy: int = 0
+    ratios: float = 0.0
+    """The sum of y / x."""
+    ratio_squares: float = 0.0
+
+    def meet(self, sizes: Iterable[int]) -> None:
+        """Count batches, in the sample or not."""
+        for size in sizes:
+            self.batches += 1
+            self.size += size
+            self.squares += size * size
 
     def take(self, x: int, y: int) -> None:
-        """Take a batch of the sample."""
+        """Take a batch into the sample."""
         self.taken += 1
-        self.x, self.y = self.x + x, self.y + y
-        self.xx, self.xy, self.yy = self.xx + x * x, self.xy + x * y, self.yy + y * y
+        self.x, self.y, self.xx = self.x + x, self.y + y, self.xx + x * x
+        self.ratios += y / x
+        self.ratio_squares += (y / x) ** 2
 
     @property
     def estimate(self) -> float:
@@ -102,14 +114,25 @@ class Sample:
 
     @property
     def variance(self) -> float:
-        """The variance of the estimate."""
-        if self.taken == self.batches or not self.batches:
+        """The variance of the estimate, where the ratio of a batch does not depend on its size."""
+        if self.taken == self.batches:
             return 0.0
         if self.taken < 2:
             return float(self.size) ** 2
-        ratio = self.y / self.x
-        spread = (self.yy - 2 * ratio * self.xy + ratio * ratio * self.xx) / (self.taken - 1)
-        return self.batches**2 * (1 - self.taken / self.batches) * max(0.0, spread) / self.taken
+        ratio, left = self.y / self.x, self.size - self.x
+        spread = self.ratio_squares - 2 * ratio * self.ratios + self.taken * ratio * ratio
+        spread = max(0.0, spread) / (self.taken - 1)
+        return spread * (left * left * self.xx / (self.x * self.x) + self.squares - self.xx)
+
+    @property
+    def unseen(self) -> float:
+        """Bytes by which batches of a kind that the sample did not meet may be off.
+
+        They are at most 3 of so many batches as were taken (95%: the rule of three), and do not pack at all.
+        """
+        if self.taken == self.batches or not self.taken:
+            return 0.0
+        return min(1.0, 3 / self.taken) * (self.size - self.x) * max(0.0, 1 - self.y / self.x)
 
 
 class WhatIf:
@@ -143,8 +166,7 @@ class WhatIf:
         if batch.crc % self._every == 0:
             self._pack(batch)
         for sample in self._current:
-            sample.batches += 1
-            sample.size += batch.size
+            sample.meet((batch.size,))
 
     def add_run(self, run: Run, taken: int) -> int:
         """Take the first ``taken`` batches of a run, up to one that cannot be unpacked; return how many."""
@@ -158,11 +180,12 @@ class WhatIf:
                 except DamageError:
                     taken = row
                     break
-        size = sum(run.column("size", 0, taken))
+        sizes = run.column("size", 0, taken)
         for sample in self._current:
-            sample.fixed += size if is_fixed else 0
-            sample.batches += 0 if is_fixed else taken
-            sample.size += 0 if is_fixed else size
+            if is_fixed:
+                sample.fixed += sum(sizes)
+            else:
+                sample.meet(sizes)
         return taken
 
     def _pack(self, batch: Batch) -> None:
@@ -191,5 +214,7 @@ class WhatIf:
                 bytes=round(sum(sample.estimate for sample in samples)),
                 sampled=sum(sample.taken for sample in samples),
                 current_bytes=sum(sample.size + sample.fixed for sample in samples),
-                error_bytes=round(1.96 * sqrt(sum(sample.variance for sample in samples))),
+                error_bytes=round(
+                    1.96 * sqrt(sum(sample.variance for sample in samples)) + sum(sample.unseen for sample in samples)
+                ),
             )

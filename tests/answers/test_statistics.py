@@ -2,13 +2,19 @@
 
 import json
 import os
+import random
+import zlib
 from collections import Counter, defaultdict
+from math import sqrt
 
+import lz4.block
 import pytest
+import snappy
+import zstandard
 
 from kdump.answers import what_if
 from kdump.answers.statistics import Spread, spread
-from kdump.answers.what_if import Sample, Target, WhatIf, target
+from kdump.answers.what_if import Sample, WhatIf, target
 from kdump.errors import UsageError
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.log_dirs.finder import Finder
@@ -226,26 +232,91 @@ def test_what_if_is_what_packing_gives(tmp_path, name):
     assert (line["sampled"], line["errorBytes"], line["codec"]) == (50, 0, name)
 
 
-def test_a_sample_is_within_its_error(tmp_path, monkeypatch):
-    written(tmp_path / "t-0")
+def packed_size(name, body):
+    """Pack records by the library of a codec itself, framed as Kafka's Java client does; return the bytes."""
+    codec, _, level = name.partition(":")
+    if codec == "gzip":
+        packer = zlib.compressobj(int(level or -1), wbits=31)
+        return len(packer.compress(body)) + len(packer.flush())
+    if codec == "zstd":
+        return len(zstandard.ZstdCompressor(int(level or 3), write_content_size=False).compress(body))
+    if codec == "snappy":
+        return 16 + sum(4 + len(snappy.compress(body[at : at + 32768])) for at in range(0, len(body), 32768))
+    blocks = (body[at : at + 65536] for at in range(0, len(body), 65536))
+    return 11 + sum(4 + min(len(block), len(lz4.block.compress(block, store_size=False))) for block in blocks)
 
-    def answer(sample):
-        monkeypatch.setattr(what_if, "SAMPLE", sample)
-        (partition,) = Finder().find([str(tmp_path)])
-        collector = WhatIf([Target(compression.ZSTD)])
+
+CODECS = ["gzip", "gzip:1", "snappy", "lz4", "zstd", "zstd:9"]
+WORDS = [b"order", b"customer", b"price", b"shipped", b"cancelled", b"2026-11-22", b"EUR"]
+
+
+def forged(kind, draw):
+    """Return the records of a batch: of its size and of how well it packs."""
+    size = {"heavy": int(min(60_000, draw.paretovariate(1.3) * 300))}.get(kind, draw.randint(300, 6000))
+    if kind == "random" or (kind == "rare" and draw.random() < 0.03) or (kind == "mixed" and draw.random() < 0.4):
+        return forge.record(b"k", draw.randbytes(size))
+    return forge.record(b"k", b" ".join(draw.choices(WORDS, k=size // 6)))
+
+
+def written_by(kind, count, seed):
+    draw = random.Random(seed)
+    return b"".join(forge.batch([forged(kind, draw)], base_offset=number) for number in range(count))
+
+
+def answers(folder, monkeypatch, sample):
+    """Ask what a log dir would take, by a sample of about so many bytes of each partition."""
+    monkeypatch.setattr(what_if, "SAMPLE", sample)
+    collector = WhatIf(list(map(target, CODECS)))
+    truth, fixed = Counter(), 0
+    for partition in Finder().find([str(folder)]):
         collector.begin(Place(partition))
         with partition.segments[0].open() as source:
             for batch in read.read(source):
                 collector.add(batch)
+                if batch.magic < 2 or batch.is_control:
+                    fixed += batch.size
+                    continue
+                data, start = batch.payload()
+                truth.update({name: 61 + packed_size(name, bytes(data[start:])) for name in CODECS})
         collector.end()
-        (line,) = collector.answer()
-        return line
+    return {line.codec: (line, truth[line.codec] + fixed) for line in collector.answer()}
 
-    exact, sampled = answer(1 << 30), answer(100_000)
-    assert (exact.sampled, exact.error_bytes) == (400, 0)
-    assert 20 < sampled.sampled < 300
-    assert 0 < sampled.error_bytes < exact.bytes / 5
-    assert abs(sampled.bytes - exact.bytes) < 2 * sampled.error_bytes
+
+@pytest.mark.parametrize("kind", ["text", "random", "mixed", "rare", "heavy"])
+def test_the_truth_lies_within_the_error_of_a_sample(tmp_path, monkeypatch, kind):
+    write(tmp_path, *(written_by(kind, 150, seed) for seed in range(3)))
+    for line, truth in answers(tmp_path, monkeypatch, 75_000).values():
+        assert 30 < line.sampled < 300
+        assert abs(line.bytes - truth) <= line.error_bytes, line
+        assert line.error_bytes < line.current_bytes / 3
+    for line, truth in answers(tmp_path, monkeypatch, 1 << 30).values():
+        assert (line.bytes, line.error_bytes, line.sampled) == (truth, 0, 450)
+
+
+def test_the_truth_of_golden_logs_lies_within_the_error(golden, monkeypatch):
+    exact = answers(golden, monkeypatch, 1 << 30)
+    for line, truth in exact.values():
+        assert (line.bytes, line.error_bytes) == (truth, 0)
+    for line, truth in answers(golden, monkeypatch, 2_000).values():
+        assert line.sampled < exact[line.codec][0].sampled / 2
+        assert abs(line.bytes - truth) <= line.error_bytes
+
+
+def test_of_many_samples_nineteen_of_twenty_hold_the_truth():
+    for kind in ("even", "rare", "heavy"):
+        held = 0
+        for seed in range(200):
+            draw = random.Random(seed)
+            sample, truth = Sample(), 0
+            for _ in range(400):
+                x = int(draw.paretovariate(1.3) * 300) if kind == "heavy" else draw.randint(300, 6000)
+                y = x if kind == "rare" and draw.random() < 0.03 else int(x * draw.uniform(0.2, 0.8))
+                truth += y
+                sample.meet([x])
+                if draw.random() < 0.1:
+                    sample.take(x, y)
+            held += abs(sample.estimate - truth) <= 1.96 * sqrt(sample.variance) + sample.unseen
+        assert held >= 190, kind
 
 
 class Place:
