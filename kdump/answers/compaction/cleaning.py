@@ -71,9 +71,9 @@ class Cleaned:
         self.superseded_bytes += size
         for why, count in zip(REASONS[1:], gone[1:], strict=True):
             self.removed[why] += count
-        self.list(removed)
+        self.list_removed(removed)
 
-    def list(self, removed: Iterable[tuple[int, int]]) -> None:
+    def list_removed(self, removed: Iterable[tuple[int, int]]) -> None:
         """List records by offset and number of the reason."""
         for offset, why in removed:
             self.offsets.append(offset)
@@ -248,7 +248,7 @@ class Cleaning:
         done.records += len(offsets)
         if goes:
             done.removed[REASONS[MARKER]] += len(offsets)
-            done.list((offset, MARKER) for offset in offsets if self._listed)
+            done.list_removed((offset, MARKER) for offset in offsets if self._listed)
 
     def _cleaned(self, end: int, say: Callable[[str], None] = unsaid) -> Iterator[tuple[Segment, CleanerBatch]]:
         """Yield the batches of all segments that begin before an offset: a cleaning writes them anew."""

@@ -28,7 +28,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     title = f"{due} of {len(partitions)} compacted partitions are due; superseded in them: {freed}"
     yield AnswerTable(title, _DUE, list(map(_due, partitions)), frozenset(_DUE[2:-1]))
     if partitions:
-        title = "What their next cleaning removes: superseded, expired (of the tombstones), keyless, aborted, markers"
+        title = "What a cleaning would remove now: superseded, expired (of the tombstones), keyless, aborted, markers"
         yield AnswerTable(title, _GOES, list(map(_goes, partitions)), frozenset(_GOES[1:]))
     if removed := [line for line in lines if isinstance(line, CleanedRecord)]:
         rows = [(f"{line.topic}-{line.partition}", line.offset, line.why) for line in removed]
