@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.image import MetadataLog
+    from kdump.log_dirs.partition import Partition
 
 RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
 NOTHING: Final = "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it"
@@ -114,14 +116,29 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     if not found and not session.met and "-" not in given:  # a copy of the log may lie in a folder of any name
         anywhere = Wanted(siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
         found = [each for each in Finder(anywhere, fail=session.fail).find(given) if each.topic is None]
-    copies = Copies(found, Said(session.damage, session.note, session.fail))
+    _of_one_cluster(found)
+    damage, note = map(lru_cache(maxsize=1000), (session.damage, session.note))  # a difference reads the log twice
+    copies = Copies(found, Said(damage, note, session.fail))
     if not copies and not session.met:
         session.fail(UnreadableError(given[0], NOTHING))
-    return MetadataLog(copies, session.damage) if copies else None
+    return MetadataLog(copies, damage) if copies else None
+
+
+def _of_one_cluster(found: Iterable[Partition]) -> None:
+    """Raise UsageError for copies whose meta.properties name several clusters."""
+    from kdump.log_dirs.log_dir_state import LogDirStates
+
+    states = LogDirStates(lambda _: None, lambda _: None)
+    known = [state.properties for state in map(states.of, found) if state.properties is not None]
+    clusters = sorted({properties.cluster_id for properties in known if properties.cluster_id is not None})
+    if len(clusters) > 1:
+        raise UsageError(f"these are the logs of several clusters, {', '.join(clusters)}: give copies of one")
 
 
 def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None = None) -> ClusterImage:
     image = log.image(offset=offset, at=at)
+    if image.end_offset == 0 and offset != 0:
+        raise UnreadableError(run.paths[0], "no record of the metadata log can be read")
     if offset is not None and image.end_offset < offset:
         run.session.note(f"the log ends at offset {image.end_offset}")
     return image

@@ -77,6 +77,32 @@ def test_what_is_not_there_is_said():
     assert (done.returncode, b"the log ends at offset 582" in done.stderr) == (0, True)
 
 
+def test_logs_of_two_clusters_are_not_merged(tmp_path):
+    for name in "ab":
+        folder = tmp_path / name / LOG.name
+        folder.mkdir(parents=True)
+        (folder / f"{0:020}.log").write_bytes((LOG / f"{0:020}.log").read_bytes())
+        (tmp_path / name / "meta.properties").write_text(f"version=1\ncluster.id={name}\nnode.id=1\n")
+    assert kdump("metadata", tmp_path / "a", tmp_path / "b").returncode == 2
+    assert kdump("metadata", tmp_path / "a", "--diff", tmp_path / "b").returncode == 0
+
+
+def test_a_snapshot_that_is_torn_gives_no_image(tmp_path):
+    torn = tmp_path / f"{147:020}-{1:010}.checkpoint"
+    torn.write_bytes((LOG / torn.name).read_bytes()[:-9])
+    done = kdump("metadata", torn)
+    assert done.returncode in (1, 3)
+    assert b"no record of the metadata log can be read" in done.stderr
+
+
+def test_what_breaks_the_replay_is_said_once(tmp_path):
+    folder = tmp_path / LOG.name
+    folder.mkdir()
+    (folder / f"{390:020}.log").write_bytes((LOG / f"{390:020}.log").read_bytes())
+    done = kdump("metadata", folder, "--diff", "400..450")
+    assert done.stderr.count(b"offset 390: the replay breaks") == 1
+
+
 def test_snapshot_is_written_outside_of_the_input(tmp_path):
     done = kdump("metadata", LOG, "--write-snapshot", tmp_path / "out")
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 from kdump.answers.metadata import acls, configs, metadata_versions, scram, secrets
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import UsageError
+from kdump.primitives.terminal import harmless_line
 from kdump.primitives.timestamps import iso
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def leaves(image: ClusterImage, path: str) -> Iterator[NodeLine]:
     for part in parts:
         if isinstance(node, str) or part not in node:
             names = [] if isinstance(node, str) else list(node)
-            there = ", ".join(names[:20]) or "nothing"
-            raise UsageError(f"the tree has no node {done}/{part}; below {done or '/'} there is {there}")
+            there = harmless_line(", ".join(names[:20])) or "nothing"
+            raise UsageError(f"the tree has no node {done}/{part}; below {harmless_line(done) or '/'} there is {there}")
         node, done = node[part], f"{done}/{part}"
     yield from _below(node, done)
 
