@@ -12,7 +12,7 @@ from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kdump.answers.collector import AnswerLine
 
@@ -51,15 +51,17 @@ def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
     """Write the lines as CSV (RFC 4180), with a line of names in front of each kind that differs from the last.
 
-    What is neither text nor number stands as JSON; null is empty.
+    What is neither text nor number stands as JSON; null is empty. In a pipe or a file cells stay as they are, on a
+    terminal they hold nothing that it obeys.
     """
+    shown: Callable[[str], str] = harmless_line if out.isatty() else str
     names: list[str] = []
     for line in lines:
         row = as_json(line)
         if list(row) != names:
             names = list(row)
             out.write(_csv_line(names))
-        out.write(_csv_line([_csv_cell(value) for value in row.values()]))
+        out.write(_csv_line([shown(_csv_cell(value)) for value in row.values()]))
 
 
 def _csv_line(cells: Sequence[str]) -> bytes:

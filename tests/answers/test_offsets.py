@@ -9,6 +9,7 @@ from kdump.formats import producer_snapshot, time_index
 from kdump.formats.producer_snapshot import ProducerEntry
 from kdump.formats.time_index import TimestampOffset
 from testing import forge
+from testing.processes import kdump, on_a_terminal
 from tests.helpers.asking import ask
 from tests.helpers.log_dirs import checkpoint, write
 from tests.helpers.segments import COMMIT, data, marker
@@ -126,3 +127,14 @@ def test_topics_and_processes_change_nothing_but_the_choice(tmp_path):
     assert ask("offsets", tmp_path, "--jobs", "2")[0] == alone
     assert [line["topic"] for line in ask("offsets", tmp_path, "--topic", "audit")[0]] == ["audit"]
     assert [line["partition"] for line in ask("offsets", tmp_path, "--partition", "1-2")[0]] == [1, 2]
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl", "csv"])
+def test_the_name_of_a_topic_steers_no_terminal(tmp_path, form):
+    write(tmp_path, "a\x1b]0;x\x07b-0", {0: data(0)})
+    _, shown = on_a_terminal(kdump, "offsets", tmp_path, "-o", form)
+    assert b"\x1b]" not in shown
+    assert b"\x07" not in shown
+    assert b"]0;x" in shown
+    piped = kdump("offsets", tmp_path, "-o", form).stdout
+    assert (b"\x07" in piped) == (form == "csv")
