@@ -8,6 +8,7 @@ from typing import Final
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = 86_400_000
+_UNITS: Final = ((_DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 FIRST, LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
 
 
@@ -28,3 +29,9 @@ def iso(timestamp: int) -> str | None:
         return None
     seconds, rest = divmod(timestamp, 1000)
     return f"{_second(seconds)}{rest:03}Z"
+
+
+def span(ms: int) -> str:
+    """Return a length of time in ms for people: its largest unit, rounded down."""
+    size, unit = next(((size, unit) for size, unit in _UNITS if abs(ms) >= size), (1, "ms"))
+    return f"{ms // size} {unit}" if ms >= 0 else f"-{-ms // size} {unit}"

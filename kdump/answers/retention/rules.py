@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.topic_configs import FOREVER, INHERIT
+from kdump.primitives.timestamps import span
 
 if TYPE_CHECKING:
     from kdump.answers.retention.aged_segments import AgedSegment, LogFacts
@@ -172,7 +173,9 @@ class RetentionCheck:
         if reason == "size":
             return f"without it the log still has {size} = {self._limits.size} bytes"
         age = self._at - (self._largest(segment) or 0)
-        return f"{self._time_of(segment)} is {age} ms old, more than {ms} = {self._limits.ms}"
+        return (
+            f"{self._time_of(segment)} is {span(age)} old, more than {ms} = {self._limits.ms} ({span(self._limits.ms)})"
+        )
 
     def _time_of(self, segment: AgedSegment) -> str:
         by_index = self._rules.times_from_index and segment.largest_from == "timeindex"
@@ -196,5 +199,5 @@ class RetentionCheck:
             return f"{self._limits.names[0]} is {self._limits.ms}, and the log is not too large"
         largest = self._largest(segment) or 0
         if largest > self._at:
-            return f"{self._time_of(segment)} lies {largest - self._at} ms in the future"
-        return f"{self._time_of(segment)} is {due_at - self._at} ms too young, and the log is not too large"
+            return f"{self._time_of(segment)} lies {span(largest - self._at)} in the future"
+        return f"{self._time_of(segment)} is {span(due_at - self._at)} too young, and the log is not too large"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.retention.deletions import SegmentRetention, TopicRetention
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import size, time
+from kdump.printers.quantities import counted, size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,12 +25,17 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     blocked = [line for line in segments if line.blocked_by is not None]
     others = [line for line in segments if not line.deletable and line.blocked_by is None]
     for found, title in (
-        (going, "segments go at the next check: "),
-        (blocked, "segments are due and blocked: "),
-        (others, "segments stay: "),
+        (going, ("goes at the next check", "go at the next check")),
+        (blocked, ("is due and blocked", "are due and blocked")),
+        (others, ("stays", "stay")),
     ):
         total = size(sum(line.bytes for line in found))
-        yield AnswerTable(f"{len(found)} {title}{total}", _COLUMNS, list(map(_segment, found)), _RIGHT)
+        yield AnswerTable(
+            f"{counted(len(found), 'segment')} {title[len(found) != 1]}: {total}",
+            _COLUMNS,
+            list(map(_segment, found)),
+            _RIGHT,
+        )
     topics = [_topic(line) for line in lines if isinstance(line, TopicRetention)]
     yield AnswerTable("Configs", _TOPIC_COLUMNS, topics, frozenset(_TOPIC_COLUMNS[2:6]))
 

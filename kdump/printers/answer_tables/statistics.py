@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.answers.statistics import HourStatistics, PartitionStatistics, ProducerStatistics
 from kdump.answers.what_if import WhatIfAnswer
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import optional_size, share, size, time
+from kdump.printers.quantities import counted, optional_size, share, size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,8 @@ _WHAT_IF: Final = ("topic", "codec", "now", "then", "of now", "error", "batches 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield the tables of an answer."""
     partitions = [line for line in lines if isinstance(line, PartitionStatistics)]
-    title = f"{len(partitions)} partitions, {size(sum(line.log_bytes for line in partitions))}; a batch: mean, p50, p99"
+    total = size(sum(line.log_bytes for line in partitions))
+    title = f"{counted(len(partitions), 'partition')}, {total}; a batch: mean, p50, p99"
     yield AnswerTable(title, _COLUMNS, list(map(_partition, partitions)), frozenset(_COLUMNS) - {"partition", "codecs"})
     if any(line.uncompressed_bytes is not None for line in partitions):
         rows = list(map(_records, partitions))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import PartitionTransaction, ReplicaDifference
-from kdump.primitives.timestamps import iso
+from kdump.primitives.timestamps import iso, span
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted
 
@@ -20,7 +20,6 @@ ORDER: Final = ("hanging", "open", "aborted", "committed")
 COLUMNS: Final = ("partition", "from offset", "producer", "epoch", "transactional id", "state")
 IDS: Final = ("transactional id", "state", "producer", "epoch", "started", "timeout", "partitions")
 NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
-UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
@@ -78,9 +77,3 @@ def _id_row(one: TransactionalId) -> tuple[object, ...]:
         span(one.timeout_ms),
         ", ".join(one.partitions),
     )
-
-
-def span(ms: int) -> str:
-    """Return a length of time for people: its largest unit, rounded down."""
-    size, unit = next(((size, unit) for size, unit in UNITS if abs(ms) >= size), (1, "ms"))
-    return f"{ms // size} {unit}" if ms >= 0 else f"-{-ms // size} {unit}"
