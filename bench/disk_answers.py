@@ -1,4 +1,4 @@
-"""How fast the answers on disk space are: du over many partitions, stats and retention beside the walk over headers,
+"""How fast the answers on disk space are: du over many partitions, stats and retention beside ``check --headers-only``,
 compaction a record.
 
     python -m bench.disk_answers [--partitions N] [--size MIB] [--records N]
@@ -9,6 +9,7 @@ It makes log dirs in a temporary folder and prints processor seconds, the best o
 
 from __future__ import annotations
 
+import io
 import re
 import resource
 import shutil
@@ -26,10 +27,13 @@ from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.retention.deletions import Retention
 from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import GivenConfig, TopicConfigs
+from kdump.checks import everything
+from kdump.checks.log_dir import LogDirs
 from kdump.formats import record_layout
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.crc import crc32c
+from kdump.printers.answer_lines import write_jsonl
 from kdump.records import magic_2
 from tools import arguments
 
@@ -85,18 +89,39 @@ def make_compacted(folder: Path, count: int, distinct: int, value: bytes = bytes
 
 
 def answer(folder: Path, new: Callable[[], Collector]) -> int:
-    """Run a collector over a folder; return the number of its lines."""
+    """Run a collector over a folder and print its lines as JSON to nowhere; return the bytes of them."""
     collector = new()
     partitions = list(Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)]))
     states = LogDirStates(in_words(print), print)
     LogDirPass([collector], states, damage=print, fail=print).run(partitions)
-    return sum(1 for _ in collector.answer(NOW))
+    out = io.BytesIO()
+    write_jsonl(collector.answer(NOW), out)
+    return out.tell()
 
 
 def measure(name: str, folder: Path, new: Callable[[], Collector], amount: float, unit: str) -> None:
     """Print what an answer takes."""
     _, seconds = indexes.best_of_three(lambda path: answer(path, new), folder)
-    print(f"{name:14} {seconds:.2f} s of processor time, {amount / seconds:,.2f} {unit}/s")
+    print(f"{name:15} {seconds:.2f} s of processor time, {amount / seconds:,.2f} {unit}/s")
+
+
+def beside_headers(folder: Path, name: str, batch_bytes: int, size: int) -> None:
+    """Print what the answers take of a segment of ``size`` MiB, beside ``kdump check --headers-only``."""
+    log = folder / "t-0"
+    log.mkdir(parents=True)
+    indexes.make(log, size << 20, batch_bytes)
+    gib = size / 1024
+    _, seconds = indexes.best_of_three(check_headers, log)
+    print(f"{'check headers':15} {seconds:.2f} s of processor time, {gib / seconds:,.2f} GiB/s, batches of {name}")
+    measure("stats", folder, Statistics, gib, "GiB")
+    measure("stats --records", folder, lambda: Statistics(records=True), gib, "GiB")
+    measure("retention", folder, lambda: Retention(TopicConfigs()), gib, "GiB")
+
+
+def check_headers(folder: Path) -> int:
+    """Check a partition without its records; return the number of its batches."""
+    (partition,) = Finder(Wanted(siblings=True)).find([str(folder)])
+    return everything.check(partition, everything.CheckOptions(records=False), LogDirs()).batches
 
 
 def main() -> int:
@@ -118,14 +143,8 @@ def main() -> int:
             return 0
         make_partitions(folder / "many", options.partitions)
         measure("du", folder / "many", DiskUsage, options.partitions, "partitions")
-        log = folder / "large" / "t-0"
-        log.mkdir(parents=True)
-        indexes.make(log, options.size << 20, 16 << 10)
-        gib = options.size / 1024
-        _, seconds = indexes.best_of_three(indexes.walk_headers, log)
-        print(f"{'batch headers':14} {seconds:.2f} s of processor time, {gib / seconds:,.2f} GiB/s")
-        measure("stats", log.parent, Statistics, gib, "GiB")
-        measure("retention", log.parent, lambda: Retention(TopicConfigs()), gib, "GiB")
+        for name, batch_bytes, size in (("16 KiB", 16 << 10, options.size), ("1 KiB", 1 << 10, options.size // 8)):
+            beside_headers(folder / name, name, batch_bytes, size)
         make_compacted(folder / "compacted", options.records, options.records // 2)
         measure("compaction", folder / "compacted", lambda: Compaction(COMPACTED, NOW), options.records, "records")
     finally:

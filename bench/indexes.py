@@ -38,16 +38,17 @@ STEM = f"{0:020}"
 
 def make(folder: Path, size: int, batch_bytes: int) -> None:
     """Write the segment and its indexes."""
-    value = bytes(batch_bytes // RECORDS - 12)
+    count = max(1, min(RECORDS, batch_bytes // 100))
+    value = bytes(batch_bytes // count - 18)
     records = b"".join(
-        magic_2.write_record(timestamp_delta=n, offset_delta=n, key=None, value=value) for n in range(RECORDS)
+        magic_2.write_record(timestamp_delta=n, offset_delta=n, key=None, value=value) for n in range(count)
     )
     with (folder / f"{STEM}.log").open("wb") as out:
         written = number = 0
         while written < size:
-            stamp = 1_700_000_000_000 + number * RECORDS
+            stamp = 1_700_000_000_000 + number * count
             header = record_layout.BatchHeader(
-                number * RECORDS, 0, 0, 2, 0, 0, RECORDS - 1, stamp, stamp + RECORDS - 1, -1, -1, -1, RECORDS
+                number * count, 0, 0, 2, 0, 0, count - 1, stamp, stamp + count - 1, -1, -1, -1, count
             )
             written += out.write(magic_2.write_batch(header, records))
             number += 1
