@@ -165,12 +165,13 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which batches are read: the kernel prints JSON of records that are not parsed."""
+        """The form in which batches are read: the kernel prints JSON and text of records that are not parsed."""
         if self.batches:
             return Take.BATCHES
         if self.counting:
             return Take.COUNT
-        if not kernel.COMPILED or self.output not in {"jsonl", "json"} or self.redact:
+        of_kernel = {"jsonl", "json"} if self.no_payload or self.keys_only else {"jsonl", "json", "text"}
+        if not kernel.COMPILED or self.ending not in of_kernel or self.redact:
             return Take.RECORDS
         return Take.LAZY_RECORDS if self.stops_early else Take.RUNS
 

@@ -79,8 +79,8 @@ class KernelLines:
                 return 0
         return self.records(shapes[0] if head else None, shapes[1], limit, header.records_count)
 
-    def print_batches(self, batches: Run, first: int, *, head: bool, deep: bool) -> tuple[int, int]:
-        """Print batches that are like each other, from row ``first`` on, as far as the kernel goes.
+    def print_batches(self, batches: Run, first: int, behind: int, *, head: bool, deep: bool) -> tuple[int, int]:
+        """Print batches that are like each other, from row ``first`` to the one before ``behind``, as far as it can.
 
         Return the number of the row behind those that are printed whole, and how many records of its batch are, the
         line of that batch with them: with 0, nothing at all.
@@ -94,10 +94,10 @@ class KernelLines:
         except DamageError:
             return first, 0
         printer, kernel = self.printer, self.kernel
-        kernel.stack(batches.block, batches.rows, WIDTH, first, batches.count)
+        kernel.stack(batches.block, batches.rows, WIDTH, first, behind)
         printer.lead(kernel)
         kernel.stuck = False
-        while not kernel.stuck and (kernel.left or kernel.row < batches.count):
+        while not kernel.stuck and (kernel.left or kernel.row < behind):
             printer.follow(kernel, kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
         if not kernel.left:
             return kernel.row, 0

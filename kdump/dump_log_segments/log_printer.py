@@ -49,7 +49,7 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
         printer = LogPrinter(run, path, decoders)
         for region in regions:
             if isinstance(region, Run):
-                printer.batches(region, deep=deep)
+                printer.batches(region, 0, region.count, deep=deep)
             elif isinstance(region, Entries):
                 printer.messages(region, deep=deep)
             elif isinstance(region, RecordBatch):
@@ -96,13 +96,12 @@ class LogPrinter(LineValues):
         self.legacy = LegacyLines(self)
         self.lines = RecordLines(self)
 
-    def batches(self, batches: Run, *, deep: bool) -> None:
-        """Print batches that are like each other, and their records when ``deep``."""
+    def batches(self, batches: Run, row: int, behind: int, *, deep: bool) -> None:
+        """Print batches of a run, from ``row`` to the one before ``behind``, and their records when ``deep``."""
         head = not deep or self.run.dialect.batches_beside_records
-        row = 0
-        while row < batches.count:
-            row, done = self.fast.print_batches(batches, row, head=head, deep=deep)
-            if row < batches.count:
+        while row < behind:
+            row, done = self.fast.print_batches(batches, row, behind, head=head, deep=deep)
+            if row < behind:
                 if done:
                     self.rest(batches.batch(row), done, head=head, deep=deep)
                 else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from binascii import hexlify
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.dump_log_segments.decoder_classes import Decoders
@@ -11,11 +13,14 @@ from kdump.dump_log_segments.log_printer import LogPrinter
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, UnreadableError
-from kdump.primitives.encodings import Encoding, to_text
 from kdump.primitives.java_text import java_text
 from kdump.primitives.terminal import path_text
+from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.primitives.encodings import Encoding
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
 
@@ -38,12 +43,12 @@ class DumpText:
     ) -> None:
         self.out, self.batches, self.values = out, batches, values
 
-        def decode(data: bytes) -> bytes:
-            return java_text(data) if encoding in {"auto", "utf8", "json"} else to_text(data, encoding).text.encode()
-
+        decoders: dict[Encoding, Callable[[bytes], bytes]] = {"hex": hexlify, "base64": b64encode}
+        decode = decoders.get(encoding, java_text)
         options = Options(print_data_log=keys or values, deep_iteration=not batches)
         self._run = DumpRun(NEWEST, options, out)
         self._decoders = Decoders(decode, decode)
+        self._whole = keys and values
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
@@ -51,6 +56,13 @@ class DumpText:
 
     def found(self, item: SelectedBatch) -> None:
         printer = self._of(item)
+        records = item.records
+        if self._whole and isinstance(records, UnreadRun):
+            printer.batches(records.run, records.row, records.behind, deep=True)
+            return
+        if self._whole and isinstance(records, Unread):
+            printer.batch(item.batch, deep=True)
+            return
         printer.header(item.batch)
         if self.batches:
             return

@@ -173,3 +173,16 @@ def test_what_only_looks_like_a_batch_behind_a_wrong_crc_is_not_shown(tmp_path):
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(one(0) + one(1, crc=7) + one(0, crc=9) + one(2))
     assert [line["offset"] for line in lines(log, "-o", "jsonl") if line["kind"] == "record"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--encoding", "hex"), ("--offset", "3..40"), ("--head", "7"), ("--include-damaged",)]
+)
+def test_text_is_the_same_without_the_kernel(options):
+    folders = [
+        GOLDEN / "brokers" / "4.2.2" / name for name in ("c-none-0", "c-zstd-0", "txn-0", "nulls-0", "compact-0")
+    ]
+    folders += sorted((GOLDEN / "damaged").glob("*"))[:6]
+    done = kdump("dump", *folders, *options)
+    general = kdump("dump", *folders, *options, env={**os.environ, "KDUMP_KERNEL": "off"})
+    assert (done.returncode, done.stdout, done.stderr) == (general.returncode, general.stdout, general.stderr)
