@@ -233,7 +233,7 @@ NAMES = frozenset(
 
 def _difference(line: ImageDifference) -> str | None:
     if line.was is None:
-        return _details({name: value for name, value in line.data.items() if value != [] and not _told(name, line)})
+        return _details({name: value for name, value in line.data.items() if value != [] and not _needless(name, line)})
     before: dict[str, Any] = line.was["data"]
     names = [*line.data, *(name for name in before if name not in line.data)]
     words = []
@@ -246,8 +246,8 @@ def _difference(line: ImageDifference) -> str | None:
     return " ".join(words)
 
 
-def _told(name: str, line: ImageDifference) -> bool:
-    """Whether the column of topics says it."""
+def _needless(name: str, line: ImageDifference) -> bool:
+    """Whether a field is a topic id that the column of topics makes needless."""
     return name == "topicId" and line.type != "TOPIC_RECORD" and line.topic is not None
 
 

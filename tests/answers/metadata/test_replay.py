@@ -148,7 +148,7 @@ def test_cut_at_each_batch_a_log_still_replays(folder):
     assert breaks == []
 
 
-def told(regions, to):
+def outcome(regions, to):
     """What a replay up to an offset comes to: the image's place, its records, and the history."""
     image, breaks, events = ClusterImage(), [], Events(0)
     replay = MetadataReplay(image, breaks.append, to=to, observer=events)
@@ -166,7 +166,7 @@ def test_a_run_of_batches_replays_as_batch_after_batch(folder):
         assert len(runs) < len(batches) or not kernel.COMPILED
         first, end = batches[0].base_offset, batches[-1].last_offset + 1
         for to in (*range(first, end, 61), end):
-            assert told(runs, to) == told(batches, to)
+            assert outcome(runs, to) == outcome(batches, to)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
@@ -180,7 +180,7 @@ def test_with_a_batch_dropped_the_gap_is_named(folder):
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
-def test_with_each_record_dropped_once_the_gap_is_named_and_the_rest_is_told(folder):
+def test_with_each_record_dropped_once_the_gap_is_named_and_the_rest_replays(folder):
     log = decoded(folder)
     end, dependents = log[-1].last_offset + 1, 0
     for number, batch in enumerate(log):
