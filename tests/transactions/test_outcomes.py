@@ -88,7 +88,7 @@ def test_the_index_stands_in_for_a_marker_that_cannot_be_read(folder):
     found, told, notes = outcomes(folder, {0: [lost]}, entries=[entry(7, 0, 3)])
     assert (found, notes) == (["aborted", "committed", "committed", "open"], [])
     assert told.last_stable_offset == 4
-    assert told.early_end == "1 transactions have not ended; read_committed ends at the last stable offset, 4"
+    assert told.early_end == "1 transaction without an end; read_committed ends at the last stable offset, 4"
 
 
 def test_what_follows_a_marker_that_cannot_be_read_is_another_transaction(folder):

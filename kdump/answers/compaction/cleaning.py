@@ -80,8 +80,9 @@ class Cleaned:
             self.reasons.append(why)
 
     def sort(self) -> None:
-        """Put the listed records in order of their offsets."""
-        order = sorted(range(len(self.offsets)), key=self.offsets.__getitem__)
+        """Put the listed records in order of their offsets; a broken log may have one offset several times."""
+        order = sorted(range(len(self.offsets)), key=self.reasons.__getitem__)
+        order.sort(key=self.offsets.__getitem__)
         self.offsets = array("q", (self.offsets[number] for number in order))
         self.reasons = bytearray(self.reasons[number] for number in order)
 
