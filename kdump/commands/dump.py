@@ -270,6 +270,7 @@ class Dump:
         left = self.options.limit
         for item in self._live(partitions, paths):
             if item is None:
+                self.session.sum_up()
                 out.flush()
                 time.sleep(POLL)
             elif left is None or isinstance(item, DamagedRange):

@@ -113,6 +113,7 @@ def command(
                 else:
                     there = True
                     show(item, out, run, hide, offset=None if batch else offset, hexdump=hexdump, output=output)
+    run.sum_up()
     if not there:
         run.met.add(session.ABSENT)
         nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"

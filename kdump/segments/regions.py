@@ -55,9 +55,10 @@ class Damage(NamedTuple):
         missing = self.missing
         if missing is None:
             return "" if self.missing_from is None else f"what is missing begins with offset {self.missing_from}"
-        if len(missing) > 1:
-            return f"offsets {missing[0]} to {missing[-1]} are missing"
-        return f"offset {missing[0]} is missing" if missing else ""
+        first, last = missing.start, missing.stop - 1  # a range of more than 2**63 offsets has no len()
+        if first < last:
+            return f"offsets {first} to {last} are missing"
+        return f"offset {first} is missing" if missing else ""
 
     def __str__(self) -> str:
         """Return how many bytes cannot be read, why, and which offsets are missing."""

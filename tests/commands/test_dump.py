@@ -467,6 +467,15 @@ def test_following_a_log_dir_meets_partitions_that_appear(folder):
     assert followed.stop() == (130, "\n")
 
 
+def test_following_says_each_damaged_range(tmp_path):
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(b"xyz".join(forge.batch([forge.record(b"k", b"v")], base_offset=n) for n in range(13)))
+    followed = Followed(path)
+    assert followed.lines(13) == list(range(13))
+    status, errors = followed.stop()
+    assert (status, errors.count("3 bytes cannot be read")) == (130, 12)
+
+
 def test_following_a_preallocated_file_and_damage(folder):
     path = folder / "00000000000000000048.log"
     size = path.stat().st_size

@@ -94,6 +94,22 @@ def test_damage_that_is_alike_is_folded(tmp_path, jobs):
     assert lines[-1].startswith(f"kdump: {log}: 190 more ranges are damaged; all that were met: ")
 
 
+def test_get_counts_the_damage_that_it_does_not_write_out(tmp_path):
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(b"".join(one(n) + b"xyz" for n in range(50)))
+    done = kdump("get", "@49", "--in", log)
+    assert done.returncode == 3
+    assert b" more ranges are damaged; all that were met: " in done.stderr
+
+
+def test_missing_offsets_are_named_however_far_apart_they_are(tmp_path):
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(one(-(1 << 60)) + one(1, crc=7) + one((1 << 63) - 2))
+    done = kdump("dump", log)
+    assert done.returncode == 3
+    assert f"; offsets {1 - (1 << 60)} to {(1 << 63) - 3} are missing\n".encode() in done.stderr
+
+
 @pytest.mark.parametrize("rest", [(), ("--batches",)])
 def test_a_table_has_a_column_for_it(log, rest):
     text = dump(log, "-o", "table", *rest)
