@@ -300,7 +300,7 @@ class Statistics(Collector):
             for key, more in theirs.items():
                 mine[key].add(more.batches, more.records, more.bytes)
 
-    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  the log is what it is
+    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  statistics do not depend on the time
         """Yield the partitions, the largest first, then producers, hours if asked, and what other codecs would give."""
         yield from sorted(self._lines, key=lambda line: (-line.log_bytes, line.topic, line.partition, line.log_dir))
         for (topic, producer_id), one in sorted(self._producers.items(), key=lambda item: (-item[1].bytes, item[0])):

@@ -76,13 +76,7 @@ SECTIONS: Final = {
 @click.option(
     "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
 )
-@click.option(
-    "--decode",
-    type=click.Choice(("none", "auto")),
-    default="none",
-    show_default=True,
-    help="auto puts records of Kafka's own topics in words, in the column decoded.",
-)
+@shared.DECODE
 @click.option("--delimiter", metavar="TEXT", help="What follows each value of -o raw.  [default: \\n]")
 @click.option(
     "--fields",

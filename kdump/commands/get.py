@@ -49,13 +49,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="A line per field, JSON lines, or a table of a few columns.",
 )
-@click.option(
-    "--decode",
-    type=click.Choice(("none", "auto")),
-    default="none",
-    show_default=True,
-    help="auto puts records of Kafka's own topics in words, in the column decoded.",
-)
+@shared.DECODE
 @shared.add(shared.PRIVACY)
 @shared.add(shared.LIMITS)
 def command(

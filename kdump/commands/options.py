@@ -44,6 +44,13 @@ INPUTS: Final[list[Decorator]] = [
     *PARTITIONS,
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
 ]
+DECODE: Final[Decorator] = click.option(
+    "--decode",
+    type=click.Choice(("none", "auto")),
+    default="none",
+    show_default=True,
+    help="auto puts records of Kafka's own topics in words, in the column decoded.",
+)
 PRIVACY: Final[list[Decorator]] = [
     click.option("--no-payload", is_flag=True, help="Leave out keys, values and headers."),
     click.option("--redact", is_flag=True, help=f"Hash keys and values with the secret of {REDACT_KEY}."),

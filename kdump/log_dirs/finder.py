@@ -322,7 +322,7 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
 
 
 def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: dict[str, str], limit: int) -> Segment:
-    """Return a segment; ``found`` is what SEGMENT_NAME finds in its name."""
+    """Return a segment; ``found`` is the match of its name with SEGMENT_NAME."""
     if found is None:
         base = first_offset_of(files, entry.path)
         return Segment(files, entry.path, entry.size, base, {}, limit, entry.modified, entry.disk_size)

@@ -66,7 +66,7 @@ class Dialect(NamedTuple):
     """Whether the release dies of a wrapper without inner messages."""
 
     sizes_overflow: bool = False
-    """Whether the end of a batch is reckoned in 32 bits: one behind 2 GiB is believed, and ends the run."""
+    """Whether a batch's end is computed in 32 bits: a batch that ends beyond 2 GiB is believed, and ends the run."""
     unpacks_at_once: bool = True
     """Whether all inner messages are looked at before the first is printed, or one after the other."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
