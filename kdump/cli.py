@@ -241,7 +241,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, **options: Any) 
     \b
     Examples:
       kdump --files 00000000000000000000.log --print-data-log
-      kdump --files a.log,b.index,c.timeindex --deep-iteration
+      kdump --files 0.log,0.index,0.timeindex --deep-iteration
       kdump --compat 2.8 --files 00000000000000000000.log
       kdump dump /var/kafka/orders-0 --since -2h -o jsonl
       kdump verify-index /var/kafka

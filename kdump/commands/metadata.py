@@ -54,7 +54,7 @@ def command(**options: Any) -> int:
       kdump metadata /var/kafka --topics --at -2h
       kdump metadata /var/kafka --events --topic orders
       kdump metadata /var/kafka --diff 1000..2000
-      kdump metadata old.checkpoint --diff new.checkpoint
+      kdump metadata /backup --diff /var/kafka
       kdump metadata /var/kafka --tree /topics/orders
       kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
 

@@ -81,7 +81,7 @@ FILES: Final = (
     FileName(REMOTE_LOG_SNAPSHOT, "3.6.0", "Which segments tiered storage has (up to 3.7)"),
     FileName(LOCK, "0.8.0", "Nothing: a broker holds a lock on it as long as it runs"),
 )
-"""The files of a log dir and of the folders in it, in the order of README.md."""
+"""The files of a log dir and of the folders in it, in the order in which the docs list them."""
 
 
 def _any(*names: str) -> str:

@@ -1,6 +1,6 @@
 """The flat row: what kdump says of a record, a batch and a damaged stretch, declared once.
 
-JSON lines, CSV, tables, Spark and the README all read these columns. ``source`` names where a value comes from:
+JSON lines, CSV, tables, Spark and the docs all read these columns. ``source`` names where a value comes from:
 ``file`` (the segment and its folder), ``batch`` (a :class:`kdump.records.record_batch.RecordBatch`), ``record``
 (:class:`kdump.formats.record.Record`), ``damage`` (:class:`kdump.segments.regions.Damage`) or ``state`` (what other
 files and other batches tell), and the attribute there. Values are as stored, so -1 stands where Kafka stores -1; null

@@ -1,24 +1,9 @@
-import re
-
 import pytest
 from click.testing import CliRunner
 
 from kdump.cli import root
 from kdump.dump_log_segments.dialects import releases
 from kdump.errors import UsageError
-from testing import ROOT
-
-
-def table() -> str:
-    """The README's table of dialects, from the data."""
-    rows = (f"| {change.release} | {'; '.join(change.why)} |\n" for change in releases.CHANGES)
-    return "| From | What changed |\n|---|---|\n" + "".join(rows)
-
-
-def test_the_readme_holds_the_table_of_dialects():
-    found = re.search(r"<!-- dialects -->\n(.*?)\n(?!\|)", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found, "README.md has lost the mark of its table"
-    assert found[1] + "\n" == table(), f"README.md needs this table:\n{table()}"
 
 
 def test_all_tables_are_told_of_in_order():

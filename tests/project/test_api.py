@@ -1,7 +1,5 @@
-"""``kdump.open``, and the README's sections on records."""
+"""``kdump.open``."""
 
-import doctest
-import re
 from datetime import UTC, datetime
 
 import pytest
@@ -10,12 +8,9 @@ import kdump
 from kdump import cli
 from kdump.errors import UnreadableError, UsageError
 from kdump.rows import columns
-from testing import ROOT, forge
+from testing import forge
 from testing.processes import python
 from tests.log_reader.test_reader import TIME, write
-from tools.dev import row_table
-
-README = (ROOT / "README.md").read_text()
 
 
 @pytest.fixture
@@ -90,36 +85,6 @@ def test_errors(tmp_path):
 def test_the_command_line_starts_without_it():
     code = "import sys, kdump; sys.exit('kdump.api' in sys.modules)"
     assert python("-c", code).returncode == 0
-
-
-def test_the_readmes_python_does_what_it_says(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    blocks = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if ">>> import kdump" in block]
-    assert blocks
-    for block in blocks:
-        test = doctest.DocTestParser().get_doctest(block, {}, "README", "README.md", 0)
-        assert doctest.DocTestRunner().run(test).failed == 0
-
-
-def test_the_readmes_table_is_that_of_the_columns():
-    table = row_table.table()
-    assert f"<!-- rows -->\n{table}\n" in README
-
-
-def test_the_readmes_commands_have_the_options_that_they_name():
-    import click
-
-    seen = set()
-    for line in re.findall(r"kdump (?:dump|get|completion)[^`\n]*", README):
-        name, *words = re.sub(r"\\?\|.*|>.*|#.*", "", line).split()[1:]
-        context = click.Context(cli.root)
-        command = cli.root.get_command(context, name)
-        options = {text for option in command.params for text in (*option.opts, *option.secondary_opts)} | {"--help"}
-        for word in words:
-            if re.fullmatch(r"--[a-z-]+|-[a-z]", word) and word != "-2h":
-                assert word in options, line
-                seen.add(word)
-    assert len(seen) > 20
 
 
 @pytest.mark.parametrize("name", ["dump", "get", "completion"])

@@ -60,7 +60,7 @@ EXPLAINED = {
         r"\A(?!(.|\n)*[Zz]std)", "the zstd stream is broken: .*Unknown frame descriptor", before=(3, 5)
     ),
 }
-"""Why a difference may stand (README, "Where kdump differs on purpose") -> how it is told."""
+"""Why a difference may stand (docs/kafka-dump-log.md, "Where kdump differs on purpose") -> how it is told."""
 
 REPORTS = GOLDEN / "reports"
 BATCH = 250
@@ -162,7 +162,7 @@ class Tally:
             lines.append(f"| {kind} | " + " | ".join(str(found[name]) for name in columns) + " |")
         reasons = [f"* {reason}: {self.total[reason]} runs" for reason in EXPLAINED if self.total[reason]]
         if reasons:
-            lines += ["", 'Explained (README, "Where kdump differs on purpose"):', "", *reasons]
+            lines += ["", 'Explained (docs/kafka-dump-log.md, "Where kdump differs on purpose"):', "", *reasons]
         return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What the README says of Spark, held against the code."""
+"""What the Spark guide shows, held against the code."""
 
 import contextlib
 import io
@@ -9,19 +9,7 @@ import pytest
 
 from testing import GOLDEN, ROOT
 
-README = (ROOT / "README.md").read_text()
-
-
-def behind(mark: str) -> str:
-    """The block behind a mark of the README, up to an empty line that no more of it follows."""
-    return README.split(f"<!-- {mark} -->\n", 1)[1]
-
-
-def test_the_options_are_those_of_the_source():
-    from kdump.spark.source.options import OPTIONS
-
-    table = behind("spark options").split("\n\n", 1)[0].splitlines()[2:]
-    assert table == [f"| {option.name} | {option.shape} | {option.doc} |" for option in OPTIONS]
+GUIDE = (ROOT / "docs" / "spark.md").read_text()
 
 
 def test_the_answers_are_those_of_the_example(spark, monkeypatch):
@@ -37,5 +25,5 @@ def test_the_answers_are_those_of_the_example(spark, monkeypatch):
                 answer.show(truncate=28)
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
-    told = re.match(r"```\n(.*?)```", behind("forensics"), re.DOTALL)[1]
+    told = re.match(r"```\n(.*?)```", GUIDE.partition("<!-- forensics -->\n")[2], re.DOTALL)[1]
     assert shown.getvalue().strip() == told.strip()
