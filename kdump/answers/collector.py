@@ -151,7 +151,7 @@ def as_json(line: AnswerLine) -> dict[str, object]:
 
 def _object(value: Any) -> dict[str, object]:
     of: Any = type(value)
-    return {key: _plain(getattr(value, name)) for name, key in _keys(of)}
+    return {key: field if type(field := getattr(value, name)) in _SIMPLE else _plain(field) for name, key in _keys(of)}
 
 
 @cache
@@ -161,11 +161,10 @@ def _keys(of: Any) -> tuple[tuple[str, str], ...]:
 
 
 _SIMPLE: Final = frozenset({int, str, bool, float, type(None)})
+"""Types of values that JSON holds as they are."""
 
 
 def _plain(value: object) -> object:
-    if type(value) in _SIMPLE:
-        return value
     if is_dataclass(value) and not isinstance(value, type):
         return _object(value)
     if isinstance(value, dict):

@@ -147,9 +147,10 @@ class DiskUsage(Collector):
         if partition.topic is None or partition.partition is None:
             self._others[path] = _other_folder(partition)
         else:
-            self._partitions.append((path, _usage(place, partition.topic, partition.partition)))
+            folder = posixpath.basename(path)
+            self._partitions.append((path, _usage(place, folder, partition.topic, partition.partition)))
             if self._by == "segment":
-                self._segments += _segment_lines(place, partition.topic, partition.partition)
+                self._segments += _segment_lines(place, folder, partition.topic, partition.partition)
         return Needs.FILES
 
     def merge(self, other: DiskUsage) -> None:
@@ -191,9 +192,9 @@ class DiskUsage(Collector):
             yield OtherUsage(path, what, *_sum(sizes))
 
 
-def _usage(place: Place, topic: str, number: int) -> PartitionUsage:
+def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage:
     partition = place.partition
-    state = _state(partition, topic)
+    state = _state(partition, folder, topic)
     live = [segment for segment in partition.segments if segment.path.endswith(".log")]
     deleted = [segment for segment in partition.segments if segment.path.endswith(".deleted")]
     everything = Bytes.of((*partition.segments, *partition.others))
@@ -213,7 +214,7 @@ def _usage(place: Place, topic: str, number: int) -> PartitionUsage:
         starts.append(place.log_start)
     return PartitionUsage(
         log_dir=place.log_dir.path,
-        folder=posixpath.basename(_path(partition)),
+        folder=folder,
         topic=topic,
         partition=number,
         state=state,
@@ -234,8 +235,8 @@ def _path(partition: Partition) -> str:
     return partition.files.shown(partition.folder).rstrip("/")
 
 
-def _state(partition: Partition, topic: str) -> str:
-    if leftover := LEFTOVER_FOLDER.fullmatch(posixpath.basename(partition.folder.rstrip("/"))):
+def _state(partition: Partition, folder: str, topic: str) -> str:
+    if leftover := LEFTOVER_FOLDER.fullmatch(folder):
         return _STATES[leftover["state"]]
     if topic == METADATA:
         return "metadata"
@@ -269,7 +270,7 @@ def _time(batch: RecordBatch | None) -> int | None:
     return None if batch is None or batch.max_timestamp < 0 else batch.max_timestamp
 
 
-def _segment_lines(place: Place, topic: str, number: int) -> Iterator[SegmentUsage]:
+def _segment_lines(place: Place, folder: str, topic: str, number: int) -> Iterator[SegmentUsage]:
     partition = place.partition
     beside = {entry.path: entry for entry in partition.others}
     for segment in partition.segments:
@@ -277,7 +278,7 @@ def _segment_lines(place: Place, topic: str, number: int) -> Iterator[SegmentUsa
         name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
         yield SegmentUsage(
             log_dir=place.log_dir.path,
-            folder=posixpath.basename(_path(partition)),
+            folder=folder,
             topic=topic,
             partition=number,
             base_offset=segment.base_offset or 0,

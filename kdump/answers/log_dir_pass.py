@@ -64,16 +64,22 @@ class LogDirPass:
         """Go through one partition: the batches of its segments, if any collector wants them."""
         asked = [(collector, self._begin(collector, place)) for collector in self.collectors]
         reading = [(collector, reading.since) for collector, reading in asked if reading.needs > Needs.FILES]
-        segments = place.partition.segments
-        since = min((since for _, since in reading), default=0)
+        if reading:
+            self._read(place.partition.segments, reading)
+        else:
+            self._progress(_size(place.partition))
+        for collector in self.collectors:
+            collector.end()
+
+    def _read(self, segments: Sequence[Segment], reading: Sequence[tuple[Collector, int]]) -> None:
+        """Feed collectors with segments, from the least of the offsets on that they begin with."""
+        since = min(since for _, since in reading)
         first = first_segment(segments, since)
         for number, segment in enumerate(segments):
-            if reading and number >= first:
+            if number >= first:
                 since = since if number == first else 0
                 self._segment(segment, [one for one, _ in reading], since=since, is_last=number == len(segments) - 1)
             self._progress(segment.size)
-        for collector in self.collectors:
-            collector.end()
 
     def _begin(self, collector: Collector, place: Place) -> Reading:
         try:

@@ -117,11 +117,16 @@ class Name(NamedTuple):
 def folder_name(path: str) -> Name:
     """Return what the folder at ``path`` says it is: a log dir's, a leftover, or tiered storage's topic/partition."""
     above, name = posixpath.split(path.rstrip("/"))
+    return folder_name_in(posixpath.basename(above), name)
+
+
+def folder_name_in(above: str, name: str) -> Name:
+    """Return the same of the folder ``name``; ``above`` is the name of the folder that it lies in."""
     if "." in name and (leftover := LEFTOVER_FOLDER.fullmatch(name)):
         name = leftover["folder"]
     if found := FOLDER_NAME.fullmatch(name):
         return Name(found["topic"], int(found["partition"]))
-    if name.isdecimal() and (tiered := TIERED_FOLDER.fullmatch(posixpath.basename(above))):
+    if name.isdecimal() and (tiered := TIERED_FOLDER.fullmatch(above)):
         return Name(tiered["topic"], int(name))
     return Name(None, None)
 

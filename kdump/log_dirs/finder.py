@@ -26,6 +26,7 @@ from kdump.log_dirs.file_names import (
     SIBLINGS,
     Name,
     folder_name,
+    folder_name_in,
 )
 from kdump.log_dirs.files import HEAD, Entry, Files, is_archive
 from kdump.log_dirs.local import LOCAL
@@ -166,7 +167,7 @@ class Finder:
         for path, reason in place.left_out:
             self.note(f"{place.shown(path)} is left out: it {reason}")
         found = False
-        for partition in self._folder(Entry("", "", True, 0, object()), place, ""):
+        for partition in self._folder(Entry("", "", True, 0, object()), place, Name(None, None)):
             found = True
             yield partition
         if place.broken is not None:
@@ -187,7 +188,7 @@ class Finder:
         if not entries:
             return
         folder = _folder_of(files, entries[0])
-        name = folder_name(posixpath.abspath(folder) if files is LOCAL else folder)
+        name = _name_of(files, folder)
         if not self._takes(name, files.shown(entries[0].path)):
             return
         try:
@@ -216,15 +217,14 @@ class Finder:
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
         """Yield the partitions in a folder that the user named; to hold none is an error."""
         found = folder.identity in self._seen
-        place = posixpath.abspath(folder.path) if files is LOCAL else folder.path
-        for partition in self._folder(folder, files, place):
+        for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = True
             yield partition
         if not found and not (self.wanted.topics or self.wanted.partitions):
             self.fail(UnreadableError(files.shown(folder.path), NO_SEGMENT))
 
-    def _folder(self, folder: Entry, files: Files, place: str) -> Iterator[Partition]:
-        """Yield the partition that a folder is, and those in the folders below it. ``place`` is its whole path."""
+    def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
+        """Yield the partition that a folder is, and those in the folders below it."""
         if folder.identity in self._seen:
             self.note(f"{files.shown(folder.path)} was met before, and is read once")
             return
@@ -235,23 +235,18 @@ class Finder:
             self.fail(error)
             return
         inside = [entry for entry in entries if not entry.is_folder]
-        name = folder_name(place)
         belongs = self.wanted.every_folder or any(_belongs(entry.name) for entry in inside)
         if not belongs and self.wanted.log_dirs:
             belongs = any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
         if belongs and self._takes(name, None):
             yield self._partition(folder.path, name, inside, files)
-        below = [
-            (path := posixpath.join(place, entry.name), folder_name(path), entry)
-            for entry in entries
-            if entry.is_folder
-        ]
-        for path, name, entry in sorted(below, key=_folder_order):
+        below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
+        for named, entry in sorted(below, key=_folder_order):
             if not self.wanted.leftovers and LEFTOVER_FOLDER.fullmatch(entry.name):
-                if self.wanted.takes(name):
+                if self.wanted.takes(named):
                     self.note(f"{files.shown(entry.path)} is left out: it is no live replica (--leftovers reads it)")
-            elif name.topic is None or self.wanted.takes(name):
-                yield from self._folder(entry, files, path)
+            elif named.topic is None or self.wanted.takes(named):
+                yield from self._folder(entry, files, named)
 
     def _partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
         beside = {entry.name: entry.path for entry in inside}
@@ -312,8 +307,12 @@ def _folder_of(files: Files, entry: Entry) -> str:
     return folder or ("." if files is LOCAL else "")
 
 
-def _folder_order(below: tuple[str, Name, Entry]) -> tuple[str, int, str]:
-    _, name, entry = below
+def _name_of(files: Files, folder: str) -> Name:
+    return folder_name(posixpath.abspath(folder) if files is LOCAL else folder)
+
+
+def _folder_order(below: tuple[Name, Entry]) -> tuple[str, int, str]:
+    name, entry = below
     return (name.topic or entry.name, name.partition or 0, entry.name)
 
 

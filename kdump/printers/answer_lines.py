@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from kdump.answers.collector import as_json
 from kdump.primitives.terminal import harmless_line
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kdump.answers.collector import AnswerLine
+
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class AnswerTable(NamedTuple):
@@ -29,7 +32,7 @@ class AnswerTable(NamedTuple):
 
 def json_line(value: Mapping[str, object]) -> bytes:
     """Return a JSON object on a line of its own, with nothing in it that a terminal obeys."""
-    return _text_line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return _text_line(_encode(value))
 
 
 def _text_line(text: str) -> bytes:

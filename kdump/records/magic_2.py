@@ -53,14 +53,23 @@ class Batch(RecordBatch):
 
     __slots__ = ("_data", "_unpacked", "_valid", "header")
 
-    def __init__(self, data: memoryview, position: int, size: int, limit: int = compression.DEFAULT_LIMIT) -> None:
+    def __init__(
+        self,
+        data: memoryview,
+        position: int,
+        size: int,
+        limit: int = compression.DEFAULT_LIMIT,
+        *,
+        crc_valid: bool | None = None,
+    ) -> None:
+        """``crc_valid`` says whether the checksum is right, where that is known."""
         self.header = BATCH_HEADER.read(data)
         self.position = position
         self.size = size
         self._data = data
         self.limit = limit
         self._unpacked: bytes | None = None
-        self._valid: bool | None = None
+        self._valid = crc_valid
 
     @property
     def magic(self) -> int:

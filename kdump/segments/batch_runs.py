@@ -84,7 +84,7 @@ class Run:
         """Return a batch as an object."""
         position, size = self.rows[(row + 1) * WIDTH - 2 : (row + 1) * WIDTH]
         at = position - self.start
-        return Batch(self.block[at : at + size], position, size, self.first.limit)
+        return Batch(self.block[at : at + size], position, size, self.first.limit, crc_valid=True)
 
     @property
     def _is_packed(self) -> bool:
