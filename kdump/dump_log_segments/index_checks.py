@@ -242,5 +242,5 @@ def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
         return before_0_11.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
     codec_name(run.dialect, batch.codec)
     if isinstance(batch, Message):  # whose key and value nobody asks for here: they may lie
-        return batch.messages(run.options.max_batch_bytes)
+        return batch.messages(run.options.max_batch_bytes, ends_early=run.dialect.empty_block_ends_wrapper)
     return batch.records(run.options.max_batch_bytes)

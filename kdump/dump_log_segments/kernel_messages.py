@@ -71,12 +71,13 @@ class KernelEntries:
 
     def wrapper(self, batch: Message) -> int | None:
         """Print messages inside a wrapper, from the first on; return how many are printed, None when all are."""
-        limit = self.printer.run.options.max_batch_bytes
-        if batch.codec == NONE or batch.magic not in (0, 1) or self.printer.run.parser is not None:
+        run = self.printer.run
+        if batch.codec == NONE or batch.magic not in (0, 1) or run.parser is not None:
             return 0
         kernel = self.kernel
+        ends_early = run.dialect.empty_block_ends_wrapper
         try:
-            data = batch.unpacked(batch.codec, limit)
+            data = batch.unpacked(batch.codec, run.options.max_batch_bytes, ends_early=ends_early)
         except DamageError:  # the general path meets it too
             return 0
         try:

@@ -134,7 +134,8 @@ class LogPrinter(LineValues):
             entries: Iterable[Record | Message]
             if isinstance(batch, Message):
                 printed = self.entries.wrapper(batch) if kernel.COMPILED else 0
-                entries = () if printed is None else islice(batch.messages(limit), printed, None)
+                messages = batch.messages(limit, ends_early=self.run.dialect.empty_block_ends_wrapper)
+                entries = () if printed is None else islice(messages, printed, None)
             else:
                 entries = islice(batch.records(limit), done, None)
             for entry in entries:

@@ -38,6 +38,7 @@ SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
 LZ4_FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_LZ4_EMPTY_BLOCK: Final = b"\1\0\0\0\0"
 _ZSTD_STEP: Final = 1 << 10
 """Bytes given to zstd at a time, which may stand for 32 MiB: a block of 4 bytes for 128 KiB."""
 _SNAPPY_GREATEST_RATIO: Final = 22
@@ -260,12 +261,33 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
             if len(data) - position < 4 or _xxh32(block) != int.from_bytes(data[position : position + 4], "little"):
                 _broken(LZ4, "the checksum of a block is wrong", position)
             position += 4
-        if part and parts and not parts[-1] and magic >= 2:  # since 3.5 Kafka takes it for the end of the stream
-            _broken(LZ4, "an empty block stands before others", position)
         left -= len(part)
         if left < 0:
             _over(LZ4, limit)
         parts.append(part)
+
+
+def empty_lz4_blocks(data: Bytes) -> list[int]:
+    """Return the positions in what a sound LZ4 stream unpacks to at which it has blocks that hold nothing.
+
+    Such a block is one byte, a token without literals. No writer makes them.
+    """
+    import lz4.block
+
+    found: list[int] = []
+    if _LZ4_EMPTY_BLOCK not in bytes(data):
+        return found
+    flags, largest, position = _lz4_header(data, 0)
+    done = 0
+    while size := int.from_bytes(data[position : position + 4], "little"):
+        plain, size = size >> 31, size & 0x7FFFFFFF
+        block = data[position + 4 : position + 4 + size]
+        filled = size if plain else len(lz4.block.decompress(block, uncompressed_size=largest))
+        if not filled:
+            found.append(done)
+        done += filled
+        position += 4 + size + (4 if flags & 0x10 else 0)
+    return found
 
 
 def _lz4_frame(data: bytes, *, right_checksum: bool) -> bytes:

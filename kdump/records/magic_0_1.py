@@ -24,6 +24,7 @@ from kdump.formats.record_layout import (
 from kdump.primitives import compression
 from kdump.primitives.crc import crc32
 from kdump.primitives.wire import to_int64
+from kdump.records.empty_blocks import RecordBytes, end_of_stream
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -285,13 +286,16 @@ class Message(RecordBatch):
         for message in self.messages(limit):
             yield message.record()
 
-    def messages(self, limit: int | None = None) -> Iterator[Message]:
-        """Yield this message, or the inner ones if it is a wrapper. Raises DamageError as Kafka's reader throws."""
+    def messages(self, limit: int | None = None, *, ends_early: bool = False) -> Iterator[Message]:
+        """Yield this message, or the inner ones if it is a wrapper. Raises DamageError as Kafka's reader throws.
+
+        ``ends_early`` is as in :meth:`unpacked`.
+        """
         codec = self.codec
         if codec == compression.NONE:
             yield self
             return
-        data = self.unpacked(codec, limit)
+        data = self.unpacked(codec, limit, ends_early=ends_early)
         last = deque(frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
         if not last:
             raise DamageError("inner messages", "a compressed message set without messages", position=LOG_OVERHEAD.size)
@@ -302,8 +306,11 @@ class Message(RecordBatch):
                 raise DamageError("codec", "a message inside a wrapper is compressed again", position=LOG_OVERHEAD.size)
             yield message
 
-    def unpacked(self, codec: int, limit: int | None = None) -> memoryview:
-        """Return the message set inside this wrapper, unpacked with ``codec``. Raises DamageError and LimitError."""
+    def unpacked(self, codec: int, limit: int | None = None, *, ends_early: bool = False) -> memoryview:
+        """Return the message set inside this wrapper, unpacked with ``codec``. Raises DamageError and LimitError.
+
+        With ``ends_early`` it ends where Kafka 3.6 takes an empty LZ4 block for the end.
+        """
         if self._magic not in (0, 1):
             raise DamageError("magic", f"a wrapper of magic {self._magic}", position=MAGIC_POSITION, expected="0 or 1")
         if codec == compression.ZSTD:
@@ -312,7 +319,11 @@ class Message(RecordBatch):
         if value is None:
             raise DamageError("value size", "a compressed message set without a value", position=LOG_OVERHEAD.size)
         limit = self.limit if limit is None else limit
-        return memoryview(compression.decompress(codec, value, magic=self._magic, limit=limit))
+        data = memoryview(compression.decompress(codec, value, magic=self._magic, limit=limit))
+        if ends_early and codec == compression.LZ4 and (empty := compression.empty_lz4_blocks(value)):
+            messages = (RecordBytes(start - LOG_OVERHEAD.size, start, end) for _, start, end in frames(data))
+            return data[: end_of_stream(empty, messages)]
+        return data
 
     def inner(self, data: memoryview, at: int, base: int) -> Message:
         """Return the message at a place in the set inside this wrapper; ``base`` is what :meth:`inner_base` says."""

@@ -32,6 +32,7 @@ from kdump.primitives.wire import (
     to_int64,
     write_varint,
 )
+from kdump.records.empty_blocks import RecordBytes, end_of_stream
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -170,7 +171,17 @@ class Batch(RecordBatch):
         limit = self.limit if limit is None else limit
         if self._unpacked is not None and len(self._unpacked) <= limit:
             return self._unpacked, 0
-        return compression.decompress(self.codec, self._data[BATCH_HEADER.size : self.size], limit=limit), 0
+        stream = self._data[BATCH_HEADER.size : self.size]
+        data = compression.decompress(self.codec, stream, limit=limit)
+        if self.codec == compression.LZ4 and (empty := compression.empty_lz4_blocks(stream)):
+            self._heed(empty, data)
+        return data, 0
+
+    def _heed(self, empty: list[int], data: bytes) -> None:
+        """Raise DamageError where Kafka's reader takes an empty block for the end of the stream."""
+        end = end_of_stream(empty, _record_bytes(data, self.header.records_count))
+        if end is not None:
+            raise DamageError("compression", f"the lz4 stream is broken: an empty block ends it at byte {end}")
 
     def unpack(self, room: int = AHEAD) -> int:
         """Keep the unpacked records of a compressed batch for :meth:`payload`; return their size in bytes.
@@ -244,6 +255,20 @@ class Batch(RecordBatch):
                     found=end - position,
                 )
             yield record
+
+
+def _record_bytes(data: bytes, count: int) -> Iterator[RecordBytes]:
+    """Yield where the records of an unpacked batch stand, up to the first whose size does not fit."""
+    start = 0
+    for _ in range(count):
+        try:
+            size, content = read_varint(data, start)
+        except DamageError:  # reading the records says it
+            return
+        yield RecordBytes(start, content, content + size)
+        if size < 0 or content + size > len(data):
+            return
+        start = content + size
 
 
 def increment_sequence(sequence: int, increment: int) -> int:

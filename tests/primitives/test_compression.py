@@ -129,13 +129,11 @@ def lz4_of(*blocks: bytes) -> bytes:
     return frame[:-4] + b"".join(len(block).to_bytes(4, "little") + block for block in blocks) + frame[-4:]
 
 
-def test_an_empty_block_of_lz4_ends_the_stream_of_a_batch():
+def test_empty_blocks_of_lz4_unpack_to_nothing():
     empty, block = b"\0", lz4.block.compress(b"some text", store_size=False)
-    assert compression.decompress(compression.LZ4, lz4_of(block, empty)) == b"some text"
+    for blocks in ((empty, block), (block, empty), (block, empty, block), (empty, empty, block)):
+        assert compression.decompress(compression.LZ4, lz4_of(*blocks)) == b"some text" * blocks.count(block)
     assert compression.decompress(compression.LZ4, lz4_of(empty, empty)) == b""
-    for blocks in ((empty, block), (block, empty, block), (empty, empty, block)):
-        assert outcome(compression.LZ4, lz4_of(*blocks)) == "compression"
-        assert compression.decompress(compression.LZ4, lz4_of(*blocks), magic=1).endswith(b"some text")
 
 
 def test_only_magic_0_has_the_wrong_checksum_of_the_lz4_header():

@@ -65,6 +65,8 @@ class Dialect(NamedTuple):
     empty_wrapper_ends_run: bool = True
     """Whether the release dies of a wrapper without inner messages."""
 
+    empty_block_ends_wrapper: bool = False
+    """Whether an empty LZ4 block inside a wrapper is taken for its end."""
     sizes_overflow: bool = False
     """Whether a batch's end is computed in 32 bits: a batch that ends beyond 2 GiB is believed, and ends the run."""
     unpacks_at_once: bool = True
@@ -330,7 +332,13 @@ V3_3: Final = V3_2._replace(
     starting_offset="Log starting offset: {offset}",
 )
 
-V3_8: Final = V3_3._replace(
+V3_6: Final = V3_3._replace(
+    since=(3, 6, 0),
+    why="LZ4 is read through a ChunkedBytesStream (KAFKA-14633)",
+    empty_block_ends_wrapper=True,
+)
+
+V3_8: Final = V3_6._replace(
     since=(3, 8, 0),
     why="decoder classes of org.apache.kafka.tools.api (KIP-1059)",
     decoder_classes=TOOLS_API + KAFKA_SERIALIZER,
@@ -364,7 +372,7 @@ V4_3: Final = V4_0._replace(
 
 DIALECTS: Final = (
     V0_8_0, V0_8_1, V0_8_2, V0_9, V0_9_0_1, V0_10_0, V0_10_1, V0_10_2, V0_11, V0_11_0_2, V1_1, V2_0, V2_0_1, V2_1, V2_2,
-    V2_3, V2_4, V2_6, V2_8, V3_0, V3_2, V3_3, V3_8, V3_9, V4_0, V4_3,
+    V2_3, V2_4, V2_6, V2_8, V3_0, V3_2, V3_3, V3_6, V3_8, V3_9, V4_0, V4_3,
 )  # fmt: skip
 
 
