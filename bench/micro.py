@@ -82,7 +82,7 @@ def decode(batches: list[Batch]) -> None:
 
 def arrow(batches: list[Batch], path: Path) -> None:
     """Make of the records all columns of the Spark source."""
-    from kdump.spark.source import columns, schema
+    from kdump.arrow import columns, schema
 
     rows = columns.Rows(SegmentFacts(str(path), "topic", 0), schema.RECORD_NAMES, Filter())
     for batch in batches:

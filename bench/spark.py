@@ -29,6 +29,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from bench import segments
 from kdump import kernel
+from kdump.arrow import schema as arrow_schema
 from kdump.spark.export import job
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, schema
@@ -54,7 +55,7 @@ class Ready(DataSource):
         return "ready"
 
     def schema(self) -> str:
-        return schema.ddl(schema.RECORDS)
+        return schema.ddl(arrow_schema.RECORDS)
 
     def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
         return ReadyReader(self.options["path"])
@@ -87,7 +88,7 @@ def make_ready(path: Path, split_bytes: int, folder: Path) -> None:
     folder.mkdir()
     splits, options = splits_of(path, split_bytes)
     for number, split in enumerate(splits):
-        with pa.ipc.new_file(folder / f"{number:05}.arrow", schema.arrow(schema.RECORDS)) as out:
+        with pa.ipc.new_file(folder / f"{number:05}.arrow", arrow_schema.arrow(arrow_schema.RECORDS)) as out:
             for batch in reading.read(split, options):
                 out.write_batch(batch)
 
@@ -95,7 +96,7 @@ def make_ready(path: Path, split_bytes: int, folder: Path) -> None:
 def pyarrow_alone(path: Path, split_bytes: int, out: Path) -> None:
     """Write the same rows without Spark, in this process."""
     splits, options = splits_of(path, split_bytes)
-    with parquet.ParquetWriter(out, schema.arrow(schema.RECORDS), compression="zstd") as writer:
+    with parquet.ParquetWriter(out, arrow_schema.arrow(arrow_schema.RECORDS), compression="zstd") as writer:
         for split in splits:
             for batch in reading.read(split, options):
                 writer.write_batch(batch)

@@ -15,6 +15,7 @@ from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeAlias
 
     from kdump.formats.record import Record
     from kdump.kernel.cursor import Cursor
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Damage
     from kdump.transactions.outcomes import Outcome, Outcomes
+
+    Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
+    """Reads itself what a filter of offsets and times takes of a batch, or returns False and leaves it alone."""
 
 RECORD_COST: Final = 300
 """Bytes that a record takes in memory beyond its own size, about."""
@@ -47,13 +51,19 @@ class Take(Enum):
 class BatchSelection:
     """Selects records of the batches of one partition, one batch after another.
 
-    ``outcomes`` returns what became of the partition's transactions; without it their outcome is None.
+    ``outcomes`` returns what became of the partition's transactions; without it their outcome is None. A batch that
+    ``offer`` has read comes without records; it is called where offsets and times alone decide.
     """
 
     def __init__(
-        self, wanted: Filter, take: Take = Take.RECORDS, outcomes: Callable[[], Outcomes] | None = None
+        self,
+        wanted: Filter,
+        take: Take = Take.RECORDS,
+        outcomes: Callable[[], Outcomes] | None = None,
+        offer: Offer | None = None,
     ) -> None:
         self._filter, self._take, self._outcomes = wanted, take, outcomes
+        self._offer = None if wanted.looks_into_fields else offer
         self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
         self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
         self._cursor: Cursor | None = None
@@ -64,6 +74,9 @@ class BatchSelection:
             return
         outcome = self._outcome(batch)
         if self._filter.committed and (outcome in ("aborted", None) or self._is_unstable(batch)):
+            return
+        if self._offer is not None and isinstance(batch, Batch) and self._offer(file, batch, outcome):
+            yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
             return
         looks = self._take is not Take.BATCHES or self._filter.looks_into_records
         if self._take is Take.COUNT and not self._filter.looks_into_records and self._is_sound(batch):

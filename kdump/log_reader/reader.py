@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_reader.batch_selection import Offer
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.segments.regions import OnError, Region
     from kdump.transactions.outcomes import Outcomes
@@ -52,6 +53,8 @@ class PartitionReader:
     fail: Callable[[UnreadableError], None] = raise_it
     note: Callable[[str], None] = lambda _: None
     progress: Callable[[int], None] = lambda _: None
+    offer: Offer | None = None
+    """What reads batches itself (:class:`kdump.log_reader.batch_selection.BatchSelection`)."""
     _followed: tuple[Partition, Outcomes] | None = None
 
     def __post_init__(self) -> None:
@@ -107,7 +110,8 @@ class PartitionReader:
     def _begin(self, partition: Partition) -> tuple[BatchSelection, SegmentFacts]:
         """Return what selects the batches of a partition, and what rows say of its segments."""
         knows = self.outcomes or self.filter.committed
-        selection = BatchSelection(self.filter, self.take, (lambda: self.outcomes_of(partition)) if knows else None)
+        outcomes = (lambda: self.outcomes_of(partition)) if knows else None
+        selection = BatchSelection(self.filter, self.take, outcomes, self.offer)
         if self.filter.committed:
             for text in self.outcomes_of(partition).held_back:
                 self.note(f"{partition.name}: {text}")

@@ -30,6 +30,7 @@ LAYERS = """
     salvage
     answers
     printers
+    arrow
     api
     spark
     spark_source spark_export

@@ -125,11 +125,16 @@ def test_the_command_line_has_words_that_kdump_knows(line):
 
 @pytest.mark.parametrize("page", [name for name, text in TEXTS.items() if ">>> " in text])
 def test_the_python_does_what_it_says(page, monkeypatch):
+    for library in ("pyarrow", "duckdb"):
+        if f"import {library}" in TEXTS[page]:
+            pytest.importorskip(library)
     monkeypatch.chdir(ROOT)
+    globs = {}
     for block in re.findall(r"```python\n(.*?)```", TEXTS[page], re.DOTALL):
         if ">>> " in block:
-            test = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
-            assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
+            test = doctest.DocTestParser().get_doctest(block, globs, page, page, 0)
+            globs = test.globs
+            assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False).failed == 0
 
 
 @pytest.mark.parametrize("page", TEXTS)

@@ -7,14 +7,15 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
 from kdump import kernel
+from kdump.arrow import columns, recorded, schema
 from kdump.log_dirs import local
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
 from kdump.primitives import compression
 from kdump.rows.selection import SegmentFacts
 from kdump.segments import read
-from kdump.spark.source import columns, planning, reading, recorded, schema
 from kdump.spark.source import options as words
+from kdump.spark.source import planning, reading
 from testing import GOLDEN, forge
 
 compiled = pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no columns")

@@ -10,6 +10,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
+from kdump.arrow import schema
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import txn_index
 from kdump.log_dirs import local
@@ -22,7 +23,7 @@ from kdump.rows.selection import SelectedBatch
 from kdump.segments import read as segments_read
 from kdump.segments import walk as log
 from kdump.spark.source import options as words
-from kdump.spark.source import planning, reading, schema
+from kdump.spark.source import planning, reading
 from testing import GOLDEN, forge
 from testing.processes import kdump
 

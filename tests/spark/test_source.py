@@ -2,6 +2,7 @@
 
 import pytest
 
+from kdump.arrow import schema as arrow_schema
 from kdump.rows import columns
 from kdump.spark.source import schema
 from testing import GOLDEN
@@ -33,8 +34,10 @@ def test_the_arrow_schema_is_the_one_spark_expects(spark):
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    for fields in (schema.RECORDS, schema.DAMAGED, schema.ACCOUNT):
-        assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), timezone="UTC").equals(schema.arrow(fields))
+    for fields in (arrow_schema.RECORDS, schema.DAMAGED, schema.ACCOUNT):
+        assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), timezone="UTC").equals(
+            arrow_schema.arrow(fields)
+        )
 
 
 def test_decoded_is_a_column_of_text_behind_the_others(spark):

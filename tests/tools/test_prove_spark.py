@@ -9,10 +9,15 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
-from kdump.spark.source import schema
+from kdump.arrow import schema
 from tools.prove import spark as prove_spark
 
-BASE = {field.name: None for field in schema.RECORDS} | {"file": "a.log", "position": 0, "offset": 7, "sequence": -1}
+BASE = {field.name: None for field in schema.RECORDS} | {
+    "file": "a.log",
+    "position": 0,
+    "offset": 7,
+    "sequence": -1,
+}
 
 
 def line(**given):

@@ -21,7 +21,7 @@ from typing import Any
 
 from pyarrow import dataset
 
-from kdump.spark.source import schema
+from kdump.arrow import schema
 from testing import ROOT
 from tools import arguments
 from tools.prove import spark_cluster

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from kdump.arrow import schema as arrow_schema
 from kdump.errors import UsageError
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, schema, streaming
@@ -27,7 +28,7 @@ class KdumpDataSource(DataSource):
 
     Name: ``kdump``
 
-    Schema: :data:`kdump.spark.source.schema.RECORDS`, and :data:`~kdump.spark.source.schema.DECODED` with the option
+    Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option
     ``decode``; :data:`~kdump.spark.source.schema.DAMAGED` for the output
     ``damaged``.
 
@@ -48,7 +49,7 @@ class KdumpDataSource(DataSource):
         return "kdump"
 
     def schema(self) -> str:
-        records = schema.chosen(self._options.names)
+        records = arrow_schema.chosen(self._options.names)
         marked = [*records, schema.SPLIT] if self._options.output == words.MARKED else records
         return schema.ddl(_FIELDS.get(self._options.output, marked))
 

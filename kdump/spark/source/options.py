@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kdump.arrow import schema
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.spark.source import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,6 +8,8 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from kdump.arrow import schema as arrow_schema
+from kdump.arrow.columns import Rows
 from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import DELETED
 from kdump.log_reader.batch_selection import BatchSelection
@@ -21,7 +23,6 @@ from kdump.segments import read as segments_read
 from kdump.segments.regions import Damage, Padding
 from kdump.spark.source import options as words
 from kdump.spark.source import schema
-from kdump.spark.source.columns import Rows
 from kdump.spark.source.marks import DataLossError
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ def _marked(split: Split, source: files.Source, options: SourceOptions) -> Itera
     """Yield the records, and behind them one row with the split's number if damage was met."""
     import pyarrow as pa
 
-    shape = schema.arrow([*schema.chosen(options.names), schema.SPLIT])
+    shape = arrow_schema.arrow([*arrow_schema.chosen(options.names), schema.SPLIT])
     damage: list[Damage] = []
     for batch in _records(split, source, options, damage):
         yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), pa.int32())], schema=shape)
@@ -361,10 +362,10 @@ def _account(split: Split, source: files.Source, options: SourceOptions) -> Iter
     )
 
 
-def _row(fields: tuple[schema.SparkColumn, ...], *values: object) -> pa.RecordBatch:
+def _row(fields: tuple[arrow_schema.ArrowField, ...], *values: object) -> pa.RecordBatch:
     import pyarrow as pa
 
-    shape = schema.arrow(fields)
+    shape = arrow_schema.arrow(fields)
     columns = [pa.array([value], field.type) for value, field in zip(values, shape, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=shape)
 

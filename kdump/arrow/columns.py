@@ -1,7 +1,7 @@
 """Records to Arrow: what the rows of a record batch are made of, column by column.
 
 Facts of a batch are kept once per batch and spread over its rows at the end; what stands in records comes from
-:mod:`kdump.spark.source.recorded`. Columns that nobody asked for are never made.
+:mod:`kdump.arrow.recorded`. Columns that nobody asked for are never made.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from kdump.arrow import recorded, schema
 from kdump.primitives import compression
 from kdump.printers import json_text
 from kdump.rows import values as found
 from kdump.rows.columns import DECODED, RECORD
 from kdump.rows.selection import SelectedBatch
-from kdump.spark.source import recorded, schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,0 +1,72 @@
+"""The columns of a record in Arrow: those of Spark's own Kafka source, then the rest of
+:data:`kdump.rows.columns.RECORD`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.rows import columns as rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+_TYPES: Final = {
+    "string": "string",
+    "codec": "string",
+    "int": "int",
+    "timestampType": "int",
+    "long": "bigint",
+    "boolean": "boolean",
+    "binary": "binary",
+    "timestamp": "timestamp",
+    "json": "string",
+    "headers": "array<struct<key:string,value:binary>>",
+}
+_TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
+"""Columns that only a text form needs: binary holds any bytes, and each output has one kind of row."""
+
+
+class ArrowField(NamedTuple):
+    """A column; ``type`` is SQL's name of its type."""
+
+    name: str
+    type: str
+
+
+def _records() -> tuple[rows.Column, ...]:
+    columns = {column.name: column for column in rows.RECORD if column.name not in _TEXT_ONLY}
+    first = [columns.pop(name) for name in rows.SPARK_FIRST]
+    return (*first, *columns.values())
+
+
+RECORD_COLUMNS: Final = _records()
+RECORDS: Final = tuple(ArrowField(column.name, _TYPES[column.type]) for column in RECORD_COLUMNS)
+RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
+DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
+"""The column behind those of a record, where it is asked for: JSON as text."""
+
+
+def chosen(names: Iterable[str]) -> list[ArrowField]:
+    """Return the fields of records with these names, in their order."""
+    fields = {field.name: field for field in (*RECORDS, DECODED)}
+    return [fields[name] for name in names]
+
+
+def arrow(fields: Iterable[ArrowField]) -> pa.Schema:
+    """Return the Arrow schema of batches with these fields, as Spark expects it."""
+    import pyarrow as pa
+
+    header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+    types = {
+        "string": pa.string(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "boolean": pa.bool_(),
+        "binary": pa.binary(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        _TYPES["headers"]: pa.list_(pa.field("element", header)),
+    }
+    return pa.schema([pa.field(field.name, types[field.type]) for field in fields])
