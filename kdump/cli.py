@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Look": {"dump": "dump", "get": "get"},
     "Answer": {
+        "report": "report",
         "explain": "explain",
         "diff": "diff",
         "offsets": "offsets",

@@ -163,13 +163,18 @@ class DiskUsage(Collector):
         """Yield the lines, the largest first."""
         lines: list[PartitionUsage] = [line for _, line in self._partitions]
         if self._by == "topic":
-            yield from sorted(_topics(lines), key=lambda line: (-line.all_bytes, line.topic))
+            yield from self.topics()
             return
         if self._by == "segment":
             yield from sorted(self._segments, key=lambda line: (-line.bytes - line.index_bytes, line.folder))
         else:
             yield from sorted(lines, key=lambda line: (-line.all_bytes, line.log_dir, line.folder))
         yield from sorted(self._other_lines(), key=lambda line: (-line.bytes, line.path))
+
+    def topics(self) -> list[TopicUsage]:
+        """Return the lines of topics, the largest first."""
+        found = _topics([line for _, line in self._partitions])
+        return sorted(found, key=lambda line: (-line.all_bytes, line.topic))
 
     def _other_lines(self) -> Iterator[OtherUsage]:
         holding = {path for path, found in self._others.items() if found.is_log_dir}

@@ -62,26 +62,42 @@ class LogDirPass:
 
     def partition(self, place: Place) -> None:
         """Go through one partition: the batches of its segments, if any collector wants them."""
-        asked = [(collector, self._begin(collector, place)) for collector in self.collectors]
-        reading = [(collector, reading.since) for collector, reading in asked if reading.needs > Needs.FILES]
+        reading, since = self._begin(place)
         if reading:
-            self._read(place.partition.segments, reading)
+            self._read(place.partition.segments, reading, since)
         else:
             self._progress(_size(place.partition))
         for collector in self.collectors:
             collector.end()
 
-    def _read(self, segments: Sequence[Segment], reading: Sequence[tuple[Collector, int]]) -> None:
-        """Feed collectors with segments, from the least of the offsets on that they begin with."""
-        since = min(since for _, since in reading)
+    def _read(self, segments: Sequence[Segment], reading: Sequence[Collector], since: int) -> None:
+        """Feed collectors with segments, from an offset on."""
         first = first_segment(segments, since)
         for number, segment in enumerate(segments):
             if number >= first:
                 since = since if number == first else 0
-                self._segment(segment, [one for one, _ in reading], since=since, is_last=number == len(segments) - 1)
+                self._segment(segment, reading, since=since, is_last=number == len(segments) - 1)
             self._progress(segment.size)
 
-    def _begin(self, collector: Collector, place: Place) -> Reading:
+    def alongside(self, place: Place) -> PassTap | None:
+        """Return what feeds the collectors while something else reads the partition, None where they need no batch.
+
+        Close it after the reading; ``progress`` is not called.
+        """
+        reading, _ = self._begin(place)
+        if reading:
+            return PassTap(self, reading, place.partition.segments)
+        for collector in self.collectors:
+            collector.end()
+        return None
+
+    def _begin(self, place: Place) -> tuple[list[Collector], int]:
+        """Turn to a partition; return the collectors that want batches, and the first offset that any wants."""
+        asked = [(collector, self._asked(collector, place)) for collector in self.collectors]
+        wanting = [(collector, reading.since) for collector, reading in asked if reading.needs > Needs.FILES]
+        return [collector for collector, _ in wanting], min((since for _, since in wanting), default=0)
+
+    def _asked(self, collector: Collector, place: Place) -> Reading:
         try:
             asked = collector.begin(place)
         except UnreadableError as error:
@@ -94,16 +110,20 @@ class LogDirPass:
             collector.turn_to(segment)
         runs = any(collector.takes_runs for collector in reading)
         for region in self.regions(segment, since=since, is_last=is_last, runs=runs):
-            if isinstance(region, Run):
-                for collector in reading:
-                    for row in range(collector.add_run(region), region.count):
-                        self._add(collector, segment, region.batch(row))
-            elif isinstance(region, RecordBatch):
-                for collector in reading:
-                    self._add(collector, segment, region)
-            elif isinstance(region, Damage | Trailing):
-                for collector in reading:
-                    collector.lose(region)
+            self.feed(reading, segment, region)
+
+    def feed(self, reading: Sequence[Collector], segment: Segment, region: Region | Run) -> None:
+        """Give a region of a segment to collectors."""
+        if isinstance(region, Run):
+            for collector in reading:
+                for row in range(collector.add_run(region), region.count):
+                    self._add(collector, segment, region.batch(row))
+        elif isinstance(region, RecordBatch):
+            for collector in reading:
+                self._add(collector, segment, region)
+        elif isinstance(region, Damage | Trailing):
+            for collector in reading:
+                collector.lose(region)
 
     def _add(self, collector: Collector, segment: Segment, batch: RecordBatch) -> None:
         try:
@@ -136,6 +156,63 @@ class LogDirPass:
         except UnreadableError as error:
             self._fail(error)
             yield Damage(done, max(0, segment.size - done), UNREAD, error.reason, done)
+
+
+class PassTap:
+    """Feeds collectors with what something else reads of a partition, segment after segment."""
+
+    def __init__(self, through: LogDirPass, reading: Sequence[Collector], segments: Sequence[Segment]) -> None:
+        self._through, self._reading = through, reading
+        self._segments = segments
+        self._next = 0
+
+    def __call__(self, segment: Segment, regions: Iterator[Region | Run]) -> Iterator[Region]:
+        """Yield the regions of a segment one by one after the collectors got them. Raises UnreadableError."""
+        number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
+        if number is None or number < self._next:
+            yield from _one_by_one(regions)
+            return
+        self._skip(number)
+        self._turn_to(segment)
+        done, is_last = 0, number == len(self._segments) - 1
+        try:
+            for region in regions:
+                lost = _lost(region, is_last=is_last)
+                self._through.feed(self._reading, segment, region if lost is None else lost)
+                done = region.position + region.size
+                yield from _one_by_one((region,))
+        except UnreadableError as error:
+            self._lose(segment, done, error.reason)
+            raise
+
+    def close(self) -> None:
+        """Take what was not read as lost, and close the partition."""
+        self._skip(len(self._segments))
+        for collector in self._through.collectors:
+            collector.end()
+
+    def _skip(self, number: int) -> None:
+        """Go on to a segment; those before it that were not read are lost."""
+        for segment in self._segments[self._next : number]:
+            self._turn_to(segment)
+            self._lose(segment, 0, "it was not read")
+        self._next = number + 1
+
+    def _turn_to(self, segment: Segment) -> None:
+        for collector in self._reading:
+            collector.turn_to(segment)
+
+    def _lose(self, segment: Segment, done: int, reason: str) -> None:
+        lost = Damage(done, max(0, segment.size - done), UNREAD, reason, done)
+        self._through.feed(self._reading, segment, lost)
+
+
+def _one_by_one(regions: Iterable[Region | Run]) -> Iterator[Region]:
+    for region in regions:
+        if isinstance(region, Run):
+            yield from map(region.batch, range(region.count))
+        else:
+            yield region
 
 
 def _lost(region: Region | Run, *, is_last: bool) -> Damage | None:

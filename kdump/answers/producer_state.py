@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Place
     from kdump.formats.producer_snapshot import ProducerEntry
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
     from kdump.transactions.replay import EndedTransaction
 
@@ -158,6 +159,14 @@ class ProducerReplay:
         if ended is not None:
             self.doubted.discard(ended.producer_id)
         return ended
+
+    def pass_over(self, run: Run) -> int:
+        """Take batches without a producer; return how many. None are taken where a snapshot may take over."""
+        if run.first.base_offset < self.since or (self._later and self._later[-1].offset <= run.last_offset):
+            return 0
+        self.end_offset = run.last_offset + 1
+        self.leader_epoch = run.column("partition_leader_epoch")[-1]
+        return run.count
 
     def lose(self, region: Damage | Trailing) -> None:
         """Take a range that cannot be read. The cut end of a log hides nothing: a broker cuts it off too."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.internal_topics import remote_log_metadata
 from kdump.internal_topics.decode import decode
 from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.log_dirs.partition import Partition
     from kdump.segments.regions import Region
 
 COPYING: Final = 0
@@ -59,3 +62,24 @@ class RemoteCopies:
             if topic_ids.get(topic, topic_id) == topic_id:
                 found[topic, partition] = max(end, found.get((topic, partition), end))
         return found
+
+
+def copied_offsets(
+    partitions: Iterable[Partition],
+    image: ClusterImage | None,
+    *,
+    damage: Callable[[str], None],
+    fail: Callable[[UnreadableError], None],
+) -> dict[tuple[str, int], int]:
+    """Return the last offset of each partition that is in remote storage, as its topic among ``partitions`` says."""
+    copies = RemoteCopies()
+    for partition in partitions:
+        if partition.topic == remote_log_metadata.TOPIC:
+            for segment in partition.segments:
+                try:
+                    with segment.open() as source:
+                        copies.read(read.read(source, on_error="resync"), damage)
+                except UnreadableError as error:
+                    fail(error)
+    ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
+    return copies.last_offsets(ids)

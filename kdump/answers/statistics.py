@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from heapq import nlargest
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.what_if import WhatIf
@@ -19,7 +19,7 @@ from kdump.records.magic_2 import Batch
 from kdump.segments import record_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.what_if import Target
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.record_sizes import RecordSizes
 
 HOUR: Final = 3_600_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +248,7 @@ class Statistics(Collector):
         self._partition: PartitionSums | None = None
         self._lines: list[PartitionStatistics] = []
         self._producers: dict[tuple[str, int], Sum] = defaultdict(Sum)
-        self._hours: dict[tuple[str, int], Sum] = defaultdict(Sum)
+        self._hours: dict[tuple[str, int, int], Sum] = defaultdict(Sum)
 
     def begin(self, place: Place) -> Needs:
         if place.key is None:
@@ -285,7 +286,7 @@ class Statistics(Collector):
         for time, count, size in zip(batches.last_times, batches.counts, batches.sizes, strict=True):
             if not self._with_hours:
                 break
-            self._hours[topic, time // HOUR if time >= 0 else -1].add(1, count, size)
+            self._hours[topic, partition.partition, time // HOUR if time >= 0 else -1].add(1, count, size)
 
     def end(self) -> None:
         if self._partition is not None:
@@ -296,9 +297,8 @@ class Statistics(Collector):
     def merge(self, other: Statistics) -> None:
         self._lines += other._lines
         self._what_if.merge(other._what_if)
-        for mine, theirs in ((self._producers, other._producers), (self._hours, other._hours)):
-            for key, more in theirs.items():
-                mine[key].add(more.batches, more.records, more.bytes)
+        _merge(self._producers, other._producers)
+        _merge(self._hours, other._hours)
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  statistics do not depend on the time
         """Yield the partitions, the largest first, then producers, hours if asked, and what other codecs would give."""
@@ -306,10 +306,29 @@ class Statistics(Collector):
         for (topic, producer_id), one in sorted(self._producers.items(), key=lambda item: (-item[1].bytes, item[0])):
             mean = round(one.records / one.batches, 3)
             yield ProducerStatistics(topic, producer_id, one.batches, one.records, one.bytes, mean)
-        for (topic, hour), one in sorted(self._hours.items()):
-            time = None if hour < 0 else hour * HOUR
-            yield HourStatistics(topic, time, one.batches, one.records, one.bytes)
+        topics: dict[tuple[str, int], Sum] = defaultdict(Sum)
+        for (topic, _, hour), one in self._hours.items():
+            topics[topic, hour].add(one.batches, one.records, one.bytes)
+        for (topic, hour), one in sorted(topics.items()):
+            yield _hour(topic, hour, one)
         yield from self._what_if.answer()
+
+    def hours_of(self, keys: Collection[tuple[str, int]]) -> dict[tuple[str, int], list[HourStatistics]]:
+        """Return the hours of partitions (topic and number); replicas of one are summed."""
+        found: dict[tuple[str, int], list[HourStatistics]] = {key: [] for key in keys}
+        for (topic, number, hour), one in sorted(self._hours.items(), key=lambda item: item[0]):
+            if (topic, number) in found:
+                found[topic, number].append(_hour(topic, hour, one))
+        return found
+
+
+def _merge(mine: dict[T, Sum], theirs: dict[T, Sum]) -> None:
+    for key, more in theirs.items():
+        mine[key].add(more.batches, more.records, more.bytes)
+
+
+def _hour(topic: str, hour: int, one: Sum) -> HourStatistics:
+    return HourStatistics(topic, None if hour < 0 else hour * HOUR, one.batches, one.records, one.bytes)
 
 
 def _has_first_time(batch: RecordBatch) -> bool:

@@ -89,6 +89,11 @@ class TransactionalIds(Collector):
         self._log, self._note = _CoordinatorLog(place.partition.partition), place.note
         return Needs.RECORDS
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether the partition is one of the coordinators' log."""
+        return self._log is not None
+
     def turn_to(self, segment: Segment) -> None:
         self._segment = segment
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.answers.transactional_ids import KnownIds, TransactionalId
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Damage, Trailing
     from kdump.transactions.replay import EndedTransaction, OpenTransaction
 
@@ -112,6 +113,8 @@ class Transactions(Collector):
     ``coordinators`` is how many partitions ``__transaction_state`` has, None where nothing tells.
     """
 
+    takes_runs = True
+
     def __init__(
         self,
         asked: Wanted,
@@ -143,6 +146,12 @@ class Transactions(Collector):
         if self._replay is not None:
             self._replay.add(batch)
         self._ids.add(batch)
+
+    def add_run(self, run: Run) -> int:
+        """Take a run without producers, where the ids are not wanted: nothing begins or ends in it."""
+        if self._replay is None or self._ids.is_reading or max(run.column("producer_id")) >= 0:
+            return 0
+        return self._replay.pass_over(run)
 
     def lose(self, region: Damage | Trailing) -> None:
         if self._replay is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kdump.checks.kraft_snapshot import Snapshot
     from kdump.checks.log_dir import LogDir, LogDirs
+    from kdump.checks.partition import Tap
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.recovery.log_loader import Cut, Outcome
 
@@ -49,16 +50,23 @@ class CheckedPartition(NamedTuple):
 
 
 def check(
-    part: Partition, options: CheckOptions, dirs: LogDirs, read: Callable[[int], None] = lambda _: None
+    part: Partition,
+    options: CheckOptions,
+    dirs: LogDirs,
+    read: Callable[[int], None] = lambda _: None,
+    tap: Tap | None = None,
 ) -> CheckedPartition:
-    """Check a partition. ``dirs`` has told of the log dirs of those before it. Files that cannot be read are named."""
+    """Check a partition. ``dirs`` has told of the log dirs of those before it. Files that cannot be read are named.
+
+    ``tap`` looks at the regions of its segments in the same pass.
+    """
     failed: list[UnreadableError] = []
     place = dirs.of(part, failed.append)
     findings = list(folder.check(part, dirs, failed.append))
     findings = dirs.news() + findings
     snapshots = list(_snapshots(part, options, failed.append))
     findings += (finding for snapshot in snapshots for finding in snapshot.findings)
-    log = _log(part, options, place, read, failed)
+    log = _log(part, options, place, read, failed, tap)
     findings += log.findings
     if log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
         try:
@@ -129,7 +137,12 @@ class _Log(NamedTuple):
 
 
 def _log(
-    part: Partition, options: CheckOptions, place: LogDir, read: Callable[[int], None], failed: list[UnreadableError]
+    part: Partition,
+    options: CheckOptions,
+    place: LogDir,
+    read: Callable[[int], None],
+    failed: list[UnreadableError],
+    tap: Tap | None,
 ) -> _Log:
     """Check the log and its indexes in one pass."""
     logs = [segment for segment in part.segments if not file_names.is_kraft_snapshot(segment.path)]
@@ -148,7 +161,7 @@ def _log(
         if any(error.path == each.path for each in live):
             log.forget()
 
-    for checked in partition.check(replace(part, segments=tuple(live)), read, log, fail):
+    for checked in partition.check(replace(part, segments=tuple(live)), read, log, fail, tap):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
     findings = [*log.findings, *log.finish()]
     damaged = any(finding.level is Level.LOG for finding in findings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, UnreadableError
@@ -13,9 +13,8 @@ from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read as segments_read
 from kdump.segments.regions import Trailing
-from kdump.segments.resync import zero_tail
+from kdump.segments.resync import ResyncReader, zero_tail
 from kdump.segments.walk import walk
 
 if TYPE_CHECKING:
@@ -24,9 +23,12 @@ if TYPE_CHECKING:
     from kdump.checks.log import LogCheck
     from kdump.log_dirs.files import OpenSource
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Damage, Padding, Region
 
 
+Tap: TypeAlias = "Callable[[Segment, Iterator[Region | Run]], Iterator[Region]]"
+"""Looks at the regions of a segment as they pass, like batches together; it gives them on one by one."""
 TRIES: Final = 3
 """How often the youngest segment is looked at while a broker may write to it."""
 PAUSE: Final = 0.1
@@ -55,11 +57,12 @@ def check(
     read: Callable[[int], None] = lambda _: None,
     log: LogCheck | None = None,
     fail: Callable[[UnreadableError], None] = raise_it,
+    tap: Tap | None = None,
 ) -> Iterator[CheckedSegment]:
     """Check the indexes of a partition's segments in order, then those without a log.
 
-    ``log`` takes part in the same pass over each segment. ``read`` is called with the bytes of log read since the last
-    call, ``fail`` with files that cannot be read, which are skipped; by default that raises.
+    ``log`` takes part in the same pass over each segment, and with it ``tap``. ``read`` is called with the bytes of log
+    read since the last call, ``fail`` with files that cannot be read, which are skipped; by default that raises.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments)
@@ -69,7 +72,7 @@ def check(
         active = segment.base_offset is None or segment.base_offset >= newest
         is_last = last in {None, segment.path}
         try:
-            checked, state = _segment(segment, state, read, log, fail, active=active, is_last=is_last)
+            checked, state = _segment(segment, state, read, log, fail, tap, active=active, is_last=is_last)
         except UnreadableError as error:
             fail(error)
             state = PartitionState()
@@ -132,6 +135,7 @@ def _segment(
     read: Callable[[int], None],
     log: LogCheck | None,
     fail: Callable[[UnreadableError], None],
+    tap: Tap | None,
     *,
     active: bool,
     is_last: bool,
@@ -161,7 +165,7 @@ def _segment(
             if log is None:
                 run(walk(source), [indexes])
             else:
-                run(_regions(segment, source, log, is_last=is_last), [log, indexes])
+                run(_regions(segment, source, log, tap, is_last=is_last), [log, indexes])
                 log = None  # a segment that is read again says nothing new of the log
             indexes.finish()
         if not checker.lacks_transactions:
@@ -174,12 +178,18 @@ def _segment(
     return CheckedSegment(segment.name, source.size, checker.batches, findings), after
 
 
-def _regions(segment: Segment, source: OpenSource, log: LogCheck, *, is_last: bool) -> Iterator[Region]:
+def _regions(
+    segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None, *, is_last: bool
+) -> Iterator[Region]:
     """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
     named = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
     base = segment.base_offset if named else None  # else it is the first offset of the file: a wrapper's last
     log.begin(segment.name, base, active=is_last)
-    return segments_read.read(source, on_error="resync", first_offset=log.next_offset)
+    together = tap is not None
+    reader = ResyncReader(
+        source, 0, source.size, "resync", log.next_offset, limit=None, runs=together, packed=not together
+    )
+    return cast("Iterator[Region]", reader.read()) if tap is None else tap(segment, reader.read())
 
 
 def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:

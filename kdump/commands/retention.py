@@ -8,25 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.answers.metadata.image import image_of
-from kdump.answers.remote_copies import RemoteCopies
+from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.deletions import Retention
 from kdump.answers.retention.rules import rules_of
 from kdump.answers.topic_configs import TopicConfigs
 from kdump.commands.answering import INPUTS, Answering
 from kdump.commands.config_options import CONFIGS
 from kdump.commands.options import add
-from kdump.errors import UnreadableError
 from kdump.internal_topics import cluster_metadata, remote_log_metadata
 from kdump.printers.answer_tables import retention as tables
-from kdump.segments import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.topic_configs import GivenConfig
-    from kdump.commands.session import Session
-    from kdump.log_dirs.partition import Partition
 
 
 class Release(click.ParamType[tuple[int, ...]]):
@@ -71,24 +64,7 @@ def command(given: tuple[GivenConfig, ...], release: tuple[int, ...] | None, **o
     run = Answering(options, also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC))
     partitions = run.partitions()
     image = image_of(partitions, damage=run.session.damage, fail=run.session.fail)
-    copied = _copied(partitions, image, run.session)
+    copied = copied_offsets(partitions, image, damage=run.session.damage, fail=run.session.fail)
     answer = Retention(TopicConfigs(image, given), rules_of(release), copied)
     run.run([answer], [partition for partition in partitions if run.takes(partition)])
     return run.answer(answer.answer(run.at), tables.tables)
-
-
-def _copied(
-    partitions: Iterable[Partition], image: ClusterImage | None, session: Session
-) -> dict[tuple[str, int], int]:
-    """Return the last offset of each partition that is in remote storage."""
-    copies = RemoteCopies()
-    for partition in partitions:
-        if partition.topic == remote_log_metadata.TOPIC:
-            for segment in partition.segments:
-                try:
-                    with segment.open() as source:
-                        copies.read(read.read(source, on_error="resync"), session.damage)
-                except UnreadableError as error:
-                    session.fail(error)
-    ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
-    return copies.last_offsets(ids)

@@ -35,7 +35,7 @@ from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from kdump.log_dirs import archives  # slow to import, and most runs meet no archive
 
@@ -235,9 +235,7 @@ class Finder:
             self.fail(error)
             return
         inside = [entry for entry in entries if not entry.is_folder]
-        belongs = self.wanted.every_folder or any(_belongs(entry.name) for entry in inside)
-        if not belongs and self.wanted.log_dirs:
-            belongs = any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
+        belongs = self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
         if belongs and self._takes(name, None):
             yield self._partition(folder.path, name, inside, files)
         below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
@@ -290,6 +288,13 @@ def _reader_of(path: str) -> str:
         return " (kdump --files prints it)"
     known = any(fnmatchcase(name, file.name) and file.format for file in file_names.FILES)
     return " (kdump check holds it against the log)" if known else ""
+
+
+def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
+    """Tell whether files make their folder a partition, with ``log_dirs`` or a log dir."""
+    return any(_belongs(entry.name) for entry in inside) or (
+        log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
+    )
 
 
 def _belongs(name: str) -> bool:

@@ -146,32 +146,37 @@ class JsonReport:
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
         for finding in findings:
-            if self._quiet and finding.is_remark:
-                continue
-            fields = asdict(finding)
-            check = fields.pop("kind")
-            kind = "remark" if finding.is_remark else "finding"
-            self._line({"kind": kind, "version": VERSION, "check": check, **fields})
+            if not (self._quiet and finding.is_remark):
+                self._line(finding_line(finding))
 
     def end(self, summary: CheckSummary, status: int) -> None:
-        if self._quiet:
-            return
-        self._line(
-            {
-                "kind": "summary",
-                "version": VERSION,
-                "segments": summary.segments,
-                "batches": summary.batches,
-                "logBytes": summary.size,
-                "findings": summary.findings,
-                "remarks": summary.levels[Level.REMARK],
-                "status": status,
-            }
-        )
+        if not self._quiet:
+            self._line(summary_line(summary, status))
 
     def _line(self, line: dict[str, object]) -> None:
-        texts = {name: path_text(value) for name, value in line.items() if isinstance(value, str)}  # they name files
-        self._out.write(json.dumps({**line, **texts}, ensure_ascii=False).encode() + b"\n")
+        self._out.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+
+
+def finding_line(finding: Finding) -> dict[str, object]:
+    """Return a finding or remark as a JSON object."""
+    fields = asdict(finding)
+    check = fields.pop("kind")
+    line = {"kind": "remark" if finding.is_remark else "finding", "version": VERSION, "check": check, **fields}
+    return {name: path_text(value) if isinstance(value, str) else value for name, value in line.items()}  # of files
+
+
+def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
+    """Return what a check went through as a JSON object."""
+    return {
+        "kind": "summary",
+        "version": VERSION,
+        "segments": summary.segments,
+        "batches": summary.batches,
+        "logBytes": summary.size,
+        "findings": summary.findings,
+        "remarks": summary.levels[Level.REMARK],
+        "status": status,
+    }
 
 
 class PlainReport:

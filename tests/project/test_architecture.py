@@ -31,6 +31,7 @@ LAYERS = """
     answers
     printers
     arrow
+    report
     api
     spark
     spark_source spark_export
@@ -42,7 +43,9 @@ LAYERS = """
 LAYER = {room: layer for layer, line in enumerate(LAYERS.strip().splitlines()) for room in line.split()}
 OWNERS = {
     "click": {"cli", "commands"},
-    "rich": {"printers.table", "printers.findings_table", "printers.answer_terminal"},
+    "rich": {"printers.table", "printers.findings_table", "printers.answer_terminal", "report.short"},
+    "jinja2": {"report.page"},
+    "vl_convert": {"report.charts"},
     "pyspark": {"spark"},
     "zstandard": {"primitives.compression", "log_dirs.archives"},
     "lz4": {"primitives.compression"},
@@ -194,7 +197,7 @@ def test_a_class_name_has_one_meaning():
 
 
 def test_help_imports_nothing_heavy():
-    heavy = {"rich", "pyarrow", "pyspark", "zstandard", "lz4", "snappy", "cramjam"}
+    heavy = {"rich", "jinja2", "vl_convert", "pyarrow", "pyspark", "zstandard", "lz4", "snappy", "cramjam"}
     code = (
         "import sys; sys.argv = ['kdump', '--help']\nfrom kdump.cli import main\nmain()\n"
         f"print(sorted({heavy} & set(sys.modules)), file=sys.stderr)"

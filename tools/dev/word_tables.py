@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 ANSWERED_BY = {
+    "damaged_ranges": "report",
     "disk_usage": "du",
     "statistics": "stats",
     "what_if": "stats",

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from kdump.errors import UnreadableError
 from kdump.formats.time_index import TimeIndex
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import walk
+from kdump.segments import batch_runs
+from kdump.segments.batch_runs import Run
 from kdump.segments.segment_end import segment_end
+from kdump.segments.walk import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,13 +79,22 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
 
 def _largest(segment: Segment, *, reads_batches: bool) -> int | None:
     """Return the largest timestamp, None where the time of the last write counts. Raises UnreadableError."""
-    if reads_batches or "index" not in segment.siblings:
-        with segment.open() as source:
-            batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
-            largest = max((batch.max_timestamp for batch in batches), default=-1)
-    else:
-        largest = _last_indexed(segment)
+    reads_batches = reads_batches or "index" not in segment.siblings
+    largest = _last_written(segment) if reads_batches else _last_indexed(segment)
     return None if largest < 0 else largest
+
+
+def _last_written(segment: Segment) -> int:
+    """Return the largest timestamp of the batches, -1 without one."""
+    largest = -1
+    with segment.open() as source:
+        end = source.size
+        for region in batch_runs.walk(source, 0, end, Window(source, end), limit=segment.limit, packed=False):
+            if isinstance(region, Run):
+                largest = max(largest, *region.column("max_timestamp"))
+            elif isinstance(region, RecordBatch):
+                largest = max(largest, region.max_timestamp)
+    return largest
 
 
 def _last_indexed(segment: Segment) -> int:

@@ -1,0 +1,148 @@
+"""``kdump report``: the whole picture of log dirs on one page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.commands.answering import AT, PATHS, Answering, Moment
+from kdump.commands.limit_options import AtLeast
+from kdump.commands.options import LIMITS, PARTITIONS, add
+from kdump.errors import UsageError
+from kdump.findings import Level
+from kdump.output import files
+from kdump.output.stdout import open_output
+from kdump.report import gathering
+from kdump.report.document import LogDirReport, ReportAsked, document
+from kdump.report.gathering import Sayings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.commands.session import Session
+
+STATUS: Final = {Level.LOG.value: 3, Level.DERIVED.value: 4}
+OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
+    click.option("--out", type=click.Path(), metavar="FILE", help="Write the page: one HTML file, all in it."),
+    click.option("--overwrite", is_flag=True, help="Write it in place of a file that is there."),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(("text", "json", "jsonl")),
+        default="text",
+        show_default=True,
+        help="Without --out: a short version for people, one JSON object, JSON lines.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="The same as -o json."),
+    click.option("--around", type=Moment(), metavar="TIME", help="Show metadata events within an hour of TIME."),
+    *PATHS,
+    *PARTITIONS,
+    AT,
+    click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report, damage and errors."),
+    *LIMITS,
+]
+
+
+@click.command("report")
+@add(OPTIONS)
+def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | None, output: str, **options: Any) -> int:
+    """Show the whole picture of log dirs on one page.
+
+    \b
+    Examples:
+      kdump report /var/kafka --out report.html
+      kdump report /broker1 /broker2 /broker3 --out report.html
+      kdump report /var/kafka --out report.html --around 2026-11-21T09:00
+      kdump report /var/kafka
+      kdump report /var/kafka --json | jq '.answers.du.lines[]'
+
+    The page has a verdict with what to do next; bytes by topic and partition; what came in over time; a map of damage;
+    what retention deletes on the coming days; codecs and batches; transactions, groups, replicas and metadata events.
+    It is one file that asks nothing of a network, and holds no keys and values of records. Each part names the command
+    that repeats its numbers. The page needs Jinja2 and vl-convert-python: pip install 'kdump[report]'.
+
+    --json prints one object: "answers" has the lines of each command as -o jsonl prints them, and the command line.
+    -o jsonl prints the same lines, each with "answer" first.
+
+    All files are read in one pass, batches by their headers, checksums included; records are not unpacked. Log dirs of
+    several brokers (by meta.properties) are compared, which reads them once more.
+
+    Exit status: 0 made, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are wrong.
+    """
+    output = "json" if as_json else output
+    if out is not None:
+        _check_out(out, options["paths"], overwrite=overwrite)
+        if output != "text":
+            raise UsageError("--out writes the page: leave out --json and -o, or --out")
+    elif overwrite:
+        raise UsageError("--overwrite goes with --out")
+    run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO)
+    report = _made(run, around)
+    _take_status(run.session, report)
+    if out is not None:
+        _write_page(report, out, overwrite=overwrite)
+    elif output != "text":
+        _print(report, output)
+    else:
+        from kdump.report.short import draw
+
+        draw(report, sys.stdout)
+    return run.session.status
+
+
+def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
+    """Raise UsageError where the page cannot be made, or must not be written there: before anything is read."""
+    from kdump.report import page
+
+    page.require()
+    files.outside(paths, out)
+    if Path(out).exists() and not overwrite:
+        raise UsageError(f"{out} is there already: --overwrite replaces it")
+
+
+def _made(run: Answering, around: int | None) -> LogDirReport:
+    said: list[str] = []
+    session = run.session
+    say = Sayings(_both(said, session.damage), _both(said, session.wrong_index), session.note, session.fail)
+    partitions = run.partitions()
+    session.watched(partitions)
+    found = gathering.collectors_for(partitions, run.asked, say)
+    gathering.gather(found, partitions, run.asked, say, jobs=run.jobs, progress=session.progress)
+    asked = ReportAsked(run.paths, run.asked, run.at, around)
+    report = document(asked, found, partitions, say, said)
+    session.progress.clear()
+    return report
+
+
+def _both(said: list[str], say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what keeps a sentence for the report and says it on standard error."""
+
+    def keep(text: str) -> None:
+        said.append(text)
+        say(text)
+
+    return keep
+
+
+def _take_status(session: Session, report: LogDirReport) -> None:
+    """Let the findings of the check make the exit status."""
+    session.met |= {STATUS[line["level"]] for line in report.lines("check", "finding")}
+
+
+def _write_page(report: LogDirReport, out: str, *, overwrite: bool) -> None:
+    from kdump.report.page import page
+
+    target = Path(out)
+    files.write(target.parent, {target.name: page(report).encode("utf-8", "backslashreplace")}, force=overwrite)
+
+
+def _print(report: LogDirReport, output: str) -> None:
+    from kdump.printers.answer_lines import json_line
+
+    with open_output() as out:
+        for line in [report.as_object()] if output == "json" else report.as_lines():
+            out.write(json_line(line))

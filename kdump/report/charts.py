@@ -1,0 +1,452 @@
+"""The charts of the page, drawn by Vega-Lite (vl-convert) as SVG when the report is made: the page needs no library.
+
+Colours are CSS variables, so that the page's light and dark schemes count. Each mark has an ``aria-label``. Names of
+topics are data of a chart, never part of what Vega-Lite interprets.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from kdump.primitives.terminal import harmless_line
+from kdump.printers.quantities import counted, size, time
+from kdump.report import series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.report.document import Line, LogDirReport
+
+Spec: TypeAlias = dict[str, Any]
+TOPICS: Final = 15
+"""Topics that a chart of bars names."""
+COLOURED: Final = 7
+"""Topics that have a colour of their own; the others share one."""
+ROWS: Final = 40
+"""Rows of the heat map and of the map of damage."""
+HEATS: Final = 5
+"""Steps of colour that the heat map has."""
+WIDTH: Final = 520
+WIDE: Final = 820
+NAME: Final = 28
+"""Characters of a name beside an axis."""
+_COLOURS: Final = [f"var(--c{number})" for number in range(1, COLOURED + 2)]
+_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+CONFIG: Final[Spec] = {
+    "background": None,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "domainColor": "var(--line)",
+        "tickColor": "var(--line)",
+        "gridColor": "var(--grid)",
+        "labelColor": "var(--text)",
+        "titleColor": "var(--soft)",
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "labelLimit": 220,
+    },
+    "legend": {"labelColor": "var(--text)", "titleColor": "var(--soft)", "labelFontSize": 11, "labelLimit": 200},
+    "bar": {"fill": "var(--c1)"},
+    "range": {"category": _COLOURS},
+}
+_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+
+
+class Chart(NamedTuple):
+    """A drawn chart: the section it belongs to, its title, what it shows in words, and the SVG."""
+
+    part: str
+    title: str
+    words: str
+    svg: str
+
+
+def charts(report: LogDirReport) -> list[Chart]:
+    """Return the charts for which there is something to draw."""
+    import vl_convert
+
+    found = []
+    for part, title, words, spec in _specs(report):
+        whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "config": CONFIG, **spec}
+        found.append(Chart(part, title, words, _within_page(vl_convert.vegalite_to_svg(whole, vl_version="5.20"))))
+    return found
+
+
+def _within_page(svg: str) -> str:
+    """Return an SVG without the names of its namespaces, which a page needs not, and that look like addresses."""
+    svg = svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
+    return svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "", 1).replace(' version="1.1"', "", 1)
+
+
+_Drawn: TypeAlias = tuple[str, str, str, Spec]
+
+
+def _specs(report: LogDirReport) -> Iterator[_Drawn]:
+    yield from _bytes_by_topic(report)
+    lines = report.lines("stats", "hour")
+    axis = series.time_axis(lines, report.at)
+    if axis is not None:
+        yield from _ingest(report, axis)
+        yield from _heat(report, axis)
+    yield from _damage(report)
+    yield from _forecast(report)
+    yield from _codecs(report)
+    yield from _fill(report)
+    yield from _lag(report)
+
+
+def short_name(name: str) -> str:
+    """Return a name as a chart shows it."""
+    text = harmless_line(name)
+    return text if len(text) <= NAME else f"{text[: NAME // 2 - 1]}…{text[-NAME // 2 :]}"
+
+
+def _bar_rows(values: Sequence[Spec], field: str, title: str, *, axis: Spec | None = None) -> Spec:
+    """Return bars in the order of ``values``, which have ``name``, ``text`` and the field."""
+    order = [value["name"] for value in values]
+    return {
+        "width": WIDTH - 200,
+        "height": {"step": 20},
+        "data": {"values": list(values)},
+        "mark": {"type": "bar", "cornerRadiusEnd": 2},
+        "encoding": {
+            "y": {"field": "name", "type": "nominal", "sort": order, "title": None, "axis": {"domain": False}},
+            "x": {"field": field, "type": "quantitative", "title": title, "axis": {"tickCount": 4, **(axis or {})}},
+            "description": {"field": "text", "type": "nominal"},
+        },
+    }
+
+
+def _unit(most: int) -> tuple[int, str]:
+    """Return the unit in which an axis counts bytes, the largest of which there is one."""
+    return next(((unit, name) for unit, name in _UNITS if most >= unit), _UNITS[-1])
+
+
+def _unique(names: Sequence[str]) -> dict[str, str]:
+    """Return a short name for each name, no two alike: an axis would take them for one."""
+    found: dict[str, str] = {}
+    taken: Counter[str] = Counter()
+    for name in names:
+        text = short_name(name)
+        taken[text] += 1
+        found[name] = text if taken[text] == 1 else f"{text} ({taken[text]})"
+    return found
+
+
+def _bytes_by_topic(report: LogDirReport) -> Iterator[_Drawn]:
+    sizes = series.bytes_by_topic(report)
+    topics = series.largest(sizes, TOPICS)
+    if topics:
+        names = _unique(topics)
+        bars = [(names[topic], sizes[topic]) for topic in topics]
+        if rest := len(sizes) - len(topics):
+            bars.append((f"{rest} more", sum(sizes.values()) - sum(amount for _, amount in bars)))
+        unit, unit_name = _unit(max(amount for _, amount in bars))
+        values = [{"name": name, "bytes": amount / unit, "text": f"{name}: {size(amount)}"} for name, amount in bars]
+        words = f"The largest topic is {harmless_line(topics[0])} with {size(sizes[topics[0]])}."
+        yield "disk", "Bytes by topic", words, _bar_rows(values, "bytes", f"{unit_name} of all files")
+
+
+def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
+    topics = series.largest(series.logged_by_topic(report), COLOURED)
+    names = {**_unique(topics), series.OTHERS: series.OTHERS}
+    rows = series.ingest(report, axis, topics)
+    most: Counter[int] = Counter()
+    for at, _, _, amount in rows:
+        most[at] += amount
+    unit, unit_name = _unit(max(most.values(), default=0))
+    for what, unit_shown in (("Bytes", unit_name), ("Records", "records")):
+        values = [
+            {
+                "at": at,
+                "end": at + axis.width,
+                "topic": names[topic],
+                "amount": records if what == "Records" else amount / unit,
+                "text": f"{time(at)}, {names[topic]}: "
+                + (f"{records:,} records" if what == "Records" else size(amount)),
+            }
+            for at, topic, records, amount in rows
+        ]
+        words = f"{what} by time of the batches, {axis.width // series.HOUR} h a bar."
+        if axis.left_out:
+            words += f" {counted(axis.left_out, 'record')} with no time, or one far off, are left out."
+        spec = {
+            "width": WIDE - 90,
+            "height": 170,
+            "data": {"values": values},
+            "mark": {"type": "bar", "orient": "vertical"},
+            "encoding": {
+                "x": {**_time(axis), "field": "at"},
+                "x2": {"field": "end"},
+                "y": {
+                    "field": "amount",
+                    "type": "quantitative",
+                    "stack": "zero",
+                    "title": unit_shown,
+                    "axis": {"tickCount": 4, "format": "~s" if what == "Records" else "~r"},
+                },
+                "color": {
+                    "field": "topic",
+                    "type": "nominal",
+                    "scale": {"domain": list(names.values()), "range": _COLOURS[: len(topics)] + _COLOURS[-1:]},
+                    "legend": {"orient": "bottom", "columns": 3, "title": None},
+                },
+                "description": {"field": "text", "type": "nominal"},
+            },
+        }
+        yield "time", f"{what} that came in", words, spec
+
+
+def _time(axis: series.TimeAxis) -> Spec:
+    end = axis.start + axis.length * axis.width
+    scale = {"type": "utc", "domain": [axis.start, end]}
+    return {
+        "type": "temporal",
+        "title": "UTC",
+        "scale": scale,
+        "axis": {"grid": False, "tickCount": 8},
+    }
+
+
+def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
+    """A time by partition map of bytes: gaps are empty, bursts are strong. Each row is coloured by its own largest."""
+    sums: Counter[tuple[str, int, int]] = Counter()
+    whole: Counter[tuple[str, int]] = Counter()
+    for line in report.lines("hours"):
+        bucket = axis.bucket(line["hourMs"])
+        if bucket is not None:
+            sums[line["topic"], line["partition"], bucket] += line["bytes"]
+            whole[line["topic"], line["partition"]] += line["bytes"]
+    order = sorted(key for key, _ in whole.most_common(ROWS))
+    if not order:
+        return
+    names = _unique([f"{topic}-{partition}" for topic, partition in order])
+    most: Counter[tuple[str, int]] = Counter()
+    for (topic, partition, _), amount in sums.items():
+        most[topic, partition] = max(most[topic, partition], amount)
+    values = [
+        {
+            "at": at,
+            "end": at + axis.width,
+            "name": names[f"{topic}-{partition}"],
+            "heat": min(HEATS - 1, amount * HEATS // max(1, most[topic, partition])),
+            "text": f"{names[f'{topic}-{partition}']}, {time(at)}: {size(amount)}",
+        }
+        for (topic, partition, at), amount in sorted(sums.items())
+        if (topic, partition) in whole
+    ]
+    spec = {
+        "width": WIDE - 200,
+        "height": {"step": 15},
+        "data": {"values": values},
+        "mark": {"type": "rect", "stroke": "var(--card)", "strokeWidth": 0.5},
+        "encoding": {
+            "x": {**_time(axis), "field": "at"},
+            "x2": {"field": "end"},
+            "y": {
+                "field": "name",
+                "type": "nominal",
+                "sort": list(names.values()),
+                "title": None,
+                "axis": {"domain": False, "ticks": False},
+            },
+            "color": {
+                "field": "heat",
+                "type": "ordinal",
+                "scale": {"domain": list(range(HEATS)), "range": [f"var(--h{step})" for step in range(1, HEATS + 1)]},
+                "legend": None,
+            },
+            "description": {"field": "text", "type": "nominal"},
+        },
+    }
+    words = (
+        f"The {counted(len(order), 'partition')} with the most bytes, {axis.width // series.HOUR} h a cell; "
+        "the strongest colour is the most of each row. Nothing came in where it is empty."
+    )
+    yield "time", "When partitions were written", words, spec
+
+
+def _damage(report: LogDirReport) -> Iterator[_Drawn]:
+    """A row for each damaged segment, from its first byte to its last; damage stands where it lies."""
+    files = report.lines("damage", "damagedFile")[:ROWS]
+    if not files:
+        return
+    shown = _unique([posixpath.join(*line["file"].split("/")[-2:]) for line in files])
+    names = {line["file"]: shown[posixpath.join(*line["file"].split("/")[-2:])] for line in files}
+    values = [
+        {
+            "name": names[line["file"]],
+            "from": 0.0,
+            "to": 1.0,
+            "what": "sound",
+            "text": f"{names[line['file']]}: {size(line['size'])}, {counted(line['ranges'], 'damaged range')}",
+        }
+        for line in files
+    ]
+    sizes = {line["file"]: max(1, line["size"]) for line in files}
+    for line in report.lines("damage", "damage"):
+        if line["file"] in names:
+            start, end = line["position"] / sizes[line["file"]], (line["position"] + line["size"]) / sizes[line["file"]]
+            where = f"{names[line['file']]}, byte {line['position']:,}"
+            text = f"{where}: {line['size']:,} bytes, {harmless_line(line['reason'])}"
+            values.append(
+                {
+                    "name": names[line["file"]],
+                    "from": start,
+                    "to": max(end, start + 0.004),
+                    "what": "damage",
+                    "text": text,
+                }
+            )
+    spec = {
+        "width": WIDE - 260,
+        "height": {"step": 22},
+        "data": {"values": values},
+        "mark": {"type": "bar", "height": 12},
+        "encoding": {
+            "y": {
+                "field": "name",
+                "type": "nominal",
+                "sort": list(names.values()),
+                "title": None,
+                "axis": {"domain": False, "ticks": False},
+            },
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "title": "of the file",
+                "scale": {"domain": [0, 1.005], "nice": False},
+                "axis": {"format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1]},
+            },
+            "x2": {"field": "to"},
+            "color": {
+                "field": "what",
+                "type": "nominal",
+                "scale": {"domain": ["sound", "damage"], "range": ["var(--sound)", "var(--bad)"]},
+                "legend": {"orient": "bottom", "title": None},
+            },
+            "description": {"field": "text", "type": "nominal"},
+        },
+    }
+    more = len(report.lines("damage", "damagedFile")) - len(files)
+    words = "Each row is a segment from its first byte to its last." + (
+        f" {more} more are in the table." if more else ""
+    )
+    yield "damage", "Where segments are damaged", words, spec
+
+
+def _forecast(report: LogDirReport) -> Iterator[_Drawn]:
+    days = series.forecast(report)
+    if not any(kept or goes for _, kept, goes in days):
+        return
+    unit, unit_name = _unit(max(kept + goes for _, kept, goes in days))
+    values = [
+        {
+            "day": (time(at) or str(at))[:10],
+            "what": what,
+            "bytes": amount / unit,
+            "text": f"{time(at)}: {size(amount)} {what}",
+        }
+        for at, kept, goes in days
+        for what, amount in (("stay", kept), ("are deleted by then", goes))
+    ]
+    spec = {
+        "width": WIDTH - 90,
+        "height": 180,
+        "data": {"values": values},
+        "mark": {"type": "bar"},
+        "encoding": {
+            "x": {"field": "day", "type": "ordinal", "title": None, "axis": {"labelAngle": -30, "grid": False}},
+            "y": {
+                "field": "bytes",
+                "type": "quantitative",
+                "title": unit_name,
+                "axis": {"tickCount": 4},
+            },
+            "color": {
+                "field": "what",
+                "type": "nominal",
+                "scale": {"domain": ["stay", "are deleted by then"], "range": ["var(--c1)", "var(--sound)"]},
+                "legend": {"orient": "bottom", "title": None},
+            },
+            "description": {"field": "text", "type": "nominal"},
+        },
+    }
+    words = "What retention leaves of the segments on the coming days, where nothing more is written."
+    yield "retention", "Retention on the coming days", words, spec
+
+
+def _stats_by_topic(report: LogDirReport) -> tuple[list[str], dict[str, list[Line]]]:
+    lines: dict[str, list[Line]] = {}
+    for line in report.lines("stats", "stats"):
+        lines.setdefault(line["topic"], []).append(line)
+    logged = series.logged_by_topic(report)
+    return [topic for topic in series.largest(logged, TOPICS) if logged[topic]], lines
+
+
+def _codecs(report: LogDirReport) -> Iterator[_Drawn]:
+    topics, lines = _stats_by_topic(report)
+    names = _unique(topics)
+    values = []
+    for topic in topics:
+        sums: Counter[str] = Counter()
+        for line in lines[topic]:
+            sums.update({codec: one["bytes"] for codec, one in line["codecs"].items()})
+        whole = sum(sums.values())
+        values += [
+            {
+                "name": names[topic],
+                "codec": codec,
+                "order": _CODECS.index(codec),
+                "share": amount / whole,
+                "text": f"{names[topic]}, {codec}: {size(amount)}",
+            }
+            for codec, amount in sorted(sums.items())
+            if whole
+        ]
+    if values:
+        spec = _bar_rows(values, "share", "share of bytes", axis={"format": ".0%"})
+        spec["encoding"]["y"]["sort"] = list(names.values())
+        spec["encoding"]["x"]["stack"] = "zero"
+        spec["encoding"]["order"] = {"field": "order", "type": "quantitative"}
+        spec["encoding"]["color"] = {
+            "field": "codec",
+            "type": "nominal",
+            "scale": {"domain": list(_CODECS), "range": ["var(--c8)", *_COLOURS[:4]]},
+            "legend": {"orient": "bottom", "title": None},
+        }
+        spec["mark"] = {"type": "bar"}
+        yield "topics", "Codecs by topic", "The share of bytes in batches of each codec.", spec
+
+
+def _fill(report: LogDirReport) -> Iterator[_Drawn]:
+    topics, lines = _stats_by_topic(report)
+    names = _unique(topics)
+    values = []
+    for topic in topics:
+        batches = sum(line["batches"] for line in lines[topic])
+        records = sum(line["records"] for line in lines[topic])
+        if batches:
+            text = f"{names[topic]}: {records / batches:.1f} records in a batch, {batches:,} batches"
+            values.append({"name": names[topic], "fill": round(records / batches, 3), "text": text})
+    if values:
+        spec = _bar_rows(values, "fill", "records in a batch (mean)")
+        yield "topics", "Batch fill by topic", "Few records in a batch cost bytes, requests and processor time.", spec
+
+
+def _lag(report: LogDirReport) -> Iterator[_Drawn]:
+    lag: Counter[str] = Counter()
+    for line in report.lines("groups", "offset"):
+        lag[line["groupId"]] += line["lag"] or 0
+    groups = [group for group in series.largest(lag, TOPICS) if lag[group]]
+    if groups:
+        names = _unique(groups)
+        values = [
+            {"name": names[group], "lag": lag[group], "text": f"{names[group]}: {lag[group]:,}"} for group in groups
+        ]
+        words = f"The group with the most lag is {harmless_line(groups[0])}: {lag[groups[0]]:,} offsets."
+        yield "groups", "Lag by group", words, _bar_rows(values, "lag", "offsets", axis={"format": ".3~s"})

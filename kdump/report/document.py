@@ -1,0 +1,249 @@
+"""The document that a report shows: the lines of the commands as plain values, and the verdict.
+
+Each answer holds what the command beside it prints with ``-o jsonl``. Nothing in it is a record's key or value: what a
+group's record holds of them (``metadata``, ``raw``) is left out.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kdump import __version__
+from kdump.answers.collector import Place, as_json
+from kdump.answers.metadata.copies import Copies, Said
+from kdump.answers.metadata.image import MetadataLog
+from kdump.answers.replica_diff import brokers
+from kdump.answers.replica_diff.pair import BrokerReplica
+from kdump.findings import Level, status
+from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.primitives.terminal import path_text
+from kdump.primitives.timestamps import iso
+from kdump.printers.findings_report import CheckSummary, finding_line, summary_line
+from kdump.report.gathering import live_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine
+    from kdump.log_dirs.finder import Wanted
+    from kdump.log_dirs.partition import Partition
+    from kdump.report.gathering import ReportCollectors, Sayings
+
+Line: TypeAlias = dict[str, Any]
+VERSION: Final = 1
+"""The version of the document: new names keep it, other changes raise it."""
+DAY: Final = 86_400_000
+FORECAST_DAYS: Final = 7
+AROUND: Final = 3_600_000
+"""How far from the time asked for metadata events are shown, in ms."""
+EVENTS: Final = 200
+"""Metadata events that are held: those nearest to the time asked for, or the newest."""
+HOTTEST: Final = 40
+"""Partitions whose hours are held: those with the most bytes."""
+PAYLOAD: Final = ("metadata", "raw")
+
+
+@dataclass(frozen=True)
+class ReportAnswer:
+    """What one command answers: the command line that repeats it, and its lines."""
+
+    command: str
+    lines: list[Line] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LogDirReport:
+    """What is known of log dirs at ``at`` (ms since 1970). Answers stand under the names of their commands."""
+
+    paths: tuple[str, ...]
+    at: int
+    around: int | None
+    answers: dict[str, ReportAnswer]
+    said: tuple[str, ...] = ()
+    """What could not be read, or is not used, in words."""
+
+    def lines(self, name: str, kind: str | None = None) -> list[Line]:
+        """Return the lines of an answer, with ``kind`` those alone; none where it was not asked."""
+        answer = self.answers.get(name)
+        return [] if answer is None else [line for line in answer.lines if kind in {None, line["kind"]}]
+
+    def command(self, name: str) -> str:
+        """Return the command line that repeats an answer."""
+        return self.answers[name].command
+
+    def as_object(self) -> Line:
+        """Return the document as one JSON object."""
+        return {
+            "kind": "report",
+            "version": VERSION,
+            "kdump": __version__,
+            "paths": [path_text(path) for path in self.paths],
+            "atMs": self.at,
+            "aroundMs": self.around,
+            "said": list(self.said),
+            "answers": {
+                name: {"command": answer.command, "lines": answer.lines} for name, answer in self.answers.items()
+            },
+        }
+
+    def as_lines(self) -> Iterator[Line]:
+        """Yield the lines of all answers, each with the name of its answer first."""
+        for name, answer in self.answers.items():
+            for line in answer.lines:
+                yield {"answer": name, **line}
+
+
+@dataclass(frozen=True)
+class ReportAsked:
+    """What a report is asked for: paths as the user wrote them, topics and partitions, and two times in ms."""
+
+    paths: tuple[str, ...]
+    wanted: Wanted
+    at: int
+    around: int | None = None
+
+    def line(self, command: str, *options: str, paths: Sequence[str] | None = None) -> str:
+        """Return a command line that repeats an answer."""
+        words = ["kdump", command, *map(path_text, self.paths if paths is None else paths)]
+        for topic in self.wanted.topics:
+            words += ["--topic", topic]
+        if self.wanted.partitions:
+            words += ["--partition", ",".join(map(str, sorted(self.wanted.partitions)))]
+        return shlex.join([*words, *options])
+
+    def now(self, at: int | None = None) -> tuple[str, str]:
+        """Return the option that sets "now"."""
+        at = self.at if at is None else at
+        return "--at", iso(at) or str(at)
+
+
+def document(
+    asked: ReportAsked, found: ReportCollectors, partitions: Sequence[Partition], say: Sayings, said: Iterable[str] = ()
+) -> LogDirReport:
+    """Return the document of what was gathered. The metadata log and differing replicas are read here."""
+    at, now = asked.at, asked.now()
+    answers = {
+        "check": ReportAnswer(asked.line("check", "--headers-only"), _check_lines(found)),
+        "du": ReportAnswer(asked.line("du"), _lines(found.usage.answer(at))),
+        "du-topics": ReportAnswer(asked.line("du", "--by", "topic"), _lines(found.usage.topics())),
+        "stats": ReportAnswer(asked.line("stats", "--hours"), _lines(found.statistics.answer(at))),
+        "hours": _hottest(asked, found),
+        "damage": ReportAnswer(asked.line("dump", "--batches"), _lines(found.damage.answer(at))),
+        "retention": ReportAnswer(asked.line("retention", *now), _lines(found.retention.answer(at))),
+        "forecast": _forecast(asked, found),
+        "transactions": ReportAnswer(asked.line("transactions", *now), _lines(found.transactions.answer(at))),
+        "groups": ReportAnswer(asked.line("groups", *now), _without_payload(found.groups.answer(at))),
+    }
+    events = _events(asked, partitions, say)
+    if events is not None:
+        answers["metadata"] = events
+    pairs = _pairs(asked, partitions, say)
+    if pairs is not None:
+        answers["diff"] = pairs
+    return LogDirReport(asked.paths, at, asked.around, answers, tuple(said))
+
+
+def _lines(lines: Iterable[AnswerLine]) -> list[Line]:
+    return [as_json(line) for line in lines]
+
+
+def _without_payload(lines: Iterable[AnswerLine]) -> list[Line]:
+    return [{name: None if name in PAYLOAD else value for name, value in line.items()} for line in _lines(lines)]
+
+
+def _check_lines(found: ReportCollectors) -> list[Line]:
+    summary, lines, levels = CheckSummary(), [], set[Level]()
+    for one in found.checked:
+        summary.segments += one.segments
+        summary.batches += one.batches
+        summary.size += one.size
+        summary.add(one.findings, one.folder)
+        levels |= {finding.level for finding in one.findings}
+        lines += [finding_line(finding) for finding in one.findings]
+    failed = any(one.failed for one in found.checked)
+    return [*lines, summary_line(summary, 1 if failed else status(levels))]
+
+
+def _hottest(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
+    """Return the hours of the largest partitions."""
+    sizes = Counter[tuple[str, int]]()
+    for line in found.statistics.answer(asked.at):
+        if line.kind == "stats":
+            values = as_json(line)
+            sizes[str(values["topic"]), int(str(values["partition"]))] += int(str(values["logBytes"]))
+    hours = found.statistics.hours_of([key for key, _ in sizes.most_common(HOTTEST)])
+    lines = [
+        {"kind": "hour", "topic": topic, "partition": number, **as_json(hour)}
+        for (topic, number), of_partition in hours.items()
+        for hour in of_partition
+    ]
+    return ReportAnswer(asked.line("stats", "--hours", "--topic", "TOPIC", "--partition", "N"), lines)
+
+
+def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
+    """Return what retention leaves of each topic on the coming days, where nothing more is written."""
+    lines: list[Line] = []
+    for day in range(FORECAST_DAYS + 1):
+        at = asked.at + day * DAY
+        kept, goes = Counter[str](), Counter[str]()
+        for line in _lines(found.retention.answer(at)):
+            if line["kind"] == "segment":
+                (goes if line["deletable"] else kept)[line["topic"]] += line["bytes"]
+        lines += [
+            {"kind": "forecast", "atMs": at, "topic": topic, "keptBytes": kept[topic], "deletableBytes": goes[topic]}
+            for topic in sorted(kept.keys() | goes.keys())
+        ]
+    return ReportAnswer(asked.line("retention", "--at", "TIME"), lines)
+
+
+def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -> ReportAnswer | None:
+    """Return what happened to the cluster around the time asked for; by default the newest. None without the log."""
+    copies = Copies(live_of(partitions), Said(lambda _: None, lambda _: None, say.fail))
+    if not copies:
+        return None
+    history = MetadataLog(copies, lambda _: None).history(at=None if asked.around is not None else asked.at)
+    around = asked.around
+    if around is None:
+        kept = list(deque(history, EVENTS))
+    else:
+        near = (event for event in history if abs(event.timestamp_ms - around) <= AROUND)
+        kept = sorted(
+            nsmallest(EVENTS, near, key=lambda event: abs(event.timestamp_ms - around)),
+            key=lambda event: event.offset,
+        )
+    options = ("--events",) if around is not None else ("--events", *asked.now())
+    return ReportAnswer(shlex.join(["kdump", "metadata", *map(path_text, asked.paths), *options]), _lines(kept))
+
+
+def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -> ReportAnswer | None:
+    """Return how the copies of several brokers differ; None where there is one broker."""
+    states = LogDirStates(in_words(lambda _: None), lambda _: None)
+    owners: dict[object, list[Place]] = {}
+    for partition in live_of(partitions):
+        if asked.wanted.takes(Name(partition.topic, partition.partition)):
+            place = Place(partition, states.of(partition))
+            properties = place.log_dir.properties
+            known = properties is not None and properties.broker_id is not None
+            key = (properties.cluster_id, properties.broker_id) if known and properties else place.log_dir.path
+            owners.setdefault(key, []).append(place)
+    if len(owners) < 2:
+        return None
+    names = [",".join(dict.fromkeys(map(_place_name, places))) for places in owners.values()]
+    replicas = [
+        [BrokerReplica(name, place) for place in places] for name, places in zip(names, owners.values(), strict=True)
+    ]
+    found = brokers.pairs(brokers.by_partition(replicas))
+    lines = brokers.compare_all(found, records=False, damage=say.damage, wrong=say.wrong, fail=say.fail)
+    return ReportAnswer(asked.line("diff", paths=names), _lines(lines))
+
+
+def _place_name(place: Place) -> str:
+    """Return the path under which the user finds a log dir: an archive is one place."""
+    files = place.partition.files
+    return place.log_dir.path if files is LOCAL else files.shown("").rstrip(":")

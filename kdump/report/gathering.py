@@ -1,0 +1,231 @@
+"""One pass over log dirs that gathers what all parts of a report need.
+
+The check reads each segment; the collectors of the other answers take part in its reading. The ends of the logs that
+groups have offsets in are looked up afterwards, the metadata log is replayed before.
+"""
+
+from __future__ import annotations
+
+import copy
+import posixpath
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.answers.collector import once
+from kdump.answers.damaged_ranges import DamagedRanges
+from kdump.answers.disk_usage import DiskUsage
+from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
+from kdump.answers.groups.log_ends import LogEnds
+from kdump.answers.log_dir_pass import LogDirPass, stretches
+from kdump.answers.metadata.image import image_of
+from kdump.answers.remote_copies import copied_offsets
+from kdump.answers.retention.deletions import Retention
+from kdump.answers.statistics import Statistics
+from kdump.answers.topic_configs import TopicConfigs
+from kdump.answers.transactions import Transactions
+from kdump.checks import everything
+from kdump.checks.log_dir import LogDirs
+from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, Name
+from kdump.log_dirs.finder import holds_a_log
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.primitives.processes import over_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from kdump.answers.collector import Collector
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.checks.everything import CheckedPartition
+    from kdump.errors import UnreadableError
+    from kdump.log_dirs.finder import Wanted
+    from kdump.log_dirs.partition import Partition
+
+ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_metadata.TOPIC)
+"""Topics of Kafka's own that are read whatever topics are asked for: they tell of the others."""
+HEADERS_ONLY = everything.CheckOptions(records=False)
+
+
+class Sayings(NamedTuple):
+    """Where to say what was met: damaged records, derived files that are not used, remarks, unreadable files."""
+
+    damage: Callable[[str], None]
+    wrong: Callable[[str], None]
+    note: Callable[[str], None]
+    fail: Callable[[UnreadableError], None]
+
+
+@dataclass
+class ReportCollectors:
+    """The collectors of a report, and what the check found in each partition."""
+
+    usage: DiskUsage
+    statistics: Statistics
+    retention: Retention
+    transactions: Transactions
+    groups: ConsumerGroups
+    damage: DamagedRanges
+    checked: list[CheckedPartition] = field(default_factory=list)
+
+    @property
+    def of_logs(self) -> list[Collector]:
+        """Those that are fed with the logs of topics that are asked for."""
+        return [self.statistics, self.damage, self.retention, *self.of_coordinators]
+
+    @property
+    def of_coordinators(self) -> list[Collector]:
+        """Those that are fed with Kafka's own topics whatever is asked for."""
+        return [self.transactions, self.groups]
+
+    def merge(self, other: ReportCollectors) -> None:
+        """Take over what another process gathered from partitions after these."""
+        self.usage.merge(other.usage)
+        for mine, theirs in zip(self.of_logs, other.of_logs, strict=True):
+            mine.merge(theirs)
+        known = {finding for one in self.checked for finding in one.findings}  # a log dir may be of several stretches
+        for one in other.checked:
+            new = tuple(finding for finding in one.findings if finding not in known)
+            self.checked.append(one._replace(findings=new))
+
+
+def collectors_for(partitions: Sequence[Partition], asked: Wanted, say: Sayings) -> ReportCollectors:
+    """Return new collectors for partitions; configs and topic ids come from the metadata log among them."""
+    image = image_of(live_of(partitions), damage=say.damage, fail=say.fail)
+    copied = copied_offsets(partitions, image, damage=say.damage, fail=say.fail)
+    answer = ReportCollectors(
+        usage=DiskUsage(),
+        statistics=Statistics(hours=True),
+        retention=Retention(TopicConfigs(image), copied=copied),
+        transactions=Transactions(asked, coordinators=_partitions_of(image, transaction_state.TOPIC)),
+        groups=ConsumerGroups(GroupsWanted(partitions=asked)),
+        damage=DamagedRanges(),
+    )
+    if image is not None:
+        answer.groups.ends.topic_ids.update({number: topic.name for number, topic in image.topics.by_id.items()})
+    return answer
+
+
+def _partitions_of(image: ClusterImage | None, topic: str) -> int | None:
+    found = None if image is None else image.topics.by_name.get(topic)
+    return None if found is None else len(found.partitions)
+
+
+class ReportPass:
+    """Goes through partitions once, for all collectors and the check; ``progress`` is called with the bytes done."""
+
+    def __init__(
+        self, into: ReportCollectors, asked: Wanted, say: Sayings, progress: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._into, self._asked, self._say, self._progress = into, asked, say, progress
+        states = LogDirStates(in_words(say.wrong), say.fail)
+        self._files = self._reader([into.usage], states)
+        self._logs = self._reader(into.of_logs, states)
+        self._coordinators = self._reader(into.of_coordinators, states)
+        self._dirs = LogDirs()
+
+    def _reader(self, collectors: Sequence[Collector], states: LogDirStates) -> LogDirPass:
+        say = self._say
+        return LogDirPass(collectors, states, damage=say.damage, fail=say.fail, wrong=say.wrong, note=say.note)
+
+    def run(self, partitions: Iterable[Partition]) -> None:
+        """Go through partitions in order."""
+        for partition in partitions:
+            log = live(partition)
+            if self._asked.takes(Name(partition.topic, partition.partition)):
+                self._partition(partition, log)
+            elif log is not None and log.topic in ALSO:
+                self._coordinators.partition(self._coordinators.place(log))
+                self._progress(size(log))
+
+    def _partition(self, partition: Partition, log: Partition | None) -> None:
+        self._files.partition(self._files.place(partition))
+        if not partition.segments and not holds_a_log(partition.others, log_dirs=True):
+            return
+        tap = None if log is None else self._logs.alongside(self._logs.place(log))
+        checked = everything.check(partition, HEADERS_ONLY, self._dirs, self._progress, tap)
+        if tap is not None:
+            tap.close()
+        for error in checked.failed:
+            self._say.fail(error)
+        self._into.checked.append(checked)
+
+
+def live(partition: Partition) -> Partition | None:
+    """Return a partition with the segments of its log alone; None for a leftover folder, or one without a topic."""
+    if partition.topic is None or LEFTOVER_FOLDER.fullmatch(posixpath.basename(partition.folder.rstrip("/"))):
+        return None
+    segments = []
+    for segment in partition.segments:
+        name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
+        if name is None or name["state"] is None:
+            segments.append(segment)
+    return replace(partition, segments=tuple(segments))
+
+
+def live_of(partitions: Iterable[Partition]) -> list[Partition]:
+    """Return the live ones among partitions."""
+    return [log for log in map(live, partitions) if log is not None]
+
+
+def size(partition: Partition) -> int:
+    """Return the bytes of a partition's segments."""
+    return sum(segment.size for segment in partition.segments)
+
+
+def gather(
+    into: ReportCollectors,
+    partitions: Sequence[Partition],
+    asked: Wanted,
+    say: Sayings,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Fill new collectors from partitions, with ``jobs`` processes, and look up the ends that lag needs."""
+    say = Sayings(once(say.damage), once(say.wrong), once(say.note), say.fail)
+    if jobs > 1 and len(partitions) > 1:
+        work = partial(_gathered, copy.deepcopy(into), asked)
+        for done in over_processes(jobs, work, stretches(partitions, jobs)):
+            into.merge(done.collectors)
+            for one, texts in zip(say[:3], (done.damaged, done.wrong, done.notes), strict=True):
+                for text in texts:
+                    one(text)
+            for error in done.failed:
+                say.fail(error)
+            progress(done.size)
+    else:
+        ReportPass(into, asked, say, progress).run(partitions)
+    dirs = LogDirs()
+    across = tuple(everything.across([one for one in partitions if asked.takes(Name(one.topic, one.partition))], dirs))
+    into.checked.append(everything.CheckedPartition(0, 0, 0, across))
+    _look_up_ends(into, partitions, say)
+
+
+class _Gathered(NamedTuple):
+    """What a process gathered, and what it has to say."""
+
+    collectors: ReportCollectors
+    size: int
+    damaged: list[str]
+    wrong: list[str]
+    notes: list[str]
+    failed: list[UnreadableError]
+
+
+def _gathered(into: ReportCollectors, asked: Wanted, partitions: Sequence[Partition]) -> _Gathered:
+    done = _Gathered(into, sum(map(size, partitions)), [], [], [], [])
+    say = Sayings(done.damaged.append, done.wrong.append, done.notes.append, done.failed.append)
+    ReportPass(into, asked, say).run(partitions)
+    return done
+
+
+def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], say: Sayings) -> None:
+    wanted = into.groups.partitions()
+    into.groups.ends = LogEnds(wanted, into.groups.ends.topic_ids)
+    if wanted:
+        states = LogDirStates(in_words(say.wrong), say.fail)
+        reader = LogDirPass(
+            [into.groups.ends], states, damage=say.damage, fail=say.fail, wrong=say.wrong, note=say.note
+        )
+        reader.run(one for one in live_of(partitions) if one.topic not in TOPICS)

@@ -1,0 +1,124 @@
+"""The page of a report: one HTML file that needs nothing else.
+
+A policy in its head (CSP) forbids all requests, and all scripts but the one whose checksum it names. Jinja2 escapes
+every text; control characters and those that turn the direction of text are written out before. The document is
+embedded as JSON, packed with gzip in base64: no character of it means anything to a browser.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from importlib import resources
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from kdump import __version__
+from kdump.errors import UsageError
+from kdump.primitives.terminal import harmless_line
+from kdump.printers.json_text import harmless_json
+from kdump.printers.quantities import size, time
+
+if TYPE_CHECKING:
+    from kdump.report.document import LogDirReport
+
+NEEDS: Final = {"jinja2": "Jinja2", "vl_convert": "vl-convert-python"}
+POLICY: Final = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
+PARTS: Final = {
+    "findings": "Findings",
+    "damage": "Damage",
+    "replicas": "Replicas",
+    "disk": "Disk",
+    "time": "Over time",
+    "retention": "Retention",
+    "topics": "Batches and codecs",
+    "transactions": "Transactions",
+    "groups": "Groups",
+    "metadata": "Metadata events",
+    "partitions": "Partitions",
+    "said": "Not read or not used",
+}
+"""The sections of the page in order, by the name of their anchor."""
+NOTHING: Final = {
+    "findings": "Nothing is wrong, as far as headers tell.",
+    "transactions": "No transaction is open.",
+    "groups": "No group is in these paths.",
+}
+"""What sections say that are shown without a table too."""
+
+
+def require() -> None:
+    """Raise UsageError where a package is missing that the page needs."""
+    missing = [name for module, name in NEEDS.items() if find_spec(module) is None]
+    if missing:
+        raise UsageError(f"the page needs {' and '.join(missing)}: pip install 'kdump[report]' (--json needs neither)")
+
+
+def page(report: LogDirReport) -> str:
+    """Return the page as HTML."""
+    import jinja2
+
+    from kdump.report.charts import charts
+    from kdump.report.tables import tables
+    from kdump.report.verdicts import verdicts
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    drawn, found = charts(report), tables(report)
+    held = {chart.part for chart in drawn} | {table.part for table in found} | set(NOTHING)
+    held |= {"said"} if report.said else set()
+    style, script = _asset("page.css"), _asset("page.js")
+    return environment.get_template("page.html").render(
+        version=__version__,
+        paths=[harmless_line(path) for path in report.paths],
+        at=time(report.at),
+        verdicts=[(one, harmless_line(one.text), harmless_line(one.command)) for one in verdicts(report)],
+        tiles=_tiles(report),
+        parts={name: title for name, title in PARTS.items() if name in held},
+        nothing=NOTHING,
+        charts=drawn,
+        tables=found,
+        said=[harmless_line(text) for text in report.said],
+        harmless=harmless_line,
+        embedded=_embedded(report),
+        style=style,
+        script=script,
+        policy=POLICY.format(style=_checksum(style), script=_checksum(script)),
+    )
+
+
+def _asset(name: str) -> str:
+    return (resources.files("kdump.report") / "assets" / name).read_text("utf-8")
+
+
+def _checksum(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _embedded(report: LogDirReport) -> str:
+    text = harmless_json(json.dumps(report.as_object(), ensure_ascii=False, separators=(",", ":")))
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "backslashreplace"), 6, mtime=0)).decode()
+
+
+def _tiles(report: LogDirReport) -> list[tuple[str, str]]:
+    """Return the numbers at the top: what, and how much."""
+    partitions = report.lines("du", "partition")
+    (summary,) = report.lines("check", "summary")
+    records = sum(line["records"] for line in report.lines("stats", "stats"))
+    others = sum(line["bytes"] for line in report.lines("du", "other"))
+    return [
+        ("log dirs", f"{len({line['logDir'] for line in partitions}):,}"),
+        ("topics", f"{len(report.lines('du-topics', 'topic')):,}"),
+        ("partitions", f"{len(partitions):,}"),
+        ("segments", f"{sum(line['segments'] for line in partitions):,}"),
+        ("records", f"{records:,}"),
+        ("on these paths", size(sum(line["allBytes"] for line in partitions) + others)),
+        ("findings", f"{summary['findings']:,}"),
+    ]

@@ -1,0 +1,104 @@
+"""What the charts and the short version draw: sums of the document's lines."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.report.document import Line, LogDirReport
+
+HOUR: Final = 3_600_000
+BUCKETS: Final = 60
+"""The most buckets that an axis of time has."""
+_WIDTHS: Final = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
+"""Hours that a bucket may span."""
+_EARLY: Final = 0.01
+"""The share of bytes that the axis may leave out at its beginning: few old records would make it too long."""
+OTHERS: Final = "other topics"
+
+
+class TimeAxis(NamedTuple):
+    """Buckets of equal width; times in ms. ``left_out`` counts the records whose time lies on none of them."""
+
+    start: int
+    width: int
+    length: int
+    left_out: int
+
+    def bucket(self, ms: int | None) -> int | None:
+        """Return where the bucket of a time begins, None where it lies on none."""
+        if ms is None or not self.start <= ms < self.start + self.width * self.length:
+            return None
+        return ms - (ms - self.start) % self.width
+
+    @property
+    def buckets(self) -> list[int]:
+        """Where the buckets begin."""
+        return [self.start + number * self.width for number in range(self.length)]
+
+
+def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
+    """Return the axis on which lines of hours lie, None where none has a time. Times after ``at`` lie on none."""
+    known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= at), key=_hour)
+    if not known:
+        return None
+    early, seen = _EARLY * sum(line["bytes"] for line in known), 0
+    first = known[0]
+    for first in known:
+        seen += first["bytes"]
+        if seen > early:
+            break
+    hours = (known[-1]["hourMs"] - first["hourMs"]) // HOUR + 1
+    width = next((width for width in _WIDTHS if hours <= width * BUCKETS), _WIDTHS[-1])
+    start = first["hourMs"] - first["hourMs"] % (width * HOUR)
+    length = min(BUCKETS + 1, (known[-1]["hourMs"] - start) // (width * HOUR) + 1)
+    axis = TimeAxis(start, width * HOUR, length, 0)
+    left = sum(line["records"] for line in lines if axis.bucket(line["hourMs"]) is None)
+    return axis._replace(left_out=left)
+
+
+def _hour(line: Line) -> int:
+    hour: int = line["hourMs"]
+    return hour
+
+
+def largest(sizes: Counter[str], most: int) -> list[str]:
+    """Return the names of the largest, at most so many."""
+    return [name for name, _ in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:most]]
+
+
+def ingest(report: LogDirReport, axis: TimeAxis, topics: Sequence[str]) -> list[tuple[int, str, int, int]]:
+    """Return bucket, topic, records and bytes of what came in; topics beside those named are summed."""
+    sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+    for line in report.lines("stats", "hour"):
+        bucket = axis.bucket(line["hourMs"])
+        if bucket is not None:
+            one = sums[bucket, line["topic"] if line["topic"] in topics else OTHERS]
+            one[0] += line["records"]
+            one[1] += line["bytes"]
+    return [(bucket, topic, records, amount) for (bucket, topic), (records, amount) in sorted(sums.items())]
+
+
+def bytes_by_topic(report: LogDirReport) -> Counter[str]:
+    """Return the bytes of all files of each topic's current replicas."""
+    return Counter({line["topic"]: line["allBytes"] for line in report.lines("du-topics", "topic")})
+
+
+def logged_by_topic(report: LogDirReport) -> Counter[str]:
+    """Return the bytes of the batches of each topic."""
+    sums = Counter[str]()
+    for line in report.lines("stats", "stats"):
+        sums[line["topic"]] += line["logBytes"]
+    return sums
+
+
+def forecast(report: LogDirReport) -> list[tuple[int, int, int]]:
+    """Return time, bytes that stay and bytes that go, of each day of the forecast."""
+    kept, goes = Counter[int](), Counter[int]()
+    for line in report.lines("forecast"):
+        kept[line["atMs"]] += line["keptBytes"]
+        goes[line["atMs"]] += line["deletableBytes"]
+    return [(at, kept[at], goes[at]) for at in sorted(kept)]

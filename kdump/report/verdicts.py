@@ -1,0 +1,244 @@
+"""The verdict of a report: what is wrong, what to do next, and the command that shows more. The worst comes first."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from kdump.findings import many
+from kdump.log_dirs.file_names import SEGMENT_NAME, SIBLING_NAME
+from kdump.printers.quantities import share, size, time
+from kdump.report.document import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.report.document import Line, LogDirReport
+
+Weight: TypeAlias = Literal["bad", "warn", "info", "good"]
+_NAMED: Final = 3
+"""Partitions, groups and the like that one sentence names."""
+_MUCH: Final = 0.5
+"""The share of all bytes from which on a topic is said to fill the disk."""
+
+
+@dataclass(frozen=True)
+class ReportVerdict:
+    """One sentence of the verdict. ``part`` is the section of the page that shows more."""
+
+    weight: Weight
+    text: str
+    advice: str
+    command: str
+    part: str
+
+
+def verdicts(report: LogDirReport) -> list[ReportVerdict]:
+    """Return the verdict; where nothing is wrong the first sentence says so."""
+    found = [one for part in _PARTS for one in part(report)]
+    order: list[Weight] = ["bad", "warn", "info", "good"]
+    if not any(one.weight in {"bad", "warn"} for one in found):
+        found.append(_all_well(report))
+        order = ["good", "info"]
+    return sorted(found, key=lambda one: order.index(one.weight))
+
+
+def _all_well(report: LogDirReport) -> ReportVerdict:
+    (summary,) = report.lines("check", "summary")
+    if not summary["segments"] and not report.lines("du", "partition"):
+        return ReportVerdict("info", "There is no partition here.", "Name a log dir.", report.command("du"), "disk")
+    text = f"Nothing is wrong in {many(summary['segments'], 'segment')}, {size(summary['logBytes'])} of log."
+    advice = "Records were not opened: the check without --headers-only does that."
+    return ReportVerdict("good", text, advice, report.command("check").replace(" --headers-only", ""), "findings")
+
+
+def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
+    wrong = [line for line in report.lines("check", "finding") if line["level"] == "log"]
+    lost = [line for line in wrong if line["check"] == "recovery"]
+    damaged = [line for line in wrong if line["check"] != "recovery"]
+    if damaged:
+        folders = _folders(damaged)
+        ranges = report.lines("damage", "damagedFile")
+        amount = f", {size(sum(line['damagedBytes'] for line in ranges))} cannot be read" if ranges else ""
+        yield ReportVerdict(
+            "bad",
+            f"{many(len(folders), 'log')} {'is' if len(folders) == 1 else 'are'} damaged: {_named(folders)}{amount}.",
+            "Keep the broker stopped and a copy of these folders. kdump salvage gets the sound batches out.",
+            shlex.join(["kdump", "salvage", *folders[:_NAMED], "--out", "DIR"]),
+            "damage",
+        )
+    if lost:
+        folders = _folders(lost)
+        yield ReportVerdict(
+            "bad",
+            f"A start of the broker would cut {many(len(folders), 'log')}: {_named(folders)}.",
+            "Salvage what would go before a broker starts on it.",
+            report.command("check"),
+            "findings",
+        )
+
+
+def _derived(report: LogDirReport) -> Iterator[ReportVerdict]:
+    wrong = [line for line in report.lines("check", "finding") if line["level"] == "derived"]
+    if wrong:
+        files = sorted({line["file"] for line in wrong})
+        yield ReportVerdict(
+            "warn",
+            f"{many(len(files), 'file')} beside the logs {'is' if len(files) == 1 else 'are'} wrong: {_named(files)}.",
+            "They can be made anew: each finding says how.",
+            report.command("check"),
+            "findings",
+        )
+
+
+def _unread(report: LogDirReport) -> Iterator[ReportVerdict]:
+    if report.said:
+        yield ReportVerdict(
+            "warn",
+            f"{many(len(report.said), 'thing')} could not be read or used: {report.said[0]}.",
+            "What is shown is that of the rest.",
+            report.command("check"),
+            "said",
+        )
+
+
+def _transactions(report: LogDirReport) -> Iterator[ReportVerdict]:
+    found = report.lines("transactions", "transaction")
+    hanging = [line for line in found if line["state"] == "hanging"]
+    late = [line for line in found if line["state"] == "open" and line["terminate"]]
+    for lines, what, option in ((hanging, "hangs", "abort"), (late, "is past its timeout", "terminate")):
+        if lines:
+            names = [f"{line['topic']}-{line['partition']} at offset {line['startOffset']}" for line in lines]
+            yield ReportVerdict(
+                "bad" if option == "abort" else "warn",
+                f"{many(len(lines), 'transaction')} {what if len(lines) == 1 else _PLURAL[what]}: {_named(names)}.",
+                "read_committed consumers wait there. Where the partition's leader agrees, this line ends it:",
+                lines[0][option],
+                "transactions",
+            )
+
+
+_PLURAL: Final = {"hangs": "hang", "is past its timeout": "are past their timeouts"}
+
+
+def _replicas(report: LogDirReport) -> Iterator[ReportVerdict]:
+    bad = [line for line in report.lines("diff", "pair") if line["verdict"] in {"diverged", "different"}]
+    if bad:
+        names = list(dict.fromkeys(f"{line['topic']}-{line['partition']}" for line in bad))
+        loses = sum(line["loses"] for line in bad)
+        yield ReportVerdict(
+            "bad",
+            f"Replicas of {many(len(names), 'partition')} disagree: {_named(names)}"
+            + (f"; {many(loses, 'record')} would be lost." if loses else "."),
+            "Choose the leader before brokers start: the side with the older history cuts its log.",
+            report.command("diff"),
+            "replicas",
+        )
+
+
+def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
+    partitions, topics = report.lines("du", "partition"), report.lines("du-topics", "topic")
+    whole = sum(line["allBytes"] for line in partitions) + sum(line["bytes"] for line in report.lines("du", "other"))
+    stray = [line for line in partitions if line["state"] in {"stray", "future", "deleted"}]
+    if topics and whole and topics[0]["allBytes"] >= _MUCH * whole and len(topics) > 1:
+        first = topics[0]
+        yield ReportVerdict(
+            "info",
+            f"Topic {first['topic']} takes {share(first['allBytes'], whole)} of {size(whole)}.",
+            "Its retention decides what stays.",
+            report.command("du-topics"),
+            "disk",
+        )
+    if stray:
+        states = sorted({line["state"] for line in stray})
+        yield ReportVerdict(
+            "info",
+            f"{many(len(stray), 'folder')} of no live replica ({', '.join(states)}) "
+            f"take{'s' if len(stray) == 1 else ''} {size(sum(line['allBytes'] for line in stray))}.",
+            "A broker deletes -delete folders a minute after a start, and -stray folders never.",
+            report.command("du"),
+            "disk",
+        )
+
+
+def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
+    goes = [line for line in report.lines("retention", "segment") if line["deletable"]]
+    if goes:
+        yield ReportVerdict(
+            "info",
+            f"Retention deletes {many(len(goes), 'segment')} at its next check, {size(sum(x['bytes'] for x in goes))}.",
+            f"Now means {time(report.at)}. Configs of a broker's properties file are not known: give them by --config.",
+            report.command("retention"),
+            "retention",
+        )
+    later = report.at + DAY
+    blocked = [
+        line
+        for line in report.lines("retention", "segment")
+        if line["blockedBy"] is not None and (line["deletableAtMs"] or later) <= report.at
+    ]
+    if blocked:
+        names = list(dict.fromkeys(f"{line['topic']}-{line['partition']}" for line in blocked))
+        yield ReportVerdict(
+            "warn",
+            f"{many(len(blocked), 'segment')} past retention {'stays' if len(blocked) == 1 else 'stay'}: "
+            f"an older one blocks {_named(names)}.",
+            "A record with a time in the future keeps all segments after it.",
+            report.command("retention"),
+            "retention",
+        )
+
+
+def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
+    lag: dict[str, int] = {}
+    for line in report.lines("groups", "offset"):
+        lag[line["groupId"]] = lag.get(line["groupId"], 0) + (line["lag"] or 0)
+    late = sorted(((count, group) for group, count in lag.items() if count), reverse=True)
+    if late:
+        names = [f"{group} ({count:,})" for count, group in late]
+        yield ReportVerdict(
+            "info",
+            f"{many(len(late), 'group')} of {len(lag)} ha{'s' if len(late) == 1 else 've'} lag: {_named(names)}.",
+            "Lag counts offsets up to the end of the logs in these paths.",
+            report.command("groups"),
+            "groups",
+        )
+    missing = [line for line in report.lines("groups") if line["kind"] in {"missing", "unread"}]
+    if missing:
+        yield ReportVerdict(
+            "warn",
+            f"What coordinators wrote is lost in {many(len(missing), 'place')}: groups may have done more than is "
+            "shown.",
+            "Name the log dirs of another replica too.",
+            report.command("groups"),
+            "groups",
+        )
+
+
+_PARTS: Final[tuple[Callable[[LogDirReport], Iterator[ReportVerdict]], ...]] = (
+    _damage,
+    _replicas,
+    _transactions,
+    _derived,
+    _unread,
+    _disk,
+    _retention,
+    _groups,
+)
+
+
+def _folders(lines: list[Line]) -> list[str]:
+    """Return the folders that findings are of: a finding names a folder or a file in it."""
+    return list(dict.fromkeys(posixpath.dirname(line["file"]) if _is_file(line) else line["file"] for line in lines))
+
+
+def _is_file(line: Line) -> bool:
+    name = posixpath.basename(line["file"])
+    return SEGMENT_NAME.fullmatch(name) is not None or SIBLING_NAME.fullmatch(name) is not None
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"

@@ -1,0 +1,150 @@
+"""The document of a report: its answers are those of the commands, whatever the log dirs hold."""
+
+import json
+import re
+
+import pytest
+
+from testing import ROOT
+from testing.forge import batch, record
+from testing.processes import kdump
+from tests.helpers import log_dirs
+
+BROKER = ROOT / "golden/brokers/4.2.2"
+AT = ("--at", "2026-11-22T12:00:00Z")
+COMMANDS = {
+    "check": ["check", "--headers-only"],
+    "du": ["du"],
+    "du-topics": ["du", "--by", "topic"],
+    "stats": ["stats", "--hours"],
+    "retention": ["retention", *AT],
+    "transactions": ["transactions", *AT],
+    "groups": ["groups", *AT],
+}
+
+
+def report(*args, status=None):
+    done = kdump("report", "--json", *args)
+    assert b"Traceback" not in done.stderr
+    assert status is None or done.returncode == status, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+def lines_of(command, *paths):
+    done = (
+        kdump(*command, *paths, "-q", "-o", "jsonl")
+        if command[0] != "check"
+        else kdump(*command, *paths, "-o", "jsonl")
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def without_payload(lines):
+    return [{**line, **{name: None for name in ("metadata", "raw") if name in line}} for line in lines]
+
+
+def rotten(tmp_path):
+    """A log dir with a damaged batch between sound ones, a cut end, a leftover folder and a stray file."""
+    sound = [batch([record(b"k", b"v" * 50)], base_offset=n, base_timestamp=1_700_000_000_000) for n in range(4)]
+    bad = bytearray(sound[1])
+    bad[70] ^= 1
+    log_dirs.write(tmp_path, "orders-0", {0: sound[0] + bytes(bad) + sound[2], 3: sound[3] + sound[3][:20]})
+    log_dirs.write(tmp_path, "orders-1", {0: sound[0], "00000000000000000001.log.deleted": sound[1]})
+    log_dirs.write(tmp_path, f"gone-0.{'a' * 32}-delete", {0: sound[0]})
+    log_dirs.node(tmp_path, 7)
+    (tmp_path / "notes.txt").write_text("not Kafka's")
+    return tmp_path
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_answers_are_those_of_the_commands(jobs):
+    found = report(BROKER, *AT, "--jobs", jobs, status=3)["answers"]
+    for name, command in COMMANDS.items():
+        assert found[name]["lines"] == without_payload(lines_of(command, BROKER)), name
+
+
+def test_answers_on_damage_are_those_of_the_commands(tmp_path):
+    folder = rotten(tmp_path)
+    found = report(folder, *AT, status=3)["answers"]
+    for name, command in COMMANDS.items():
+        assert found[name]["lines"] == lines_of(command, folder), name
+
+
+def test_damaged_ranges_are_those_of_dump(tmp_path):
+    folder = rotten(tmp_path)
+    found = [line for line in report(folder)["answers"]["damage"]["lines"] if line["kind"] == "damage"]
+    dumped = [line for line in lines_of(["dump", "--batches"], folder) if line["kind"] == "damage"]
+    names = ("topic", "partition", "file", "position", "size", "damage", "reason", "missingFrom", "missingUntil")
+    of_dump = {(line["file"], line["position"]): line for line in dumped}
+    assert found
+    for line in found:
+        same = of_dump[line["file"], line["position"]]
+        assert [line[name] for name in names] == [same.get(name) for name in names]
+
+
+def test_hours_of_partitions_are_those_of_stats():
+    for line in report(BROKER, *AT)["answers"]["hours"]["lines"]:
+        if line["topic"] == "multi":
+            command = ["stats", "--hours", "--topic", "multi", "--partition", str(line["partition"])]
+            hours = [one for one in lines_of(command, BROKER) if one["kind"] == "hour"]
+            assert {key: value for key, value in line.items() if key != "partition"} in hours
+
+
+def test_the_forecast_is_what_retention_says_on_each_day():
+    lines = report(BROKER, *AT)["answers"]["forecast"]["lines"]
+    for at in sorted({line["atMs"] for line in lines})[::3]:
+        segments = [one for one in lines_of(["retention", "--at", str(at)], BROKER) if one["kind"] == "segment"]
+        kept = sum(one["bytes"] for one in segments if not one["deletable"])
+        assert sum(line["keptBytes"] for line in lines if line["atMs"] == at) == kept
+
+
+def test_events_and_replicas_are_those_of_the_commands(tmp_path):
+    events = report(BROKER, *AT)["answers"]["metadata"]["lines"]
+    assert events == lines_of(["metadata", "--events", *AT], BROKER)[-200:]
+    around = events[len(events) // 2]["timestampMs"]
+    near = report(BROKER, "--around", str(around))["answers"]["metadata"]["lines"]
+    assert near
+    assert all(abs(line["timestampMs"] - around) <= 3_600_000 for line in near)
+    one, other = tmp_path / "b1", tmp_path / "b2"
+    sound = [batch([record(b"k", b"v")], base_offset=n, leader_epoch=n) for n in range(2)]
+    for number, folder in enumerate((one, other)):
+        log_dirs.replica(folder, {0: b"".join(sound[: number + 1])}, epochs={0: 0})
+        log_dirs.node(folder, number)
+    pairs = report(one, other)["answers"]["diff"]
+    assert pairs["lines"] == lines_of(["diff"], one, other)
+    assert pairs["command"] == f"kdump diff {one} {other}"
+
+
+def test_topics_and_partitions_narrow_all_answers():
+    narrow = ("--topic", "multi", "--partition", "1")
+    found = report(BROKER, *AT, *narrow)["answers"]
+    for name in ("du", "stats", "retention", "transactions"):
+        assert found[name]["lines"] == lines_of([*COMMANDS[name], *narrow], BROKER), name
+
+
+def test_each_line_says_whose_answer_it_is():
+    lines = [json.loads(line) for line in kdump("report", BROKER, "-o", "jsonl").stdout.splitlines()]
+    assert {"answer": "du", "kind": "partition"}.items() <= next(one for one in lines if one["answer"] == "du").items()
+
+
+def test_no_payload_is_in_it(tmp_path):
+    secret = b"top-secret-value"
+    content = batch([record(secret, secret)], base_offset=0, base_timestamp=1_700_000_000_000)
+    log_dirs.write(tmp_path, "orders-0", {0: content})
+    text = kdump("report", "--json", tmp_path).stdout
+    assert secret not in text
+    assert b"dG9wLXNlY3Jld" not in text
+
+
+def test_the_short_version_has_the_verdict_and_bars(tmp_path):
+    done = kdump("report", rotten(tmp_path))
+    text = done.stdout.decode()
+    assert done.returncode == 3
+    assert re.search(r"^WRONG 1 log is damaged: .*orders-0, ", text, re.MULTILINE)
+    assert re.search(r"orders +\d.* B +█+", text)
+    assert "kdump salvage" in text
+
+
+def test_an_empty_folder_is_no_partition(tmp_path):
+    done = kdump("report", tmp_path)
+    assert b"There is no partition here" in done.stdout or done.returncode == 1
