@@ -52,6 +52,11 @@ def make(folder: Path, size: int, batch_bytes: int) -> None:
             )
             written += out.write(magic_2.write_batch(header, records))
             number += 1
+    write_indexes(folder)
+
+
+def write_indexes(folder: Path) -> None:
+    """Write the indexes of a folder's one segment."""
     builder = IndexBuilder(0)
     with LocalFile(folder / f"{STEM}.log") as source:
         for region in walk(source):

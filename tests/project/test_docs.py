@@ -24,7 +24,8 @@ PARSED = re.compile(r"spark-export|--follow|^kdump \S+$|\.\.\.(?!\d)|PATH|DIR|LE
 """Command lines that start Spark or never end, a name alone, and those that name what a reader puts in."""
 STAGED = re.compile(r"(?<=[ ,])/(var|broker\d|b\d|disk\d|backup)")
 WRITTEN = re.compile(
-    r"(?<=[ >])(/mnt|/tmp|~)?/?(rescue|fresh|new|offsets\.csv|cut\.log|values\.txt|orders\.csv|report\.html|\.config\S*)"
+    r"(?<=[ >])(/mnt|/tmp|~)?/?"
+    r"(rescue|fresh|new|offsets\.csv|cut\.log|values\.txt|orders\.csv|report\.html|\.config\S*)"
 )
 """Paths that stand on the stage, and those that are written."""
 COPIED = ("__consumer_offsets-0", "__consumer_offsets-1", "__transaction_state-0", "__cluster_metadata-0")
