@@ -146,7 +146,7 @@ class Dump:
 
     def __init__(self, run: session.Session, options: DumpOptions) -> None:
         self.session, self.options = run, options
-        self._redact = shared.redactor(redact=options.redact, file=options.redact_key)
+        self._redactor = shared.redactor(redact=options.redact, file=options.redact_key)
 
     def reader(self) -> PartitionReader:
         """Return the reader of the partitions."""
@@ -165,7 +165,7 @@ class Dump:
 
     def printer(self, out: BinaryIO) -> Printer:
         """Return the printer that the options choose."""
-        return PRINTERS[self.options.ending](out, self.options.printing)
+        return PRINTERS[self.options.ending](out, self.options.printing(self._redactor))
 
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
         """Print what is asked for of all partitions."""
@@ -194,7 +194,7 @@ class Dump:
             elif printer is None:
                 counted += self._count(item)
             else:
-                printer.found(item if self._redact is None else self._redact(item))
+                printer.found(item)
         return found, counted
 
     def _finish(self, out: BinaryIO, counted: int, *, found: bool) -> None:
@@ -325,7 +325,7 @@ class Dump:
 
     def _lost(self, item: DamagedRange, printer: Printer | None) -> None:
         self.session.met.add(session.DAMAGED)
-        if self._redact is not None or self.options.no_payload:
+        if self._redactor is not None or self.options.no_payload:
             from kdump.rows.redaction import bare
 
             item = item._replace(damage=bare(item.damage))

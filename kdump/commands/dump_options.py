@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.finder import Wanted
     from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
+    from kdump.rows.redaction import Redactor
     from kdump.segments.regions import OnError
 
 TABLE_RECORD: Final = ("topic", "partition", "offset", "timestamp", "key", "value")
@@ -135,9 +136,8 @@ class DumpOptions:
         """The name of the printer in :data:`kdump.printers.endings.PRINTERS`."""
         return self.output if self.template is None else "format"
 
-    @property
-    def printing(self) -> PrintOptions:
-        """What the printer shows."""
+    def printing(self, redactor: Redactor | None) -> PrintOptions:
+        """Return what the printer shows; ``redactor`` hashes payloads."""
         return PrintOptions(
             columns=self.columns,
             batches=self.batches,
@@ -146,6 +146,7 @@ class DumpOptions:
             values=not (self.no_payload or self.keys_only),
             template=self.template or "",
             delimiter="\\n" if self.delimiter is None else self.delimiter,
+            redactor=redactor,
         )
 
     @property
@@ -165,13 +166,12 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which batches are read: the kernel prints JSON and text of records that are not parsed."""
+        """The form in which batches are read: the kernel prints all but tables of records that are not parsed."""
         if self.batches:
             return Take.BATCHES
         if self.counting:
             return Take.COUNT
-        of_kernel = {"jsonl", "json"} if self.no_payload or self.keys_only else {"jsonl", "json", "text"}
-        if not kernel.COMPILED or self.ending not in of_kernel or self.redact:
+        if not kernel.COMPILED or self.ending == "table":
             return Take.RECORDS
         return Take.LAZY_RECORDS if self.stops_early else Take.RUNS
 

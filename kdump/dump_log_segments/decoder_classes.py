@@ -47,6 +47,12 @@ class Decoders(NamedTuple):
 
     key: Decoder
     value: Decoder
+    spelling: str = ""
+    """How the kernel itself writes both: hex, base64 or hash; nothing leaves them to the decoders."""
+    prefix: bytes = b""
+    """What stands before each."""
+    secret: bytes = b""
+    """That of the hash (HMAC-SHA256)."""
 
     @property
     def of_classes(self) -> tuple[Decoder | None, Decoder | None]:

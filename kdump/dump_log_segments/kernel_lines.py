@@ -12,10 +12,12 @@ from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.kernel.batches import OTHERS, WIDTH
 from kdump.kernel.lines import SLOTS_OF_TEXTS, Lines, Shape, slots
+from kdump.kernel.spelling import KeyedHash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.decoders.texts import Parser
     from kdump.dump_log_segments.line_values import LineValues
     from kdump.dump_log_segments.run import DumpRun
@@ -44,7 +46,7 @@ class KernelLines:
         self.kernel = (
             _decoding(printer.run, printer.run.parser)
             if printer.run.parser is not None
-            else Lines(*printer.decoders.of_classes)
+            else Lines(*printer.decoders.of_classes, KeyedHash(printer.decoders.secret))
         )
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
 
@@ -133,7 +135,7 @@ class KernelLines:
                     lambda name: OF_RECORDS[name] if name in OF_RECORDS else value(name),
                 )
             )
-        shapes = (Shape([own] * 4), Shape([[*meta, *shown(content), b"\n"] for content in contents]))
+        shapes = (Shape([own] * 4), Shape([[*meta, *shown(content, printer.decoders), b"\n"] for content in contents]))
         if len(self.shapes) > KINDS:  # each delete horizon is one
             self.shapes.clear()
         self.shapes[key] = shapes
@@ -145,9 +147,10 @@ def encoded(parts: Iterable[str | int]) -> list[Part]:
     return [part if isinstance(part, int) else part.encode() for part in parts]
 
 
-def shown(content: Iterable[tuple[bytes, str]]) -> list[Part]:
-    """Return the literals and slots of key and value: a text, and which of the two is behind it."""
-    return [part for text, name in content for part in (text, SLOTS_OF_TEXTS[name])]
+def shown(content: Iterable[tuple[bytes, str]], decoders: Decoders) -> list[Part]:
+    """Return the literals and slots of key and value: a text, and which of the two follows it."""
+    way = f"{decoders.spelling}_" if decoders.spelling else ""
+    return [part for text, name in content for part in (text + decoders.prefix, SLOTS_OF_TEXTS[way + name])]
 
 
 def _decoding(run: DumpRun, parser: Parser) -> Lines:

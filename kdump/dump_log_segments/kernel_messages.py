@@ -135,7 +135,7 @@ class KernelEntries:
         printer = self.printer
         bare = printer.run.options.skip_record_metadata
         meta = [] if bare else parts(printer.legacy_record_line, slots, value)
-        return [[*meta, *shown(content), b"\n"] for content in printer.contents]
+        return [[*meta, *shown(content, printer.decoders), b"\n"] for content in printer.contents]
 
 
 def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> list[Part]:

@@ -15,8 +15,9 @@ MODULES: Final = (
     "cursor",
     "records",
     "quoting",
+    "spelling",
     "lines",
-    "json_lines",
+    "row_lines",
     "arrow",
     "indexes",
     "fields",
@@ -27,7 +28,7 @@ MODULES: Final = (
     "sizes",
 )
 """What is compiled, each module after those that it builds on."""
-VERSION: Final = 2
+VERSION: Final = 3
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 

@@ -2,6 +2,7 @@
 
 cimport cython
 from kdump.kernel.cursor cimport Cursor
+from kdump.kernel.spelling cimport KeyedHash
 
 cdef class Lines(Cursor):
     cdef public long long last_offset
@@ -10,6 +11,7 @@ cdef class Lines(Cursor):
     cdef object key_decoder
     cdef object value_decoder
     cdef bint decoded
+    cdef KeyedHash keyed_hash
     cdef bytearray buffer
     cdef unsigned char[::1] out
     cdef Py_ssize_t used
@@ -40,6 +42,8 @@ cdef class Lines(Cursor):
     cdef bint header_keys(self) except -1 nogil
     @cython.final
     cdef bint text(self, int slot, Py_ssize_t at, Py_ssize_t size) except -1 nogil
+    @cython.final
+    cdef bint spell(self, int way, Py_ssize_t at, Py_ssize_t size) except -1 nogil
     @cython.final
     cdef bint decode(self, int slot, Py_ssize_t at, Py_ssize_t size) except -1 with gil
     @cython.final

@@ -2,6 +2,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from kdump.kernel.cursor import Cursor
+from kdump.kernel.spelling import KeyedHash
 from kdump.primitives.wire import Bytes
 
 Part: TypeAlias = bytes | int
@@ -22,6 +23,7 @@ class Lines(Cursor):
         self,
         key_decoder: Callable[[bytes], bytes] | None = None,
         value_decoder: Callable[[bytes], bytes] | None = None,
+        keyed_hash: KeyedHash | None = None,
     ) -> None: ...
     def lines(self, head: Shape | None, shape: Shape | None, limit: int) -> Bytes: ...
     def run(self, head: Shape | None, shape: Shape | None, limit: int) -> Bytes: ...

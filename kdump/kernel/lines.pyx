@@ -17,8 +17,12 @@ cimport cython
 from libc.string cimport memcpy
 from kdump.kernel.cursor cimport Cursor
 from kdump.kernel.quoting cimport is_utf8
+from kdump.kernel.spelling cimport KeyedHash, base64, hex_digits
 
-_TEXTS = ("header_keys", "key", "value", "decoded")
+_TEXTS = (
+    *("header_keys", "decoded", "key", "value", "raw_key", "raw_value", "hex_key", "hex_value"),
+    *("base64_key", "base64_value", "hash_key", "hash_value"),
+)
 SLOTS_OF_TEXTS = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
 """The slots of what is no number."""
 
@@ -31,10 +35,15 @@ cdef int _NUMBERS = NUMBERS
 cdef int _HEADER_KEYS = NUMBERS + _TEXTS.index("header_keys")
 cdef int _KEY = NUMBERS + _TEXTS.index("key")
 cdef int _VALUE = NUMBERS + _TEXTS.index("value")
+cdef int _RAW = (_TEXTS.index("raw_key") - _TEXTS.index("key")) // 2
+cdef int _HEX = (_TEXTS.index("hex_key") - _TEXTS.index("key")) // 2
+cdef int _BASE64 = (_TEXTS.index("base64_key") - _TEXTS.index("key")) // 2
+cdef Py_ssize_t _DIGITS = 64  # of a keyed hash
 cdef int _END = 1 << 16  # behind all slots
 cdef unsigned long long _HIGH_BITS = 0x8080808080808080
 cdef bytes _PAIRS_OF_DIGITS = b"".join(b"%02d" % number for number in range(100))
 cdef char* _PAIRS = _PAIRS_OF_DIGITS
+cdef const unsigned char* _NOTHING = b""
 
 
 def slots(others):
@@ -80,8 +89,12 @@ cdef class Lines(Cursor):
     ``last_offset`` is -1.
     """
 
-    def __init__(self, key_decoder=None, value_decoder=None):
-        """A decoder turns a key or a value into text; None stands for Java's reading of UTF-8."""
+    def __init__(self, key_decoder=None, value_decoder=None, keyed_hash=None):
+        """A decoder turns a key or a value into text; None stands for Java's reading of UTF-8.
+
+        ``keyed_hash`` writes the slots of hashes.
+        """
+        self.keyed_hash = KeyedHash(b"") if keyed_hash is None else keyed_hash
         self.key_decoder = key_decoder
         self.value_decoder = value_decoder
         self.decoded = key_decoder is not None or value_decoder is not None
@@ -300,8 +313,35 @@ cdef class Lines(Cursor):
             self.text(_KEY, self.key_at, self.values[_KEY_SIZE])
         elif slot == _VALUE:
             self.text(_VALUE, self.value_at, self.values[_VALUE_SIZE])
+        elif slot > _VALUE:
+            if (slot - _KEY) & 1:
+                self.spell((slot - _KEY) >> 1, self.value_at, self.values[_VALUE_SIZE])
+            else:
+                self.spell((slot - _KEY) >> 1, self.key_at, self.values[_KEY_SIZE])
         elif self.header_count > 0:
             self.header_keys()
+        return True
+
+    @cython.boundscheck(False)
+    cdef bint spell(self, int way, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
+        """Write ``size`` bytes of the record as they are, as hex, as base64, or their hash."""
+        cdef unsigned char* out
+        cdef const unsigned char* text = _NOTHING
+        if size > 0:  # it may stand at the end of the data, where there is no byte to point to
+            text = &self.data[at]
+        reserve(self, 2 * size + _DIGITS)
+        out = &self.out[self.used]
+        if way == _RAW:
+            memcpy(out, text, size)
+            self.used += size
+        elif way == _HEX:
+            hex_digits(out, text, size)
+            self.used += 2 * size
+        elif way == _BASE64:
+            self.used = base64(out, text, size) - &self.out[0]
+        else:
+            self.keyed_hash.digits(out, text, size)
+            self.used += _DIGITS
         return True
 
     cdef bint header_keys(self) except -1 nogil:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
-_PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
+PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
+"""The payload that a column says the encoding of, by the column's source."""
 
 
 def rows(
@@ -47,8 +48,8 @@ def damage_cell(column: Column, item: DamagedRange) -> str | None:
 
 def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:
     """Return one cell; headers are JSON."""
-    if column.source in _PAYLOAD_OF:
-        data: bytes | None = getattr(record, _PAYLOAD_OF[column.source])
+    if column.source in PAYLOAD_OF:
+        data: bytes | None = getattr(record, PAYLOAD_OF[column.source])
         return None if data is None else to_text(data, encoding).encoding
     value = values.value(column, item, record)
     if value is None:
@@ -64,6 +65,14 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
     if isinstance(value, int):
         return _WORDS[column.type](value) if column.type in _WORDS else str(value)
     return path_text(str(value))
+
+
+def quoted(text: str | None) -> str:
+    """Return a cell of CSV (RFC 4180): nothing for null."""
+    if text is None:
+        return ""
+    awkward = not text or '"' in text or "," in text or "\n" in text or "\r" in text or " " in (text[0], text[-1])
+    return '"' + text.replace('"', '""') + '"' if awkward else text
 
 
 _OF_DAMAGE: Final = {column.name: column for column in DAMAGE}

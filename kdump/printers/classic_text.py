@@ -13,14 +13,19 @@ from kdump.dump_log_segments.log_printer import LogPrinter
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, UnreadableError
+from kdump.formats.record import Record
 from kdump.primitives.java_text import java_text
 from kdump.primitives.terminal import path_text
+from kdump.rows.redaction import PREFIX
 from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kdump.primitives.encodings import Encoding
+    from kdump.records.magic_0_1 import Message
+    from kdump.records.record_batch import RecordBatch
+    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
 
@@ -40,15 +45,21 @@ class DumpText:
         keys: bool = True,
         values: bool = True,
         encoding: Encoding = "auto",
+        redactor: Redactor | None = None,
     ) -> None:
-        self.out, self.batches, self.values = out, batches, values
-
-        decoders: dict[Encoding, Callable[[bytes], bytes]] = {"hex": hexlify, "base64": b64encode}
-        decode = decoders.get(encoding, java_text)
+        self.out, self.batches, self.values, self.redactor = out, batches, values, redactor
         options = Options(print_data_log=keys or values, deep_iteration=not batches)
         self._run = DumpRun(NEWEST, options, out)
+        spellings: dict[Encoding, Callable[[bytes], bytes]] = {"hex": hexlify, "base64": b64encode}
+        decode = spellings.get(encoding, java_text)
         self._decoders = Decoders(decode, decode)
-        self._whole = keys and values
+        if redactor is not None:
+            if decode is java_text:
+                self._decoders = Decoders(decode, decode, "hash", PREFIX.encode(), redactor.key)
+        elif decode is not java_text:
+            self._decoders = Decoders(decode, decode, encoding)
+        self._by_kernel = redactor is None or decode is java_text
+        """Whether the kernel writes what is printed of payloads."""
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
@@ -57,19 +68,21 @@ class DumpText:
     def found(self, item: SelectedBatch) -> None:
         printer = self._of(item)
         records = item.records
-        if self._whole and isinstance(records, UnreadRun):
+        if self._by_kernel and isinstance(records, UnreadRun):
             printer.batches(records.run, records.row, records.behind, deep=True)
-            return
-        if self._whole and isinstance(records, Unread):
+        elif self._by_kernel and isinstance(records, Unread):
             printer.batch(item.batch, deep=True)
-            return
-        printer.header(item.batch)
-        if self.batches:
-            return
-        for record in item.records:
-            shown = record if self.values else record._replace(value=None, value_size=record.value_size)
+        elif isinstance(records, UnreadRun):
+            for each in records.batches():
+                self._records(printer, each.batch, each)
+        else:
+            self._records(printer, item.batch, records)
+
+    def _records(self, printer: _Printer, batch: RecordBatch, records: Sequence[Record]) -> None:
+        printer.header(batch)
+        for record in () if self.batches else records:
             try:
-                printer.record(item.batch, shown)
+                printer.record(batch, record)
             except DamageError as damage:  # a control record that says nothing sound
                 self.out.write(f" {damage.reason}\n".encode())
 
@@ -89,7 +102,7 @@ class DumpText:
     def _of(self, item: SelectedBatch | DamagedRange) -> _Printer:
         name = item.file.name
         if self._printer is None or self._printer.path != name:
-            self._printer = _Printer(self._run, name, self._decoders)
+            self._printer = _Printer(self._run, name, self._decoders, self.redactor, values=self.values)
             self.out.write(f"Dumping {path_text(name)}\n".encode())
             try:
                 base = offset_in_name(name)
@@ -100,5 +113,20 @@ class DumpText:
 
 
 class _Printer(LogPrinter):
+    """Prints the batches of one segment, without values or with hashes in place of payloads if so wanted."""
+
+    def __init__(self, run: DumpRun, path: str, decoders: Decoders, redactor: Redactor | None, *, values: bool) -> None:
+        super().__init__(run, path, decoders)
+        self._redactor, self._values = redactor, values
+        if not values:
+            self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
+
     def gap(self, last: int, current: int) -> None:
         """Say nothing: a filter leaves gaps."""
+
+    def record(self, batch: RecordBatch, entry: Record | Message) -> None:
+        if self._redactor is not None and not batch.is_control and isinstance(entry, Record):
+            entry = self._redactor.record(entry)
+        if not self._values and isinstance(entry, Record):  # control records show nothing of theirs either
+            entry = entry._replace(value=None)
+        super().record(batch, entry)

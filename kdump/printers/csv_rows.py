@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from kdump.printers.cells import damage_cell, rows
+from kdump.printers.cells import damage_cell, quoted, rows
+from kdump.printers.record_rows import RecordRows
 from kdump.rows.columns import KIND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.primitives.encodings import Encoding
+    from kdump.printers.kernel_rows import CsvRows
     from kdump.rows.columns import Column
+    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
 
-class Separated:
+class Separated(RecordRows):
     """Prints CSV. A damaged range has a row only where the column ``kind`` tells it from a record, without a reason."""
-
-    shows_damage = False
 
     def __init__(
         self,
@@ -30,31 +31,31 @@ class Separated:
         *,
         batches: bool = False,
         encoding: Encoding = "auto",
+        redactor: Redactor | None = None,
     ) -> None:
-        self.out, self.columns, self.batches, self.encoding = out, columns, batches, encoding
+        super().__init__(out, batches=batches, redactor=redactor)
+        self.columns, self.encoding = columns, encoding
 
     def begin(self) -> None:
         """Print the names of the columns."""
         self._line([column.name for column in self.columns])
 
-    def found(self, item: SelectedBatch) -> None:
+    def batch(self, item: SelectedBatch) -> None:
+        self.records(item)
+
+    def records(self, item: SelectedBatch) -> None:
         for cells in rows(item, self.columns, self.encoding, batches=self.batches):
             self._line(cells)
+
+    def kernel_rows(self) -> CsvRows:
+        from kdump.printers.kernel_rows import CsvRows  # for rows of the kernel alone
+
+        return CsvRows(self.columns, self.encoding, self.redactor)
 
     def lost(self, item: DamagedRange) -> None:
         """Print the columns that a damaged range shares with a record or batch."""
         if KIND in self.columns:
             self._line([damage_cell(column, item) for column in self.columns])
 
-    def end(self) -> None:
-        """Nothing stands after the last line."""
-
     def _line(self, cells: Sequence[str | None]) -> None:
-        self.out.write((",".join(map(_quoted, cells)) + "\n").encode())
-
-
-def _quoted(text: str | None) -> str:
-    if text is None:
-        return ""
-    awkward = not text or '"' in text or "," in text or "\n" in text or "\r" in text or " " in (text[0], text[-1])
-    return '"' + text.replace('"', '""') + '"' if awkward else text
+        self.out.write((",".join(map(quoted, cells)) + "\n").encode())

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
+    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
 
@@ -43,48 +44,71 @@ class PrintOptions:
     """The format string of ``format``."""
     delimiter: str
     """What follows each value of ``raw``."""
+    redactor: Redactor | None = None
+    """What hashes payloads."""
 
 
 def _text(out: BinaryIO, options: PrintOptions) -> Printer:
     from kdump.printers.classic_text import DumpText
 
-    return DumpText(out, batches=options.batches, keys=options.keys, values=options.values, encoding=options.encoding)
+    return DumpText(
+        out,
+        batches=options.batches,
+        keys=options.keys,
+        values=options.values,
+        encoding=options.encoding,
+        redactor=options.redactor,
+    )
 
 
 def _json_lines(out: BinaryIO, options: PrintOptions) -> Printer:
     from kdump.printers.jsonl import JsonLines
 
-    return JsonLines(out, options.columns, batches=options.batches, encoding=options.encoding)
+    return JsonLines(
+        out, options.columns, batches=options.batches, encoding=options.encoding, redactor=options.redactor
+    )
 
 
 def _json(out: BinaryIO, options: PrintOptions) -> Printer:
     from kdump.printers.jsonl import JsonArray
 
-    return JsonArray(out, options.columns, batches=options.batches, encoding=options.encoding)
+    return JsonArray(
+        out, options.columns, batches=options.batches, encoding=options.encoding, redactor=options.redactor
+    )
 
 
 def _csv(out: BinaryIO, options: PrintOptions) -> Printer:
     from kdump.printers.csv_rows import Separated
 
-    return Separated(out, options.columns, batches=options.batches, encoding=options.encoding)
+    return Separated(
+        out, options.columns, batches=options.batches, encoding=options.encoding, redactor=options.redactor
+    )
 
 
 def _table(_: BinaryIO, options: PrintOptions) -> Printer:
     from kdump.printers.table import Tables
 
-    return Tables(cast("IO[str]", sys.stdout), options.columns, batches=options.batches, encoding=options.encoding)
+    return Tables(
+        cast("IO[str]", sys.stdout),
+        options.columns,
+        batches=options.batches,
+        encoding=options.encoding,
+        redactor=options.redactor,
+    )
 
 
 def _raw(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.format_string import Plain, raw
+    from kdump.printers.format_string import Plain
+    from kdump.printers.format_template import raw
 
-    return Plain(out, raw(options.delimiter))
+    return Plain(out, raw(options.delimiter), redactor=options.redactor)
 
 
 def _format(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.format_string import Plain, formatted
+    from kdump.printers.format_string import Plain
+    from kdump.printers.format_template import parse
 
-    return Plain(out, formatted(options.template))
+    return Plain(out, parse(options.template), redactor=options.redactor)
 
 
 PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {

@@ -6,27 +6,24 @@ Lines are ASCII where it matters to a terminal, UTF-8 elsewhere, always one obje
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO
 
-from kdump import kernel
 from kdump.printers.json_text import JsonShape, render
+from kdump.printers.record_rows import RecordRows
 from kdump.rows import columns as rows
-from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from kdump.formats.record import Record
     from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
-    from kdump.printers.kernel_jsonl import KernelObjects
+    from kdump.printers.kernel_rows import JsonRows
     from kdump.rows.columns import Column
+    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
-    Part: TypeAlias = str | Callable[[Record], str]
 
-
-class JsonLines:
+class JsonLines(RecordRows):
     """Prints JSON lines. ``columns`` are those of a record, ``batches`` prints batches in place of records."""
 
     shows_damage = True
@@ -39,39 +36,24 @@ class JsonLines:
         *,
         batches: bool = False,
         encoding: Encoding = "auto",
+        redactor: Redactor | None = None,
     ) -> None:
-        self.out = out
-        self.batches = batches
+        super().__init__(out, batches=batches, redactor=redactor)
         self.shape = JsonShape(columns, encoding)
         self.damage_shape = JsonShape(rows.DAMAGE)
-        self.fast: KernelObjects | None = None
 
-    def begin(self) -> None:
-        """Nothing stands before the first line."""
+    def batch(self, item: SelectedBatch) -> None:
+        self.line(self.shape.whole(item))
 
-    def found(self, item: SelectedBatch) -> None:
-        if self.batches:
-            self.line(self.shape.whole(item))
-        elif (regions := self._fast(item)) is not None:
-            for lines in regions:
-                self.region(lines)
-        elif isinstance(item.records, UnreadRun):
-            for records in item.records.batches():
-                self.found(item._replace(batch=records.batch, base_offset=records.batch.base_offset, records=records))
-        elif item.records:
-            parts = self.shape.parts(item)
-            for record in item.records:
-                self.line(render(parts, record))
+    def records(self, item: SelectedBatch) -> None:
+        parts = self.shape.parts(item)
+        for record in item.records:
+            self.line(render(parts, record))
 
-    def _fast(self, item: SelectedBatch) -> Iterator[Bytes] | None:
-        """Return the lines of a batch as the kernel makes them, None where it does not, or where it has no records."""
-        if not kernel.COMPILED or not isinstance(item.records, (Unread, UnreadRun)) or not item.records:
-            return None
-        if self.fast is None:
-            from kdump.printers.kernel_jsonl import KernelObjects  # for lines of the kernel alone
+    def kernel_rows(self) -> JsonRows:
+        from kdump.printers.kernel_rows import JsonRows  # for rows of the kernel alone
 
-            self.fast = KernelObjects(self.shape, *self.around)
-        return self.fast.lines(item, item.records)
+        return JsonRows(self.shape, self.redactor, self.around)
 
     def lost(self, item: DamagedRange) -> None:
         self.line(self.damage_shape.whole(item))
@@ -79,13 +61,6 @@ class JsonLines:
     def line(self, text: str) -> None:
         """Write one object."""
         self.out.write(text.encode())
-
-    def region(self, lines: Bytes) -> None:
-        """Write objects."""
-        self.out.write(lines)
-
-    def end(self) -> None:
-        """Nothing stands behind the last line."""
 
 
 class JsonArray(JsonLines):
@@ -98,9 +73,9 @@ class JsonArray(JsonLines):
         self.out.write(self._before + b"\n" + text[:-1].encode())
         self._before = b","
 
-    def region(self, lines: Bytes) -> None:
+    def region(self, rows: Bytes) -> None:
         self.out.write(self._before)
-        self.out.write(lines[1:])
+        self.out.write(rows[1:])
         self._before = b","
 
     def end(self) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
+    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
 GROUP: Final = 200
@@ -46,10 +47,16 @@ class Tables:
     shows_damage = True
 
     def __init__(
-        self, out: IO[str], columns: Sequence[Column], *, batches: bool = False, encoding: Encoding = "auto"
+        self,
+        out: IO[str],
+        columns: Sequence[Column],
+        *,
+        batches: bool = False,
+        encoding: Encoding = "auto",
+        redactor: Redactor | None = None,
     ) -> None:
         self.console = Quiet(file=out, highlight=False, width=None if out.isatty() else WIDEST)
-        self.columns, self.batches, self.encoding = columns, batches, encoding
+        self.columns, self.batches, self.encoding, self.redactor = columns, batches, encoding, redactor
         self._rows: list[list[Text] | Text] = []
         self._widths: list[int] | None = None
 
@@ -57,6 +64,8 @@ class Tables:
         """Nothing stands before the first line."""
 
     def found(self, item: SelectedBatch) -> None:
+        if self.redactor is not None:
+            item = self.redactor(item)
         for number, cells in enumerate(rows(item, self.columns, self.encoding, batches=self.batches)):
             row = [_cell(cell) for cell in cells]
             if item.batch.is_control and not self.batches:

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage
 
 PREFIX: Final = "hmac-sha256:"
+HASHED: Final = len(PREFIX) + 64
+"""Bytes of what stands for a payload."""
 
 
 class Redactor:
     """Redacts records with one secret. Control records hold no payload of users, and stay."""
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        self.key = key
 
     def __call__(self, item: SelectedBatch) -> SelectedBatch:
         if item.batch.is_control:
@@ -36,7 +38,7 @@ class Redactor:
 
     def hash(self, data: bytes) -> str:
         """Return what stands for a payload."""
-        return PREFIX + hmac.digest(self._key, data, "sha256").hex()
+        return PREFIX + hmac.digest(self.key, data, "sha256").hex()
 
     def _of(self, data: bytes | None) -> bytes | None:
         return None if data is None else self.hash(data).encode()

@@ -34,6 +34,8 @@ def is_constant(column: Column, found: SelectedBatch) -> bool:
         return not _crosses(column, found)
     if column.source in _OF_CONTROL:
         return not found.batch.is_control
+    if column.source == "state.decoded":
+        return not has_words(found.file.topic)
     return column.scope in {"file", "batch"} or column.source in {"state.kind", "state.transaction"}
 
 
@@ -110,8 +112,19 @@ def _coordinator_epoch(found: SelectedBatch, record: Record | None) -> int | Non
         return None
 
 
+def has_words(topic: str | None) -> bool:
+    """Tell whether the column ``decoded`` may say something of a topic's records: Kafka's own alone."""
+    if topic is None or not topic.startswith("__"):
+        return False
+    from kdump.internal_topics.decode import DECODERS  # the schemas of Kafka's topics take a while to parse
+
+    return topic in DECODERS
+
+
 def _decoded(found: SelectedBatch, record: Record | None) -> object:
-    from kdump.rows.decoded import decoded  # the schemas of Kafka's topics take a while to parse
+    if not has_words(found.file.topic):
+        return None
+    from kdump.rows.decoded import decoded
 
     return decoded(found, record)
 

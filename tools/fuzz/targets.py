@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import BinaryIO
 
 from kdump import kernel
 from kdump.checks import everything as check
@@ -38,9 +39,16 @@ from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.primitives.wire import Bytes, write_varint
+from kdump.printers.classic_text import DumpText
+from kdump.printers.csv_rows import Separated
+from kdump.printers.endings import Printer
+from kdump.printers.format_string import Plain
+from kdump.printers.format_template import parse as parse_format
 from kdump.printers.jsonl import JsonLines
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
+from kdump.rows import columns
+from kdump.rows.redaction import Redactor
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.salvage.merge import merge
 from kdump.segments.read import read
@@ -235,15 +243,16 @@ def _payloads(switch: str, dialect: PayloadDialect, parse: Parser) -> Payloads:
 
 
 def in_kernel(data: bytes) -> None:
-    """The lines of a segment, classic ones and JSON, from the kernel and from the general path."""
+    """The lines of a segment, in every ending, from the kernel and from the general path."""
     with _segment_of(data) as path:
         for release in ("4.3", "2.8", "1.0"):
             results = _both(functools.partial(_printed, path, release))
             if results[0] != results[1]:
                 raise Broken(f"{release}: they print differently:\n" + "\n".join(map(repr, results))[:4000])
-        objects = _both(functools.partial(_objects, path))
-        if objects[0] != objects[1]:
-            raise Broken("JSON lines differ:\n" + "\n".join(map(repr, objects))[:4000])
+        for name, printer in PRINTERS_OF_ROWS.items():
+            rows = _both(functools.partial(_rows, path, printer))
+            if rows[0] != rows[1]:
+                raise Broken(f"{name} differ:\n" + "\n".join(map(repr, rows))[:4000])
 
 
 def in_kernel_alone(data: bytes) -> None:
@@ -264,7 +273,8 @@ def in_kernel_alone(data: bytes) -> None:
     with _segment_of(data) as path:
         for release in ("4.3", "1.0"):
             _printed(path, release)
-        _objects(path)
+        for printer in PRINTERS_OF_ROWS.values():
+            _rows(path, printer)
         _hold(path, data)
 
 
@@ -353,11 +363,26 @@ def _printed(path: Path, release: str) -> tuple[object, ...]:
     return out.getvalue(), error, run.gaps
 
 
-def _objects(path: Path) -> bytes:
-    """Return the same as JSON lines."""
+REDACTOR = Redactor(b"secret")
+PRINTERS_OF_ROWS: dict[str, Callable[[BinaryIO], Printer]] = {
+    "JSON lines": JsonLines,
+    "values of JSON": lambda out: JsonLines(out, encoding="json"),
+    "values in hex": lambda out: JsonLines(out, encoding="hex"),
+    "hashes": lambda out: JsonLines(out, redactor=REDACTOR),
+    "CSV": lambda out: Separated(out, columns.RECORD),
+    "CSV in base64": lambda out: Separated(out, columns.RECORD, encoding="base64"),
+    "lines of a format": lambda out: Plain(out, parse_format("%t %o %T %k %s %h %K %S %R\\n")),
+    "texts of hashes": lambda out: DumpText(out, redactor=REDACTOR),
+    "texts in hex": lambda out: DumpText(out, encoding="hex"),
+    "texts without values": lambda out: DumpText(out, values=False),
+}
+
+
+def _rows(path: Path, make: Callable[[BinaryIO], Printer]) -> bytes:
+    """Return what a printer makes of a segment."""
     out = io.BytesIO()
     reader = PartitionReader(take=Take.LAZY_RECORDS, include_damaged=True, fail=lambda _: None)
-    printer = JsonLines(out)
+    printer = make(out)
     for partition in Finder(Wanted(max_batch_bytes=LIMIT)).find([str(path)]):
         for item in reader.read(partition):
             if isinstance(item, DamagedRange):

@@ -3,17 +3,23 @@ from typing import NamedTuple
 
 from kdump.formats.record import Header
 from kdump.kernel.lines import Lines
+from kdump.kernel.spelling import KeyedHash
 
+WAYS: tuple[str, ...]
 FIELDS: tuple[str, ...]
 SLOTS: dict[str, int]
+HEADER_WAYS: tuple[str, ...]
 
 class General(NamedTuple):
     quote: Callable[[str], str]
     key: Callable[[bytes], bytes]
     value: Callable[[bytes], bytes]
+    mark: Callable[[bytes], bytes]
     headers: Callable[[Sequence[Header]], bytes]
+    marks: tuple[bytes, bytes]
+    prefix: bytes
     first: int
     last: int
 
-class ObjectLines(Lines):
-    def __init__(self, general: General, *, plain: bool) -> None: ...
+class RowLines(Lines):
+    def __init__(self, general: General, *, headers: str, keyed_hash: KeyedHash | None = None) -> None: ...

@@ -1,4 +1,4 @@
-"""JSON lines from the kernel against those of the general path: byte for byte, whatever the records hold."""
+"""Rows and classic text from the kernel against those of the general path: byte for byte, whatever records hold."""
 
 import io
 import threading
@@ -16,9 +16,14 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
+from kdump.printers.classic_text import DumpText
+from kdump.printers.csv_rows import Separated
+from kdump.printers.format_string import Plain
+from kdump.printers.format_template import parse, raw
 from kdump.printers.jsonl import JsonArray, JsonLines
 from kdump.records import magic_2
 from kdump.rows import columns as rows
+from kdump.rows.redaction import Redactor
 from kdump.rows.selection import SegmentFacts
 from kdump.segments import read_ahead
 from kdump.segments.batch_runs import Run
@@ -28,9 +33,33 @@ from testing import GOLDEN, forge
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
 from kdump.kernel import quoting
-from kdump.printers import kernel_jsonl
+from kdump.printers import kernel_rows
 
 NAME = "00000000000000000000.log"
+REDACTOR = Redactor(b"s" * 70)
+
+
+def text(out, columns, *, encoding="auto", redactor=None, keys=True, values=True):
+    return DumpText(out, encoding=encoding, redactor=redactor, keys=keys, values=values)
+
+
+def without_values(out, columns, **options):
+    return text(out, columns, values=False, **options)
+
+
+def without_payload(out, columns, **options):
+    return text(out, columns, keys=False, values=False, **options)
+
+
+def values(out, columns, *, encoding="auto", redactor=None):
+    return Plain(out, raw("\\0|"), redactor=redactor)
+
+
+def formatted(out, columns, *, encoding="auto", redactor=None):
+    return Plain(out, parse("%t %p %o %T %k %s %h %K %S %R %% %k\\n"), redactor=redactor)
+
+
+ENDINGS = [JsonLines, JsonArray, Separated, text, without_values, without_payload, values, formatted]
 
 
 def printed(path, *, unread, runs=None, kind=JsonLines, columns=rows.RECORD, mark=None, **options):
@@ -74,11 +103,14 @@ def same_in_runs(path, **options):
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
 def test_golden_segments_print_the_same(path):
-    for encoding in ("auto", "json"):
+    for kind in ENDINGS:
+        same(path, kind=kind)
+        same_in_runs(path, kind=kind)
+    for encoding in ("json", "hex"):
         same(path, encoding=encoding)
-    same(path, kind=JsonArray)
-    same_in_runs(path)
-    same_in_runs(path, kind=JsonArray)
+        same_in_runs(path, kind=Separated, encoding=encoding)
+    for kind in (JsonLines, Separated, text, formatted):
+        same_in_runs(path, kind=kind, redactor=REDACTOR)
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["wide", "words"])
@@ -127,23 +159,40 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     made=RECORDS,
+    kind=st.sampled_from(ENDINGS),
+    redactor=st.sampled_from([None, None, REDACTOR]),
     encoding=st.sampled_from(ENCODINGS),
     header=st.sampled_from([{}, {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0}, {"attributes": 0x48}]),
     base=st.integers(0, 1 << 61),
 )
 @example(
-    made=[(b"k", b"\x01" * 9000 + b'"' * 9000, [(b'"' * 300, b"\\" * 300)] * 9, 0)], encoding="auto", header={}, base=0
+    made=[(b"k", b"\x01" * 9000 + b'"' * 9000, [(b'"' * 300, b"\\" * 300)] * 9, 0)],
+    kind=JsonLines,
+    redactor=None,
+    encoding="auto",
+    header={},
+    base=0,
+)
+@example(
+    made=[(b'"' * 9000, b"", [(b"h", b'"' * 9000)] * 40, 0)],
+    kind=Separated,
+    redactor=None,
+    encoding="base64",
+    header={},
+    base=0,
 )
 @example(
     made=[(b"", b"", [], moment) for moment in (FIRST, FIRST - 1, LAST, LAST - 1, -1, -2, 0, 999)],
+    kind=JsonLines,
+    redactor=None,
     encoding="auto",
     header={},
     base=5,
 )
-def test_any_records_print_the_same(made, encoding, header, base, tmp_path_factory):
+def test_any_records_print_the_same(made, kind, redactor, encoding, header, base, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "any" / NAME
     path.parent.mkdir(exist_ok=True)
     body = [
@@ -151,7 +200,36 @@ def test_any_records_print_the_same(made, encoding, header, base, tmp_path_facto
         for number, (key, value, headers, time) in enumerate(made)
     ]
     path.write_bytes(forge.batch(body, base_offset=base, base_timestamp=0, **header))
-    assert same(path, encoding=encoding) == 1
+    assert same(path, kind=kind, encoding=encoding, redactor=redactor) == 1
+
+
+JSON_TEXTS = [
+    *('{"a":[1,-2.5e+3,null,true,false,{}],"é":"\\u00e9\\n"}', "[]", "{}", " [ 1 ,\n2\r] ", '"text"', "0", "-0", "-"),
+    *("01", "1.", "1e", "1e5", "1E-2", ".5", "+1", "NaN", "Infinity", "-Infinity", "[NaN]", "nul", "null", "nullx"),
+    *("tru", "", '{"a":1,}', "[1,]", "[,]", '{"a"}', "{1:2}", '{"a":1 "b":2}', "[1 2]", '"a', r'"\\"', r'"\x"'),
+    *(r'"\u12"', '"\t"', r'"\ud83d\ude00"', r'"\ud83d"', r'"\udc00"', r'"\uD83Dx"', r'"\\ud83d"', r'"\\n"', '"\x7f"'),
+    *('"\u2028"', '"\x80"', "\ufeff1", "[" * 70 + "]" * 70, "[" * 50 + "]" * 50, "[" * 50, "1" * 4200, "1" * 5000),
+    *("[1]]", "{}{}", "1 1", "  ", '"a" ', "[\x0c1]", "truefalse", "é", "[é]"),
+]
+
+
+@pytest.mark.parametrize("kind", [JsonLines, Separated])
+def test_values_of_json_are_those_of_the_general_path(kind, tmp_path):
+    path = tmp_path / NAME
+    texts = [text.encode() for text in JSON_TEXTS] + [b'"\xff"', b'{"a":"\xc3"}']
+    made = [
+        forge.record(one, texts[-1 - number], offset=number, headers=[(b"h", one)]) for number, one in enumerate(texts)
+    ]
+    path.write_bytes(forge.batch(made))
+    assert same(path, kind=kind, encoding="json") == 1
+
+
+@pytest.mark.parametrize("secret", [b"", b"s" * 32, b"s" * 64, b"s" * 65, bytes(range(200))])
+def test_hashes_of_all_sizes_are_those_of_the_library(secret, tmp_path):
+    path = tmp_path / NAME
+    made = [forge.record(bytes(size), b"v" * (size + 150), offset=size) for size in range(150)]
+    path.write_bytes(forge.batch(made))
+    assert same(path, redactor=Redactor(secret)) == 1
 
 
 def test_escapes_are_found_at_each_place(tmp_path):
@@ -236,7 +314,7 @@ def test_kinds_of_batches_do_not_mix(tmp_path):
 
 
 def test_many_pieces_print_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_jsonl, "CHUNK", 1000)
+    monkeypatch.setattr(kernel_rows, "CHUNK", 1000)
     path = tmp_path / NAME
     path.write_bytes(forge.batch([forge.record(b"k", b"v" * number, offset=number * 2) for number in range(300)]))
     assert same(path) == same(path, kind=JsonArray) == 1
@@ -301,7 +379,7 @@ def batches(count, **header):
 
 @pytest.mark.parametrize("limit", [1, 2000, 1 << 20])
 def test_runs_with_a_broken_batch_print_the_same(limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_jsonl, "CHUNK", limit)
+    monkeypatch.setattr(kernel_rows, "CHUNK", limit)
     path = tmp_path / NAME
     sound = batches(9)
     record = forge.record(b"k", b"v")
@@ -332,7 +410,7 @@ def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_batches_without_records_say_nothing(limit, kind, tmp_path, monkeypatch):
     """Compaction leaves them; in a run they may stand anywhere."""
-    monkeypatch.setattr(kernel_jsonl, "CHUNK", limit)
+    monkeypatch.setattr(kernel_rows, "CHUNK", limit)
     path = tmp_path / NAME
     record = forge.record(b"k", b"v")
     for order in ("fffeef", "ffee", "eeff", "eeee", "fefefe", "eefeeffee"):

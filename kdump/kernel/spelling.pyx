@@ -1,0 +1,339 @@
+# cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
+"""Bytes as hex, base64, keyed hashes and cells of CSV, and whether they are a value of JSON.
+
+What C needs stands in ``spelling.pxd``. The general path spells with :mod:`kdump.primitives.encodings`,
+:mod:`kdump.rows.redaction` and :mod:`kdump.printers.csv_rows`.
+"""
+
+from hashlib import sha256
+
+from libc.string cimport memcpy, memset
+from kdump.kernel.words cimport big
+
+cdef bytes _HEX_OF_BYTES = b"".join(b"%02x" % byte for byte in range(256))
+cdef char* _HEX = _HEX_OF_BYTES
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+cdef bytes _PAIRS_OF_SIX_BITS = b"".join(bytes([first, second]) for first in _LETTERS for second in _LETTERS)
+cdef char* _PAIRS = _PAIRS_OF_SIX_BITS
+cdef unsigned long long _HIGH_BITS = 0x8080808080808080
+cdef Py_ssize_t _BLOCK = 64  # bytes that SHA-256 takes at a time
+cdef int _DEEPEST = 60  # arrays and objects within each other
+cdef Py_ssize_t _LONGEST = 4000  # digits of a number
+
+
+cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
+    """Write two digits for each byte."""
+    cdef Py_ssize_t at
+    for at in range(size):
+        memcpy(out + 2 * at, _HEX + 2 * text[at], 2)
+
+
+cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
+    """Write four letters for three bytes (RFC 4648), the last ones padded; return the position behind them."""
+    cdef unsigned int three
+    while size >= 3:
+        three = text[0] << 16 | text[1] << 8 | text[2]
+        memcpy(out, _PAIRS + 2 * (three >> 12), 2)
+        memcpy(out + 2, _PAIRS + 2 * (three & 0xFFF), 2)
+        out += 4
+        text += 3
+        size -= 3
+    if size > 0:
+        three = text[0] << 16 | (text[1] << 8 if size == 2 else 0)
+        memcpy(out, _PAIRS + 2 * (three >> 12), 2)
+        memcpy(out + 2, _PAIRS + 2 * (three & 0xFFF), 2)
+        out[3] = 61
+        if size == 1:
+            out[2] = 61
+        out += 4
+    return out
+
+
+cdef unsigned char* cell(
+    unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits
+) noexcept nogil:
+    """Write a cell of CSV, in quotes where it needs them; return the position behind it.
+
+    The high bits of ``bits`` tell of bytes beyond ASCII. A byte more than 2 * size + 2 is touched.
+    """
+    cdef Py_ssize_t at
+    cdef unsigned char seen = 0
+    cdef unsigned char awkward = size == 0
+    for at in range(size):
+        seen |= text[at]
+        awkward |= (text[at] == 34) | (text[at] == 44) | (text[at] == 10) | (text[at] == 13)
+    bits[0] |= seen
+    if not awkward and text[0] != 32 and text[size - 1] != 32:
+        memcpy(out, text, size)
+        return out + size
+    out[0] = 34
+    out += 1
+    for at in range(size):
+        out[0] = text[at]
+        out[1] = 34
+        out += 1 + (text[at] == 34)
+    out[0] = 34
+    return out + 1
+
+
+cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
+    """Return 1 for one value of JSON (RFC 8259), 0 for what is surely none, -1 for what the general path judges.
+
+    Bytes beyond ASCII are taken for valid UTF-8, which stands in strings alone.
+    """
+    cdef unsigned long long objects = 0  # a bit for each open array or object, the innermost lowest
+    cdef int depth = 0
+    cdef Py_ssize_t at = 0
+    cdef bint named
+    while True:
+        at = behind_spaces(text, at, size)
+        if at == size:
+            return 0
+        if text[at] == 123 or text[at] == 91:
+            named = text[at] == 123
+            if depth == _DEEPEST:
+                return -1
+            at = behind_spaces(text, at + 1, size)
+            if at < size and text[at] == (125 if named else 93):
+                at += 1
+            else:
+                depth += 1
+                objects = objects << 1 | named
+                if named:
+                    at = behind_name(text, at, size)
+                    if at < 0:
+                        return <int> at + 1
+                continue
+        else:
+            at = behind_scalar(text, at, size)
+            if at < 0:
+                return <int> at + 1
+        while True:  # a value ends here, and perhaps those around it
+            at = behind_spaces(text, at, size)
+            if depth == 0:
+                return at == size
+            if at == size:
+                return 0
+            if text[at] == 44:
+                at += 1
+                if objects & 1:
+                    at = behind_name(text, behind_spaces(text, at, size), size)
+                    if at < 0:
+                        return <int> at + 1
+                break
+            if text[at] != (125 if objects & 1 else 93):
+                return 0
+            at += 1
+            depth -= 1
+            objects >>= 1
+
+
+cdef inline Py_ssize_t behind_spaces(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+    """Return the position behind what may stand between tokens."""
+    while at < size and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
+        at += 1
+    return at
+
+
+cdef inline Py_ssize_t behind_name(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+    """Return the position behind a name and its colon; -1 where there is none, -2 for the general path."""
+    if at >= size or text[at] != 34:
+        return -1
+    at = behind_string(text, at, size)
+    if at < 0:
+        return at
+    at = behind_spaces(text, at, size)
+    return at + 1 if at < size and text[at] == 58 else -1
+
+
+cdef inline Py_ssize_t behind_string(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+    """Return the position behind a string in quotes; -1 where it is none, -2 for the general path."""
+    cdef int digit
+    at += 1
+    while at < size and text[at] != 34:
+        if text[at] < 32:
+            return -1
+        if text[at] != 92:
+            at += 1
+            continue
+        at += 1
+        if at >= size:
+            return -1
+        if text[at] == 117:
+            if size - at < 5:
+                return -1
+            for digit in range(1, 5):
+                if not is_hex(text[at + digit]):
+                    return -1
+            if text[at + 1] | 32 == 100 and text[at + 2] >= 56:  # a half of a character
+                return -2
+            at += 5
+        elif is_escape(text[at]):
+            at += 1
+            if text[at - 1] == 92 and at < size and text[at] == 117:  # the general path takes it for an escape too
+                return -2
+        else:
+            return -1
+    return at + 1 if at < size else -1
+
+
+cdef inline bint is_hex(unsigned char byte) noexcept nogil:
+    return 48 <= byte <= 57 or 97 <= byte | 32 <= 102
+
+
+cdef inline bint is_escape(unsigned char byte) noexcept nogil:
+    """Tell whether a byte may stand behind a backslash: quote, backslash, slash, b, f, n, r, t."""
+    return byte in (34, 92, 47, 98, 102, 110, 114, 116)
+
+
+cdef inline Py_ssize_t behind_digits(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+    while at < size and 48 <= text[at] <= 57:
+        at += 1
+    return at
+
+
+cdef Py_ssize_t behind_scalar(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+    """Return the position behind a string, a number or a word; -1 where it is none, -2 for the general path."""
+    cdef Py_ssize_t first = at
+    cdef Py_ssize_t end
+    if text[at] == 34:
+        return behind_string(text, at, size)
+    if text[at] == 116:
+        return at + 4 if size - at >= 4 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101 else -1
+    if text[at] == 110:
+        return at + 4 if size - at >= 4 and text[at + 1] == 117 and text[at + 2] == 108 and text[at + 3] == 108 else -1
+    if text[at] == 102:
+        return at + 5 if (
+            size - at >= 5
+            and text[at + 1] == 97 and text[at + 2] == 108 and text[at + 3] == 115 and text[at + 4] == 101
+        ) else -1
+    if text[at] == 45:
+        at += 1
+    end = behind_digits(text, at, size)
+    if end == at or (text[at] == 48 and end > at + 1):
+        return -1
+    at = end
+    if at < size and text[at] == 46:
+        end = behind_digits(text, at + 1, size)
+        if end == at + 1:
+            return -1
+        at = end
+    if at < size and text[at] | 32 == 101:
+        at += 1
+        if at < size and (text[at] == 43 or text[at] == 45):
+            at += 1
+        end = behind_digits(text, at, size)
+        if end == at:
+            return -1
+        at = end
+    return at if at - first <= _LONGEST else -2
+
+
+cdef class KeyedHash:
+    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret."""
+
+    def __init__(self, secret):
+        cdef bytes key = (secret if len(secret) <= _BLOCK else sha256(secret).digest()).ljust(_BLOCK, b"\0")
+        cdef bytes pad
+        pad = bytes([byte ^ 0x36 for byte in key])
+        memcpy(self.inner, _FIRST, 32)
+        mix(self.inner, pad)
+        pad = bytes([byte ^ 0x5C for byte in key])
+        memcpy(self.outer, _FIRST, 32)
+        mix(self.outer, pad)
+
+    cdef void digits(self, unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
+        """Write the 64 hex digits of the hash of a text."""
+        cdef unsigned int[8] state
+        cdef unsigned char[32] digest
+        memcpy(state, self.inner, 32)
+        summed(state, text, size, digest)
+        memcpy(state, self.outer, 32)
+        summed(state, digest, 32, digest)
+        hex_digits(out, digest, 32)
+
+
+cdef unsigned int[8] _FIRST = [
+    0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19
+]
+cdef unsigned int[64] _ROUNDS = [
+    0x428A2F98, 0x71374491, 0xB5C0FBCF, 0xE9B5DBA5, 0x3956C25B, 0x59F111F1, 0x923F82A4, 0xAB1C5ED5,
+    0xD807AA98, 0x12835B01, 0x243185BE, 0x550C7DC3, 0x72BE5D74, 0x80DEB1FE, 0x9BDC06A7, 0xC19BF174,
+    0xE49B69C1, 0xEFBE4786, 0x0FC19DC6, 0x240CA1CC, 0x2DE92C6F, 0x4A7484AA, 0x5CB0A9DC, 0x76F988DA,
+    0x983E5152, 0xA831C66D, 0xB00327C8, 0xBF597FC7, 0xC6E00BF3, 0xD5A79147, 0x06CA6351, 0x14292967,
+    0x27B70A85, 0x2E1B2138, 0x4D2C6DFC, 0x53380D13, 0x650A7354, 0x766A0ABB, 0x81C2C92E, 0x92722C85,
+    0xA2BFE8A1, 0xA81A664B, 0xC24B8B70, 0xC76C51A3, 0xD192E819, 0xD6990624, 0xF40E3585, 0x106AA070,
+    0x19A4C116, 0x1E376C08, 0x2748774C, 0x34B0BCB5, 0x391C0CB3, 0x4ED8AA4A, 0x5B9CCA4F, 0x682E6FF3,
+    0x748F82EE, 0x78A5636F, 0x84C87814, 0x8CC70208, 0x90BEFFFA, 0xA4506CEB, 0xBEF9A3F7, 0xC67178F2,
+]
+
+
+cdef void summed(unsigned int* state, const unsigned char* text, Py_ssize_t size, unsigned char* digest) noexcept nogil:
+    """Finish SHA-256 of ``size`` bytes whose first block, before them, is in ``state`` already."""
+    cdef unsigned char[128] last
+    cdef unsigned long long bits = 8 * <unsigned long long> (_BLOCK + size)
+    cdef Py_ssize_t blocks
+    cdef int at
+    while size >= _BLOCK:
+        mix(state, text)
+        text += _BLOCK
+        size -= _BLOCK
+    memset(last, 0, 128)
+    memcpy(last, text, size)
+    last[size] = 0x80
+    blocks = 1 if size < _BLOCK - 8 else 2
+    for at in range(8):
+        last[_BLOCK * blocks - 1 - at] = <unsigned char> (bits >> (8 * at))
+    mix(state, last)
+    if blocks == 2:
+        mix(state, last + _BLOCK)
+    for at in range(32):
+        digest[at] = <unsigned char> (state[at >> 2] >> (24 - 8 * (at & 3)))
+
+
+cdef inline unsigned int turned(unsigned int word, int by) noexcept nogil:
+    return word >> by | word << (32 - by)
+
+
+cdef inline void step(
+    unsigned int a, unsigned int b, unsigned int c, unsigned int* d,
+    unsigned int e, unsigned int f, unsigned int g, unsigned int* h, unsigned int word,
+) noexcept nogil:
+    """Do one round; the letters are those of FIPS 180-4."""
+    h[0] += (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + ((e & f) ^ (~e & g)) + word
+    d[0] += h[0]
+    h[0] += (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) ^ (a & c) ^ (b & c))
+
+
+cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
+    """Take one block into the state."""
+    cdef unsigned int[64] w
+    cdef int t
+    cdef unsigned int a = state[0], b = state[1], c = state[2], d = state[3]
+    cdef unsigned int e = state[4], f = state[5], g = state[6], h = state[7]
+    for t in range(16):
+        w[t] = <unsigned int> big(block + 4 * t, 4)
+    for t in range(16, 64):
+        w[t] = (
+            (turned(w[t - 2], 17) ^ turned(w[t - 2], 19) ^ w[t - 2] >> 10)
+            + w[t - 7]
+            + (turned(w[t - 15], 7) ^ turned(w[t - 15], 18) ^ w[t - 15] >> 3)
+            + w[t - 16]
+        )
+    for t in range(0, 64, 8):
+        step(a, b, c, &d, e, f, g, &h, _ROUNDS[t] + w[t])
+        step(h, a, b, &c, d, e, f, &g, _ROUNDS[t + 1] + w[t + 1])
+        step(g, h, a, &b, c, d, e, &f, _ROUNDS[t + 2] + w[t + 2])
+        step(f, g, h, &a, b, c, d, &e, _ROUNDS[t + 3] + w[t + 3])
+        step(e, f, g, &h, a, b, c, &d, _ROUNDS[t + 4] + w[t + 4])
+        step(d, e, f, &g, h, a, b, &c, _ROUNDS[t + 5] + w[t + 5])
+        step(c, d, e, &f, g, h, a, &b, _ROUNDS[t + 6] + w[t + 6])
+        step(b, c, d, &e, f, g, h, &a, _ROUNDS[t + 7] + w[t + 7])
+    state[0] += a
+    state[1] += b
+    state[2] += c
+    state[3] += d
+    state[4] += e
+    state[5] += f
+    state[6] += g
+    state[7] += h

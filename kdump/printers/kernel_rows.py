@@ -1,0 +1,317 @@
+"""Rows as shapes for the kernel: the fast branch of JSON lines, CSV and format strings.
+
+What a record's number or text says goes to a slot, what is the same in all records of one kind of batch is literal.
+Columns that the kernel does not know leave all rows to the general path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.dump_log_segments.line_template import KINDS
+from kdump.errors import KdumpError
+from kdump.formats.record import Header
+from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.kernel.cursor import RECORD_NUMBERS, slots
+from kdump.kernel.lines import SLOTS_OF_TEXTS, Shape
+from kdump.kernel.row_lines import SLOTS, General, RowLines
+from kdump.kernel.spelling import KeyedHash
+from kdump.primitives import timestamps
+from kdump.primitives.encodings import to_text
+from kdump.printers import cells, json_text
+from kdump.rows import columns as rows
+from kdump.rows import values
+from kdump.rows.redaction import HASHED, PREFIX
+from kdump.segments.lazy_records import UnreadRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.kernel.lines import Part
+    from kdump.primitives.encodings import Encoding
+    from kdump.primitives.wire import Bytes
+    from kdump.printers.format_template import Letter
+    from kdump.rows.columns import Column
+    from kdump.rows.redaction import Redactor
+    from kdump.rows.selection import SegmentFacts, SelectedBatch
+    from kdump.segments.lazy_records import Unread
+
+CHUNK: Final = 1 << 20
+"""Bytes of output after which a batch's rows go out."""
+NUMBERS: Final = {
+    f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
+}
+"""The slots of numbers, by their source in the row."""
+KEY, VALUE = (next(column for column in rows.RECORD if column.name == name) for name in ("key", "value"))
+_SPELT: Final = {"hex", "base64"}
+_WAYS: Final = {"auto": "string", "utf8": "string"}
+
+
+class KernelRows:
+    """Makes the rows of batches whose records nobody has read; a subclass knows the parts of one."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        encoding: Encoding,
+        redactor: Redactor | None,
+        write: Callable[[Column, bytes], bytes],
+    ) -> None:
+        """``write`` makes of a key or a value, or of its hash, what the kernel leaves to the general path."""
+        self.columns, self.encoding, self.redactor = columns, encoding, redactor
+        self.marks = [column for column in columns if column.source in values.MARKS]
+        self.file: SegmentFacts | None = None
+        self.marked: list[Column] = []  # of ``marks``, where the file has such a mark
+        self.shapes: dict[object, Shape] = {}
+        headers = _WAYS.get(encoding, encoding)
+        if redactor is not None:
+            headers = "general" if encoding in _SPELT else "hash"
+        self.kernel = RowLines(
+            General(
+                quote=json_text.quote,
+                key=lambda data: write(KEY, self.shown(data)),
+                value=lambda data: write(VALUE, self.shown(data)),
+                mark=lambda data: (to_text(self.shown(data), encoding).encoding or "").encode(),
+                headers=self._headers,
+                marks=(b',"keyEncoding":"json"', b',"valueEncoding":"json"'),
+                prefix=PREFIX.encode(),
+                first=timestamps.FIRST,
+                last=timestamps.LAST,
+            ),
+            headers=headers,
+            keyed_hash=None if redactor is None else KeyedHash(redactor.key),
+        )
+
+    def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
+        """Return the literals and slots of a row, None when the kernel does not know one.
+
+        ``nulls`` holds the sources of those of key and value that are null.
+        """
+        raise NotImplementedError
+
+    def shown(self, data: bytes) -> bytes:
+        """Return a payload, or its hash in its place."""
+        return data if self.redactor is None else self.redactor.hash(data).encode()
+
+    def _headers(self, pairs: Sequence[Header]) -> bytes:
+        hidden = [pair if pair.value is None else Header(pair.key, self.shown(pair.value)) for pair in pairs]
+        return json_text.headers(hidden, self.encoding).encode()
+
+    def rows(self, item: SelectedBatch, records: Unread | UnreadRun) -> Iterator[Bytes] | None:
+        """Return the rows of a batch, or of a run of them, in regions, each good until the next.
+
+        None leaves them to the general path; the batches of a run may be given to this one by one.
+        """
+        batch = item.batch
+        if item.file is not self.file:
+            self.file = item.file
+            self.shapes.clear()
+            self.marked = [column for column in self.marks if values.mark(column, item) is not None]
+        if self.marked and isinstance(records, UnreadRun):
+            return None
+        if self.marked and not all(values.is_constant(column, item) for column in self.marked):
+            return None
+        marks = tuple([values.value(column, item) for column in self.marked]) if self.marked else ()
+        kind = (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
+        shape = self.shapes.get(kind) or self._compile(kind, item)
+        if isinstance(records, UnreadRun):
+            if shape is None:
+                return None
+            self.kernel.stack(records.run.block, records.run.rows, WIDTH, records.row, records.behind)
+            return self._of_run(shape)
+        if shape is None or not self.kernel.begin(
+            records.data, records.start, records.batch.header, [getattr(records.batch, name) for name in OTHERS]
+        ):
+            return None
+        return self._of_batch(shape)
+
+    def _of_batch(self, shape: Shape) -> Iterator[Bytes]:
+        """Yield the rows of the batch that the kernel has turned to."""
+        kernel = self.kernel
+        while kernel.left:
+            lines = kernel.lines(None, shape, CHUNK)
+            kernel.gaps.clear()
+            if not lines:
+                raise self._stuck()
+            yield lines
+
+    def _of_run(self, shape: Shape) -> Iterator[Bytes]:
+        """Yield the rows of the batches that the kernel has turned to."""
+        kernel = self.kernel
+        while kernel.left or kernel.row < kernel.rows:
+            lines = kernel.run(None, shape, CHUNK)
+            kernel.gaps.clear()
+            if kernel.stuck:
+                raise self._stuck()
+            if lines:  # the last batches may hold no records
+                yield lines
+
+    def _stuck(self) -> KdumpError:
+        """Return what ends a run of kdump whose kernel cannot print what it has found to be sound."""
+        name = self.file.name if self.file else "-"
+        return KdumpError(f"{name}: the kernel cannot print records that it found sound; KDUMP_KERNEL=off does without")
+
+    def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
+        """Return the shape of rows for batches of this kind, None when the kernel does not know a part."""
+        variants = []
+        for null in range(4):
+            parts = self.parts(item, {source for bit, source in _NULLS.items() if null & bit})
+            if parts is None:
+                return None
+            variants.append(_joined(parts))
+        if len(self.shapes) > KINDS:  # each delete horizon is one
+            self.shapes.clear()
+        shape = self.shapes[kind] = Shape(variants)
+        return shape
+
+
+_NULLS: Final = {1: "record.key", 2: "record.value"}
+
+
+def _joined(parts: list[Part]) -> list[Part]:
+    """Return parts with each run of literals as one."""
+    joined: list[Part] = []
+    for part in parts:
+        if isinstance(part, bytes) and joined and isinstance(joined[-1], bytes):
+            joined[-1] += part
+        else:
+            joined.append(part)
+    return joined
+
+
+def _number(column: Column) -> int | None:
+    return NUMBERS.get(column.source) if column.type in {"int", "long"} else None
+
+
+class JsonRows(KernelRows):
+    """Makes JSON objects. ``before`` and ``after`` stand around each."""
+
+    def __init__(self, shape: json_text.JsonShape, redactor: Redactor | None, around: tuple[bytes, bytes]) -> None:
+        encoding = shape.encoding
+        super().__init__(
+            shape.columns,
+            encoding,
+            redactor,
+            lambda column, data: json_text.content(column, data, encoding).encode(),
+        )
+        self.shape = shape
+        self.before, self.after = around
+
+    def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
+        parts: list[Part] = []
+        for column in self.columns:
+            number = _number(column)
+            if number is None and values.is_constant(column, item):
+                parts.append(self.shape.constant(column, item).encode())
+                continue
+            written = self._written(column) if number is None else [number]
+            if written is None:
+                return None
+            parts += [f',"{column.name}":'.encode(), *([b"null"] if column.source in nulls else written)]
+        first = next((at for at, part in enumerate(parts) if part), None)
+        if first is not None and isinstance(part := parts[first], bytes):
+            parts[first] = part.removeprefix(b",")
+        return [self.before + b"{", *parts, b"}" + self.after]
+
+    def _written(self, column: Column) -> list[Part] | None:
+        """Return what follows the name of a column, None where the kernel does not know it."""
+        name, encoding = column.name, self.encoding
+        if column.type != "binary":
+            slot = _JSON_SLOTS.get(column.source)
+            return None if slot is None else [slot]
+        if self.redactor is not None:
+            if encoding in _SPELT:
+                return [SLOTS[f"general_{name}"]]
+            return [b'"' + PREFIX.encode(), SLOTS_OF_TEXTS[f"hash_{name}"], b'"']
+        if encoding in _SPELT:
+            return [b'"', SLOTS_OF_TEXTS[f"{encoding}_{name}"], f'","{name}Encoding":"{encoding}"'.encode()]
+        return [SLOTS[f"{_WAYS.get(encoding, encoding)}_{name}"]]
+
+
+_JSON_SLOTS: Final = {
+    "record.timestamp": SLOTS["iso"],
+    "record.headers": SLOTS["headers"],
+    "record.attributes": SLOTS["attributes"],
+}
+
+
+class CsvRows(KernelRows):
+    """Makes lines of CSV."""
+
+    def __init__(self, columns: Sequence[Column], encoding: Encoding, redactor: Redactor | None) -> None:
+        super().__init__(
+            columns, encoding, redactor, lambda _, data: cells.quoted(to_text(data, encoding).text).encode()
+        )
+
+    def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
+        parts: list[Part] = []
+        for column in self.columns:
+            number = _number(column)
+            if number is None and values.is_constant(column, item):
+                written: list[Part] | None = [self._constant(column, item)]
+            else:
+                written = self._written(column, nulls) if number is None else [number]
+            if written is None:
+                return None
+            parts += [b",", *written]
+        return [*parts[1:], b"\n"]
+
+    def _constant(self, column: Column, item: SelectedBatch) -> bytes:
+        return cells.quoted(cells.cell(column, item, item.records[0], self.encoding)).encode()
+
+    def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
+        """Return what stands in a cell that differs from record to record, None where the kernel does not know it."""
+        encoding = self.encoding
+        of = cells.PAYLOAD_OF.get(column.source)
+        if of is not None:
+            if f"record.{of}" in nulls or (self.redactor is not None and encoding not in _SPELT):
+                return [b""]
+            return [encoding.encode() if encoding in _SPELT else SLOTS[f"mark_{of}"]]
+        if column.type != "binary":
+            slot = _CSV_SLOTS.get(column.source)
+            return None if slot is None else [slot]
+        if column.source in nulls:
+            return [b""]
+        if self.redactor is not None:
+            if encoding in _SPELT:
+                return [SLOTS[f"general_{column.name}"]]
+            return [PREFIX.encode(), SLOTS_OF_TEXTS[f"hash_{column.name}"]]
+        return [SLOTS[f"{encoding}_cell_{column.name}" if encoding in _SPELT else f"cell_{column.name}"]]
+
+
+_CSV_SLOTS: Final = {
+    "record.timestamp": SLOTS["iso_cell"],
+    "record.headers": SLOTS["headers_cell"],
+    "record.attributes": SLOTS["attributes"],
+}
+
+
+class FormatRows(KernelRows):
+    """Makes lines after a format string, or bare values: what :func:`kdump.printers.format_template.parse` returns."""
+
+    def __init__(self, template: Sequence[bytes | Letter], redactor: Redactor | None) -> None:
+        super().__init__((), "auto", redactor, lambda _, data: data)
+        self.template = template
+
+    def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
+        return [written for part in self.template for written in self._part(part, item, nulls)]
+
+    def _part(self, part: bytes | Letter, item: SelectedBatch, nulls: set[str]) -> list[Part]:
+        if isinstance(part, bytes):
+            return [part]
+        name = _PAYLOAD_LETTERS.get(part.letter)
+        if name is None:
+            slot = _LETTERS.get(part.letter)
+            return [part.write(item, item.records[0]) if slot is None else slot]
+        if part.letter in "ks":
+            if f"record.{name}" in nulls:
+                return [b""]
+            prefix, way = (b"", "raw") if self.redactor is None else (PREFIX.encode(), "hash")
+            return [prefix, SLOTS_OF_TEXTS[f"{way}_{name}"]]
+        if self.redactor is not None and f"record.{name}" not in nulls:
+            return [HASHED.to_bytes(4, "big") if part.letter == "R" else b"%d" % HASHED]
+        return [SLOTS["size_bytes"] if part.letter == "R" else NUMBERS[f"record.{name}_size"]]
+
+
+_PAYLOAD_LETTERS: Final = {"k": "key", "s": "value", "K": "key", "S": "value", "R": "value"}
+_LETTERS: Final = {"o": NUMBERS["record.offset"], "T": NUMBERS["record.timestamp"], "h": SLOTS["pairs"]}

@@ -1,0 +1,70 @@
+"""What the printers of rows share: the kernel makes the rows of unread records, the general path all others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+
+from kdump import kernel
+from kdump.segments.lazy_records import Unread, UnreadRun
+
+if TYPE_CHECKING:
+    from kdump.primitives.wire import Bytes
+    from kdump.printers.kernel_rows import KernelRows
+    from kdump.rows.redaction import Redactor
+    from kdump.rows.selection import DamagedRange, SelectedBatch
+
+
+class RecordRows:
+    """Prints a row per record, or per batch with ``batches``. ``redactor`` hashes payloads."""
+
+    shows_damage = False
+
+    def __init__(self, out: BinaryIO, *, batches: bool = False, redactor: Redactor | None = None) -> None:
+        self.out, self.batches, self.redactor = out, batches, redactor
+        self._kernel: KernelRows | None = None
+
+    def begin(self) -> None:
+        """Nothing stands before the first row."""
+
+    def found(self, item: SelectedBatch) -> None:
+        """Print the records of a batch, or of a run of batches."""
+        records = item.records
+        if self.batches:
+            self.batch(item)
+        elif not records:
+            return
+        elif not isinstance(records, (Unread, UnreadRun)):
+            self.records(item if self.redactor is None else self.redactor(item))
+        elif kernel.COMPILED and (rows := self._of_kernel().rows(item, records)) is not None:
+            for region in rows:
+                self.region(region)
+        elif isinstance(records, UnreadRun):
+            for each in records.batches():
+                self.found(item._replace(batch=each.batch, base_offset=each.batch.base_offset, records=each))
+        else:
+            self.found(item._replace(records=list(records)))
+
+    def batch(self, item: SelectedBatch) -> None:
+        """Print a batch."""
+
+    def records(self, item: SelectedBatch) -> None:
+        """Print the records of a batch one by one; there are some."""
+
+    def region(self, rows: Bytes) -> None:
+        """Print rows that the kernel has made."""
+        self.out.write(rows)
+
+    def kernel_rows(self) -> KernelRows:
+        """Return what makes the rows of unread records."""
+        raise NotImplementedError
+
+    def _of_kernel(self) -> KernelRows:
+        if self._kernel is None:
+            self._kernel = self.kernel_rows()
+        return self._kernel
+
+    def lost(self, item: DamagedRange) -> None:
+        """Print nothing of a damaged range: the command says it elsewhere."""
+
+    def end(self) -> None:
+        """Nothing stands after the last row."""
