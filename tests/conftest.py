@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 # A test run in the background of a script inherits an ignored SIGINT, and kdump under test would inherit it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Spark's drivers and daemons live for seconds here: what Java's second compiler takes of them never comes back.
+BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ |= {"SPARK_SUBMIT_OPTS": BRIEF_JAVA, "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA}
+
 
 def pytest_collection_modifyitems(items):
     """Keep the tests of one session together where pytest-xdist spreads them."""

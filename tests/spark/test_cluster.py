@@ -16,11 +16,12 @@ import pyarrow.dataset as dataset
 
 from testing import GOLDEN, ROOT, forge
 from testing.processes import dump
+from tests.conftest import BRIEF_JAVA
 from tools.prove import spark as prove_spark
 from tools.prove import spark_cluster
 
 pytestmark = pytest.mark.xdist_group("spark")
-RECORDS = 2_000_000
+RECORDS = 500_000
 PER_BATCH = 5000
 
 
@@ -33,7 +34,8 @@ def cluster(tmp_path_factory):
 
 
 def export(cluster, source, out, *options):
-    command = [sys.executable, "-m", "kdump", "spark-export", *source, "--out", out, *cluster.options, *options]
+    command = [sys.executable, "-m", "kdump", "spark-export", *source, "--out", out, *cluster.options]
+    command += ["--conf", f"spark.executor.extraJavaOptions={BRIEF_JAVA}", *options]
     env = {**os.environ, **spark_cluster.LOOPBACK}
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
 
@@ -82,7 +84,7 @@ def test_an_executor_killed_in_the_middle_loses_and_doubles_nothing(cluster, tmp
         "--partition-by",
         "none",
         "--split-bytes",
-        "2m",
+        "512k",
         "--columns",
         "topic,partition,offset,value",
     )

@@ -238,7 +238,8 @@ def test_the_command_runs_with_a_bare_path(tmp_path):
     (folder / f"{3:020}.log").write_bytes(data[: len(data) // 3 - 4])
     installed = Path(sys.executable).with_name("kdump")
     command = [str(installed)] if installed.exists() else [sys.executable, "-m", "kdump"]
-    bare = {"PATH": f"{Path(java).parent}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/")}
+    bare = {name: os.environ.get(name, "/") for name in ("HOME", "SPARK_SUBMIT_OPTS")}
+    bare |= {"PATH": f"{Path(java).parent}:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [*command, "spark-export", "t-0", "--out", "out", "--master", "local[1]", "--conf", "spark.driver.memory=512m"],
         cwd=tmp_path,
