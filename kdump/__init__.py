@@ -12,8 +12,34 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kdump.api import Log, LogBatch, LogRecord, open  # noqa: A004  as in gzip.open: called as kdump.open
+    from kdump.questions import (
+        Answer,
+        compaction,
+        disk_usage,
+        groups,
+        offsets,
+        producers,
+        retention,
+        statistics,
+        transactions,
+    )
 
-__all__ = ["Log", "LogBatch", "LogRecord", "open"]
+__all__ = [
+    "Answer",
+    "Log",
+    "LogBatch",
+    "LogRecord",
+    "compaction",
+    "disk_usage",
+    "groups",
+    "offsets",
+    "open",
+    "producers",
+    "retention",
+    "statistics",
+    "transactions",
+]
+_OF_API = ("Log", "LogBatch", "LogRecord", "open")
 __version__ = "0.1.0"
 
 
@@ -23,8 +49,12 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import what users of the library need when they ask for it: the command line starts without it."""
-    if name in __all__:
+    if name in _OF_API:
         from kdump import api
 
         return getattr(api, name)
+    if name in __all__:
+        from kdump import questions
+
+        return getattr(questions, name)
     raise AttributeError(f"module 'kdump' has no attribute {name!r}")

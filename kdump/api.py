@@ -269,20 +269,20 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
         tuple(fspath(path) for path in paths),
         Wanted(
             topics=(topic,) if isinstance(topic, str) else tuple(topic),
-            partitions=_numbers(partition),
+            partitions=numbers(partition),
             leftovers=leftovers,
             max_batch_bytes=max_batch_bytes,
         ),
         Filter(
             first_offset=first,
             last_offset=last,
-            since=_ms(since),
-            until=_ms(until),
+            since=moment(since),
+            until=moment(until),
             keys=_keys(key),
             greps=() if grep is None else (grep,),
             headers=tuple((name.encode(), value) for name, value in (header or {}).items()),
-            producer_ids=_numbers(producer_id),
-            leader_epochs=_numbers(epoch),
+            producer_ids=numbers(producer_id),
+            leader_epochs=numbers(epoch),
             types=frozenset((type,) if isinstance(type, str) else type),
             transactional=transactional,
             committed=isolation == "read_committed",
@@ -291,7 +291,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     )
 
 
-def _numbers(given: int | Iterable[int]) -> frozenset[int]:
+def numbers(given: int | Iterable[int]) -> frozenset[int]:
+    """Return one number, or several, as a set."""
     return frozenset((given,) if isinstance(given, int) else given)
 
 
@@ -299,8 +300,8 @@ def _keys(given: bytes | Iterable[bytes] | None) -> frozenset[bytes]:
     return frozenset() if given is None else frozenset((given,) if isinstance(given, bytes) else given)
 
 
-def _ms(when: Time | None) -> int | None:
-    """Return a time in ms, rounded up. A text is ISO 8601, in UTC unless it names an offset."""
+def moment(when: Time | None) -> int | None:
+    """Return a time in ms, rounded up. A text is ISO 8601, in UTC unless it names an offset. Raises UsageError."""
     if when is None or isinstance(when, int):
         return when
     if isinstance(when, str):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from kdump.answers.producer_state import Producer
-    from kdump.transactions.replay import OpenTransaction
+    from kdump.transaction_replay.replay import OpenTransaction
 
 TOOL: Final = "kafka-transactions.sh --bootstrap-server"
 BY_START_OFFSET: Final = (3, 0)

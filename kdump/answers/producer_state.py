@@ -13,7 +13,7 @@ from kdump.answers.collector import unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
 from kdump.segments.regions import Damage
-from kdump.transactions.replay import OpenTransaction, Replay
+from kdump.transaction_replay.replay import OpenTransaction, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
-    from kdump.transactions.replay import EndedTransaction
+    from kdump.transaction_replay.replay import EndedTransaction
 
 NO_SEQUENCE = -1
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Damage, Trailing
-    from kdump.transactions.replay import EndedTransaction, OpenTransaction
+    from kdump.transaction_replay.replay import EndedTransaction, OpenTransaction
 
 State: TypeAlias = Literal["open", "hanging", "committed", "aborted"]
 MAX_TIMEOUT: Final = 900_000

@@ -13,7 +13,7 @@ from kdump.findings import Finding, Level, text_of
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import INDEXES, LOG, TIME_INDEX, TXN_INDEX, beside_log
-from kdump.transactions.replay import Replay
+from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

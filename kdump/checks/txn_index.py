@@ -17,7 +17,7 @@ from kdump.primitives.wire import INT64_END
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.transactions.replay import EndedTransaction
+    from kdump.transaction_replay.replay import EndedTransaction
 
 ADVICE: Final = (
     "The file can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "

@@ -23,7 +23,7 @@ from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.endings import PRINTERS, Printer
 from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from kdump.transactions.outcomes import is_transactional
+from kdump.transaction_replay.outcomes import is_transactional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SegmentFacts
     from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Damage
-    from kdump.transactions.outcomes import Outcome, Outcomes
+    from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
     """Reads itself what a filter of offsets and times takes of a batch, or returns False and leaves it alone."""

@@ -20,14 +20,14 @@ from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, resync
 from kdump.segments import walk as log
 from kdump.segments.regions import Damage, Padding
-from kdump.transactions.outcomes import MARKER_BYTES, TransactionFollower
+from kdump.transaction_replay.outcomes import MARKER_BYTES, TransactionFollower
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.partition import Segment
     from kdump.segments.regions import Region
-    from kdump.transactions.outcomes import Told
+    from kdump.transaction_replay.outcomes import Told
 
 
 IN_TRANSACTIONS: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG

@@ -21,7 +21,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
-from kdump.transactions.outcomes import follow
+from kdump.transaction_replay.outcomes import follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.log_reader.batch_selection import Offer
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.segments.regions import OnError, Region
-    from kdump.transactions.outcomes import Outcomes
+    from kdump.transaction_replay.outcomes import Outcomes
 
 
 @dataclass

@@ -19,7 +19,7 @@ from kdump.primitives.wire import INT32_MAX
 if TYPE_CHECKING:
     from kdump.formats.txn_index import AbortedTxn
     from kdump.records.record_batch import RecordBatch
-    from kdump.transactions.replay import EndedTransaction
+    from kdump.transaction_replay.replay import EndedTransaction
 
 
 class Indexes(NamedTuple):
@@ -49,7 +49,7 @@ class IndexBuilder:
         self._highest = TimestampOffset(NO_TIMESTAMP, base_offset)
 
     def add(self, batch: RecordBatch, ended: EndedTransaction | None = None) -> None:
-        """Take the next batch, and the transaction that it ends (see :class:`kdump.transactions.replay.Replay`).
+        """Take the next batch, and the transaction that it ends (see :class:`kdump.transaction_replay.replay.Replay`).
 
         Raises DamageError where its offsets do not fit into the segment.
         """

@@ -13,7 +13,7 @@ from kdump.recovery.index_builder import IndexBuilder, Indexes
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import zero_tail
 from kdump.segments.walk import walk
-from kdump.transactions.replay import Replay
+from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,7 +23,7 @@ from kdump.records import log_entry
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.salvage.merge import UNREADABLE
 from kdump.segments import resync
-from kdump.transactions.replay import Replay
+from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ from kdump.checks.indexes import IndexCheck, PartitionState, SegmentFiles
 from kdump.findings import Level
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.transactions.replay import Replay
+from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN, forge
 from tests.helpers.segments import ABORT, COMMIT, batches, data, marker, starts
 

@@ -21,7 +21,7 @@ LAYERS = """
     output
     records
     segments
-    transactions
+    transaction_replay
     rows
     recovery
     dump_log_segments
@@ -33,6 +33,7 @@ LAYERS = """
     arrow
     report
     api
+    questions
     spark
     spark_source spark_export
     commands

@@ -9,7 +9,7 @@ from kdump.formats import txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.transactions.replay import Replay
+from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN
 from tests.helpers.segments import batches, data, starts
 

@@ -28,7 +28,7 @@ from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.walk import walk
-from kdump.transactions.replay import AbortedRanges, ended
+from kdump.transaction_replay.replay import AbortedRanges, ended
 from testing import GOLDEN
 from tools import arguments
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.txn_index import AbortedTxn
     from kdump.log_dirs.partition import Partition
-    from kdump.transactions.replay import EndedTransaction
+    from kdump.transaction_replay.replay import EndedTransaction
 
 SIZES = {"index": 8, "timeindex": 12, "txnindex": 34}
 FIELDS = {"index": (4, 4), "timeindex": (8, 4), "txnindex": (2, 8, 8, 8, 8)}

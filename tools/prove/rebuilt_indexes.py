@@ -25,7 +25,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder, Indexes
 from kdump.segments.walk import walk
-from kdump.transactions.replay import Replay
+from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN
 from tools import arguments
 from tools.record import original

@@ -29,7 +29,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import SegmentFacts
 from kdump.segments import walk as log
 from kdump.spark.source import options as words
-from kdump.transactions.outcomes import Outcomes, together
+from kdump.transaction_replay.outcomes import Outcomes, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Trailing
     from kdump.spark.source.options import SourceOptions
     from kdump.spark.source.planning import Split
-    from kdump.transactions.outcomes import Outcomes
+    from kdump.transaction_replay.outcomes import Outcomes
 
 TRAILING: Final = "trailing"
 """The kind of damage that the end of a file is when it cuts a batch."""

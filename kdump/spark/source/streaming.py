@@ -21,7 +21,7 @@ from kdump.segments import read
 from kdump.spark.source import planning
 from kdump.spark.source.marks import START, Mark, ahead, cut_back, holds, topic_id
 from kdump.spark.source.planning import Split
-from kdump.transactions.outcomes import Outcomes, together
+from kdump.transaction_replay.outcomes import Outcomes, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

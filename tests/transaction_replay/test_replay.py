@@ -6,8 +6,8 @@ import pytest
 
 from kdump.errors import DamageError
 from kdump.formats.txn_index import AbortedTxn
-from kdump.transactions import replay as transactions
-from kdump.transactions.replay import AbortedRanges, OpenTransaction, Replay
+from kdump.transaction_replay import replay as transactions
+from kdump.transaction_replay.replay import AbortedRanges, OpenTransaction, Replay
 from testing import forge
 from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, batches, data, marker
 

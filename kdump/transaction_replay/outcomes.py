@@ -23,7 +23,7 @@ from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
 from kdump.segments.regions import Padding
-from kdump.transactions.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
+from kdump.transaction_replay.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,8 +8,8 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.header_scan import attempt
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.read import read
-from kdump.transactions import outcomes as outcomes_module
-from kdump.transactions.outcomes import TransactionFollower, follow, together
+from kdump.transaction_replay import outcomes as outcomes_module
+from kdump.transaction_replay.outcomes import TransactionFollower, follow, together
 from testing import forge
 from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, marker
 

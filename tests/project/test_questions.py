@@ -1,0 +1,66 @@
+"""The answers from Python are those of the commands; what their docstrings show is what they give."""
+
+import doctest
+import json
+
+import pytest
+
+import kdump
+from kdump import api, questions
+from kdump.answers.transactions import PartitionTransaction
+from kdump.errors import UnreadableError, UsageError
+from testing import GOLDEN, ROOT
+from tests.helpers import log_dirs
+from tools.docs import shown
+
+BROKER = "golden/brokers/4.2.2"
+AT = "2026-11-22"
+LINES = {
+    "offsets": ("--topic c-* --time 2023-11-14T22:30", {"topic": "c-*", "times": ["2023-11-14T22:30"]}),
+    "transactions": ("", {}),
+    "producers": ("--gaps --partition 0", {"gaps": True, "partition": 0}),
+    "groups": ("--group e* --history", {"group": "e*", "history": True}),
+    "du": ("--by segment", {"by": "segment"}),
+    "stats": ("--records --hours --topic binary", {"records": True, "hours": True, "topic": "binary"}),
+    "retention": ("--config *:retention.ms=1", {"config": ["*:retention.ms=1"]}),
+    "compaction": ("--records --topic compact", {"records": True, "topic": "compact"}),
+}
+FUNCTIONS = {"du": "disk_usage", "stats": "statistics"}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_an_answer_is_that_of_the_command(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    options, given = LINES[name]
+    printed = shown.run(f"kdump {name} {BROKER} -q -o jsonl --at {AT} {options}")
+    answer = getattr(kdump, FUNCTIONS.get(name, name))(BROKER, at=AT, **given)
+    lines = [json.loads(line) for line in printed.output.splitlines()]
+    assert json.loads(json.dumps(answer.rows())) == lines
+    assert len(answer) == len(lines) > 0
+
+
+@pytest.mark.parametrize("module", [api, questions], ids=lambda module: module.__name__)
+def test_docstrings_show_what_is_given(module, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = doctest.testmod(module)
+    assert found.failed == 0
+    assert found.attempted or module is api
+
+
+def test_an_answer_says_what_it_rests_on(tmp_path):
+    log_dirs.write(tmp_path, "t-0", {0: (GOLDEN / "damaged" / "none-hdr-crc" / f"{0:020}.log").read_bytes()})
+    answer = kdump.statistics(tmp_path)
+    assert "checksum" in answer.damage[0]
+    assert [line.topic for line in answer] == [line.topic for line in answer.lines]
+    with pytest.raises(UnreadableError):
+        kdump.offsets(tmp_path / "gone")
+
+
+def test_lines_are_taken_by_class():
+    answer = kdump.transactions(GOLDEN / "brokers" / "4.2.2", topic=["txn"], at=1_795_000_000_000)
+    assert {type(line) for line in answer.of(PartitionTransaction)} == {PartitionTransaction}
+    assert 0 < len(answer.of(PartitionTransaction)) < len(answer)
+    with pytest.raises(AttributeError):
+        answer.lines[0].topic = "other"
+    with pytest.raises(UsageError):
+        kdump.offsets(GOLDEN, times=["nine o'clock"])
