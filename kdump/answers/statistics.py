@@ -281,12 +281,24 @@ class Statistics(Collector):
         if partition.records is not None and records is not None:
             partition.records.add(records, is_control=batches.is_control)
         topic = partition.topic
-        for producer_id, count, size in zip(batches.producers, batches.counts, batches.sizes, strict=True):
-            self._producers[topic, producer_id].add(1, count, size)
+        whole = len(batches.counts), sum(batches.counts), sum(batches.sizes)
+        if len(set(batches.producers)) == 1:
+            self._producers[topic, batches.producers[0]].add(*whole)
+        else:
+            for producer_id, count, size in zip(batches.producers, batches.counts, batches.sizes, strict=True):
+                self._producers[topic, producer_id].add(1, count, size)
+        if self._with_hours:
+            self._take_hours(partition, batches, whole)
+
+    def _take_hours(self, partition: PartitionSums, batches: BatchColumns, whole: tuple[int, int, int]) -> None:
+        """Count batches by hour; ``whole`` is their number, their records and their bytes."""
+        key = partition.topic, partition.partition
+        first, last = (_hour_of(time) for time in (min(batches.last_times), max(batches.last_times)))
+        if first == last:
+            self._hours[*key, first].add(*whole)
+            return
         for time, count, size in zip(batches.last_times, batches.counts, batches.sizes, strict=True):
-            if not self._with_hours:
-                break
-            self._hours[topic, partition.partition, time // HOUR if time >= 0 else -1].add(1, count, size)
+            self._hours[*key, _hour_of(time)].add(1, count, size)
 
     def end(self) -> None:
         if self._partition is not None:
@@ -325,6 +337,10 @@ class Statistics(Collector):
 def _merge(mine: dict[T, Sum], theirs: dict[T, Sum]) -> None:
     for key, more in theirs.items():
         mine[key].add(more.batches, more.records, more.bytes)
+
+
+def _hour_of(time: int) -> int:
+    return time // HOUR if time >= 0 else -1
 
 
 def _hour(topic: str, hour: int, one: Sum) -> HourStatistics:
