@@ -24,7 +24,10 @@ from tools import arguments
 NOW: Final = 1_795_000_000_000
 HOUR: Final = 3_600_000
 WEEK: Final = 168
-TOPICS: Final = 20
+TOPICS: Final = (
+    *("orders", "payments", "clicks", "shipments", "prices", "stock", "refunds", "audit", "emails", "invoices"),
+    *("sessions", "searches", "carts", "reviews", "fraud-scores", "logins", "exports", "imports", "alerts", "metrics"),
+)
 ALONE: Final = (
     ("check", "--headers-only"),
     ("stats", "--hours"),
@@ -36,19 +39,26 @@ ALONE: Final = (
 
 
 def make_partitions(folder: Path, count: int, batches: int = 300) -> None:
-    """Write partitions of one segment: ``batches`` of five records over a week, with gaps."""
-    records = b"".join(
-        magic_2.write_record(timestamp_delta=n, offset_delta=n, key=b"k", value=bytes(100)) for n in range(5)
-    )
+    """Write partitions of one segment: ``batches`` of five records over a week at most, with gaps and bursts."""
     for number in range(count):
-        inside = folder / f"topic-{number % TOPICS:02}-{number // TOPICS}"
+        topic = number % len(TOPICS)
+        value = bytes(100 + 1500 // (topic + 1))
+        records = b"".join(
+            magic_2.write_record(timestamp_delta=n, offset_delta=n, key=b"k", value=value) for n in range(5)
+        )
+        inside = folder / f"{TOPICS[topic]}-{number // len(TOPICS)}"
         inside.mkdir(parents=True)
+        base = 0
         with (inside / f"{indexes.STEM}.log").open("wb") as out:
             for one in range(batches):
-                stamp = NOW - (WEEK - one * WEEK // batches) * HOUR + number % 7 * 60_000
-                base = one * 5
-                header = record_layout.BatchHeader(base, 0, 0, 2, 0, 0, 4, stamp, stamp + 4, -1, -1, -1, 5)
-                out.write(magic_2.write_batch(header, records))
+                hour = one * WEEK // batches
+                if (hour + 5 * number) % 29 < 4:  # nothing is written for four hours
+                    continue
+                stamp = NOW - (WEEK - hour) * HOUR + number % 7 * 60_000
+                for _ in range(4 if (hour + 3 * topic) % 24 == 9 else 1):
+                    header = record_layout.BatchHeader(base, 0, 0, 2, 0, 0, 4, stamp, stamp + 4, -1, -1, -1, 5)
+                    out.write(magic_2.write_batch(header, records))
+                    base += 5
         indexes.write_indexes(inside)
 
 

@@ -57,11 +57,12 @@ def hostile(folder: Path) -> Path:
 
 
 def damage(inside: Path, folder: Path) -> Path:
-    """Damage two batches of a folder's segment; return the log dir."""
+    """Fill two ranges of a folder's segment with zeros; return the log dir."""
     (log,) = inside.glob("*.log")
     data = bytearray(log.read_bytes())
     for share in (0.3, 0.7):
-        data[int(len(data) * share)] ^= 0xFF
+        start, size = int(len(data) * share), len(data) // 50
+        data[start : start + size] = bytes(size)
     log.write_bytes(data)
     return folder
 
@@ -73,8 +74,8 @@ def log_dirs(folder: Path, partitions: int) -> Iterator[tuple[str, Path]]:
     yield "many", folder / "many"
     yield "hostile", hostile(folder / "hostile")
     bench.make_partitions(folder / "damaged", 60, 400)
-    for number in range(3):
-        damage(folder / "damaged" / f"topic-0{number}-0", folder)
+    for topic in bench.TOPICS[:3]:
+        damage(folder / "damaged" / f"{topic}-0", folder)
     yield "damaged", folder / "damaged"
     (folder / "empty").mkdir()
     (folder / "empty" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")

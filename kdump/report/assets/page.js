@@ -1,6 +1,7 @@
 "use strict";
 (() => {
-  const STEP = 100;  // rows that a table shows at a time
+  const FIRST = 12;  // rows that a table shows at first
+  const STEP = 200;  // and then more of them
   const collator = new Intl.Collator("en", { numeric: true });
   const status = document.getElementById("status");
 
@@ -20,7 +21,7 @@
     const details = table.closest("details");
     const pages = details.querySelector(".pages");
     const filter = details.querySelector("input");
-    let rows = [...body.rows], found = rows, shown = STEP;
+    let rows = [...body.rows], found = rows, shown = FIRST;
 
     function show() {
       const visible = new Set(found.slice(0, shown));
@@ -28,8 +29,8 @@
       pages.hidden = found.length <= shown;
       pages.textContent = "";
       if (!pages.hidden) {
-        pages.append(`${shown} of ${found.length} rows are shown.`);
-        for (const [text, count] of [["Show more", shown + 5 * STEP], ["Show all", found.length]]) {
+        pages.append(`${shown} of ${found.length.toLocaleString("en")} rows are shown.`);
+        for (const [text, count] of [["Show more", shown + STEP], ["Show all", found.length]]) {
           const button = document.createElement("button");
           button.type = "button";
           button.textContent = text;
@@ -66,12 +67,12 @@
       filter.addEventListener("input", () => {
         const wanted = filter.value.toLowerCase();
         found = rows.filter((row) => row.textContent.toLowerCase().includes(wanted));
-        shown = STEP;
+        shown = FIRST;
         show();
         status.textContent = `${found.length} rows match`;
       });
     }
-    if (rows.length > STEP) show();
+    if (rows.length > FIRST) show();
     window.addEventListener("beforeprint", () => { for (const row of rows) row.classList.toggle("out", !found.includes(row)); });
     window.addEventListener("afterprint", show);
   }
