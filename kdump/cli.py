@@ -43,7 +43,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "rebuild-index": "rebuild_index",
     },
     "Pipelines": {"spark-export": "spark_export"},
-    "More": {"compat": "compat", "completion": "completion"},
+    "More": {"help": "help", "compat": "compat", "completion": "completion"},
 }
 """The subcommands as help lists them, each with the module under kdump.commands that holds it."""
 COMMANDS: Final[dict[str, str]] = {name: module for group in GROUPS.values() for name, module in group.items()}
