@@ -29,10 +29,14 @@ IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_
 
 
 class CheckOptions(NamedTuple):
-    """What to check: ``records`` looks into batches, ``interval`` is index.interval.bytes, for the dry run."""
+    """What to check: ``records`` looks into batches, ``interval`` is index.interval.bytes, for the dry run.
+
+    ``at`` is now in ms since 1970: a timestamp more than an hour later is in the future. None: none is.
+    """
 
     records: bool = True
     interval: int = DEFAULT_INTERVAL
+    at: int | None = None
 
 
 class CheckedPartition(NamedTuple):
@@ -153,6 +157,7 @@ def _log(
         epochs=folder.epochs(part),
         epochs_file=part.files.shown(posixpath.join(part.folder, file_names.LEADER_EPOCHS)),
         cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
+        at=options.at,
     )
     of_indexes: list[Finding] = []
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
+from kdump.checks.log_remarks import LogRemarks
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level, text_of
 from kdump.formats import record_layout
@@ -56,6 +57,7 @@ class LogCheck:
     ``records`` tells whether to look into batches; those of a ``topic`` of Kafka's own are decoded too. ``epochs`` is
     the leader epoch checkpoint, None where there is none.
     ``cleaned`` is what the log dir says of compaction: True or False, None where nothing tells.
+    ``at`` is now in ms: later timestamps are in the future.
     """
 
     def __init__(
@@ -66,8 +68,10 @@ class LogCheck:
         epochs: Sequence[EpochEntry] | None = None,
         epochs_file: str = "",
         cleaned: bool | None = None,
+        at: int | None = None,
     ) -> None:
         self._records = records
+        self._remarks = LogRemarks(at)
         self._decode = _decoder(topic)
         self._epochs, self._epochs_file = epochs, epochs_file
         self._starts = [entry.start_offset for entry in epochs or ()]
@@ -101,10 +105,11 @@ class LogCheck:
         """Begin anew behind a segment that cannot be read: nothing is known of what it holds."""
         self.next_offset = None
         self._producers.clear()
+        self._remarks.forget()
         self._epoch, self._epoch_until = -1, 0
 
     def finish(self) -> Iterator[Finding]:
-        """Yield what the partition as a whole tells: its gaps."""
+        """Yield what the partition as a whole tells: its gaps, open transactions and future timestamps."""
         lost = [gap for gap in self._gaps if not self.compacted and (gap.active or self._cleaned is False)]
         for gap in lost:
             yield Finding(
@@ -140,6 +145,7 @@ class LogCheck:
                 position=gap.position,
                 offset=gap.first,
             )
+        yield from self._remarks.finish()
 
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
         """Say what is wrong with the segment, unless ``level`` or ``file`` in ``rest`` are others."""
@@ -163,6 +169,8 @@ class LogCheck:
         """Take bytes that are no batch."""
         self.wants_recovery = True
         self._producers.clear()
+        if isinstance(region, Damage):
+            self._remarks.forget()
         if isinstance(region, Padding):
             reason = ZEROS if region.size >= record_layout.UP_TO_MAGIC else FEW_ZEROS
             text = f"{region.size} bytes of zeros follow the last batch: {reason}"
@@ -245,9 +253,11 @@ class LogCheck:
             and header.producer_id == header.producer_epoch == header.base_sequence == -1
             and epoch == self._epoch >= 0
             and base < self._epoch_until
+            and header.max_timestamp <= self._remarks.latest
         )
 
     def _header(self, batch: Batch, base: int) -> None:
+        self._remarks.batch(self._file, batch)
         header = batch.header
         delta, count = header.last_offset_delta, header.records_count
         if not 0 <= count <= delta + 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import options, session
+from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import AtLeast, index_interval
 from kdump.log_dirs.finder import Finder
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
 @options.add(FINDINGS)
 @index_interval("it decides what a broker cuts where offsets are not in order")
+@AT
 @click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use.")
 @options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
@@ -35,6 +38,7 @@ def command(
     *,
     headers_only: bool,
     interval: int,
+    at: int | None,
     jobs: int,
     quiet: bool,
     **given: Any,
@@ -59,7 +63,8 @@ def command(
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths)))
-    how = everything.CheckOptions(records=not headers_only, interval=interval)
+    now = int(time.time() * 1000) if at is None else at
+    how = everything.CheckOptions(records=not headers_only, interval=interval, at=now)
     with telling(run, given) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, how, dirs, jobs, run):

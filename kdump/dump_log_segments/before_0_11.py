@@ -23,12 +23,13 @@ from kdump.segments.regions import Trailing
 from kdump.segments.walk import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
+    from kdump.records.magic_0_1 import Frame
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
@@ -168,7 +169,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
         yield entry
         return
     data = entry.unpacked(codec_of(entry, dialect), limit)
-    inner = frames(data)
+    inner = _alike(frames(data), data, entry) if dialect.inner_magic_must_match else frames(data)
     base, wrapper = 0, entry if dialect.inner_types_of_wrapper else None
     if dialect.unpacks_at_once:
         found = list(inner)
@@ -181,19 +182,26 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
         inner = iter(found)
     for offset, start, end in inner:
         message = Message(data[start:end], to_int64(base + offset), entry.position, wrapper, dialect.newest_magic)
-        yield from _inner(message, entry, dialect, limit)
+        yield from _inner(message, dialect, limit)
 
 
-def _inner(message: Message, wrapper: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
+def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterator[Frame]:
+    """Yield the messages inside a wrapper. Raises DamageError at the first of another magic than the wrapper's."""
+    for frame in found:
+        magic = Message(data[frame.start : frame.end], frame.offset, wrapper.position).magic
+        if magic != wrapper.magic:
+            raise DamageError(
+                "magic",
+                "a message inside a wrapper has another magic",
+                position=record_layout.MAGIC_POSITION,
+                expected=wrapper.magic,
+                found=magic,
+            )
+        yield frame
+
+
+def _inner(message: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
     """Yield what a release makes of one message inside a wrapper. Raises DamageError."""
-    if dialect.inner_magic_must_match and message.magic != wrapper.magic:
-        raise DamageError(
-            "magic",
-            "a message inside a wrapper has another magic",
-            position=record_layout.MAGIC_POSITION,
-            expected=wrapper.magic,
-            found=message.magic,
-        )
     if dialect.nested_wrappers == "unpacked":
         yield from unwrapped(message, dialect, limit)
         return

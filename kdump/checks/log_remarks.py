@@ -1,0 +1,83 @@
+"""What is worth knowing of a sound log: transactions that are open at its end, and timestamps in the future."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.findings import Finding, Level, many
+from kdump.formats.record_layout import BATCH_HEADER
+from kdump.primitives.timestamps import iso_or_ms
+from kdump.primitives.wire import INT64_END
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.records.magic_2 import Batch
+
+TOLERANCE: Final = 3_600_000
+"""Ms that clocks may differ: the default of ``message.timestamp.after.max.ms`` (KIP-937, 3.6)."""
+
+
+class _Place(NamedTuple):
+    file: str
+    position: int
+    offset: int
+    value: int
+    """A producer id, or a timestamp in ms."""
+
+
+class LogRemarks:
+    """Follows transactions and timestamps from batch to batch; ``at`` is now in ms, None: nothing is in the future."""
+
+    def __init__(self, at: int | None) -> None:
+        self.latest = INT64_END if at is None else at + TOLERANCE
+        """The last timestamp that is not in the future, in ms."""
+        self._open: dict[int, _Place] = {}
+        self._future: _Place | None = None
+        self._batches_of_future = 0
+
+    def batch(self, file: str, batch: Batch) -> None:
+        """Take a batch. Those without a producer and without a timestamp past ``latest`` can be left out."""
+        header = batch.header
+        if header.max_timestamp > self.latest:
+            position = batch.position + BATCH_HEADER.offsets["max_timestamp"]
+            self._future = self._future or _Place(file, position, batch.base_offset, header.max_timestamp)
+            self._batches_of_future += 1
+        if batch.is_control:
+            self._open.pop(header.producer_id, None)
+        elif batch.is_transactional:
+            place = _Place(file, batch.position, batch.base_offset, header.producer_id)
+            self._open.setdefault(header.producer_id, place)
+
+    def forget(self) -> None:
+        """Take bytes that cannot be read: the markers of all open transactions may be among them."""
+        self._open.clear()
+
+    def finish(self) -> Iterator[Finding]:
+        """Yield a remark of each kind; it names the first."""
+        if self._open:
+            first = min(self._open.values(), key=lambda place: place.offset)
+            yield Finding(
+                level=Level.REMARK,
+                file=first.file,
+                kind="open transaction",
+                text=f"{many(len(self._open), 'transaction')} without an end, the first of producer {first.value} from "
+                f"offset {first.offset} on: read_committed consumers wait there",
+                position=first.position,
+                offset=first.offset,
+                advice="'kdump transactions' says which of them hang.",
+            )
+        if self._future is not None:
+            first = self._future
+            yield Finding(
+                level=Level.REMARK,
+                file=first.file,
+                kind="future timestamp",
+                text=f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future, "
+                f"the first with {iso_or_ms(first.value)}: retention by time keeps them until then",
+                position=first.position,
+                offset=first.offset,
+                expected=f"{iso_or_ms(self.latest)} or before",
+                found=iso_or_ms(first.value),
+                advice="'kdump retention' says what they keep.",
+            )

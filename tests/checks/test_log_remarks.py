@@ -1,0 +1,82 @@
+"""Remarks on sound logs: open transactions, timestamps in the future."""
+
+import pytest
+
+from kdump.checks import everything
+from kdump.checks.log_dir import LogDirs
+from kdump.log_dirs.finder import Finder, Wanted
+from testing import forge
+from testing.processes import dump
+
+NOW = 1_700_000_000_000
+HOUR = 3_600_000
+
+
+def data(offset, **fields):
+    return forge.batch([forge.record(b"k", b"v")], base_offset=offset, base_timestamp=NOW, leader_epoch=0, **fields)
+
+
+def within(offset, producer):
+    return data(offset, attributes=0x10, producer_id=producer, producer_epoch=0, base_sequence=offset)
+
+
+def marker(offset, producer):
+    record = forge.record(b"\0\0\0\1", b"\0\0\0\0\0\1")
+    return forge.batch(
+        [record], base_offset=offset, base_timestamp=NOW, attributes=0x30, producer_id=producer, producer_epoch=0
+    )
+
+
+def remarks(folder, *segments, at=NOW):
+    """The remarks of a check at a time in ms, but for those on absent files, by kind."""
+    folder = folder / "t-0"
+    folder.mkdir()
+    for base, batches in segments:
+        (folder / f"{base:020}.log").write_bytes(b"".join(batches))
+    (part,) = Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)])
+    checked = everything.check(part, everything.CheckOptions(records=False, at=at), LogDirs())
+    return {finding.kind: finding for finding in checked.findings if finding.is_remark and finding.kind != "absent"}
+
+
+def offsets(found):
+    return {kind: finding.offset for kind, finding in found.items()}
+
+
+def test_a_transaction_without_an_end_is_remarked(tmp_path):
+    batches = [within(0, 5), within(1, 7), marker(2, 5), data(3)]
+    assert offsets(remarks(tmp_path, (0, batches))) == {"open transaction": 1}
+
+
+def test_a_transaction_that_ends_in_a_later_segment_is_not(tmp_path):
+    assert remarks(tmp_path, (0, [within(0, 5)]), (1, [data(1), marker(2, 5)])) == {}
+
+
+def test_damage_may_hold_the_end(tmp_path):
+    found = remarks(tmp_path, (0, [within(0, 5), b"\xff" * 40, within(1, 6)]))
+    assert found["open transaction"].offset == 1
+    assert found["open transaction"].text.startswith("1 transaction ")
+
+
+@pytest.mark.parametrize(("later", "expected"), [(HOUR, {}), (HOUR + 1, {"future timestamp": 1})])
+def test_a_timestamp_more_than_an_hour_ahead_is_remarked(tmp_path, later, expected):
+    future = forge.batch([forge.record(b"k", b"v")], base_offset=1, base_timestamp=NOW + later, leader_epoch=0)
+    assert offsets(remarks(tmp_path, (0, [data(0), future, data(2)]))) == expected
+
+
+def test_without_a_time_nothing_is_in_the_future(tmp_path):
+    assert remarks(tmp_path, (0, [data(0, max_timestamp=1 << 62)]), at=None) == {}
+
+
+def test_remarks_name_the_first_and_count_all(tmp_path):
+    batches = [within(0, 5), within(1, 6), *(data(offset, max_timestamp=1 << 62) for offset in (2, 3))]
+    found = remarks(tmp_path, (0, batches))
+    assert "2 transactions without an end, the first of producer 5 from offset 0 on" in found["open transaction"].text
+    assert "2 batches with a timestamp in the future, the first with 4611686018427387904" in (
+        found["future timestamp"].text
+    )
+
+
+def test_the_time_is_an_option(tmp_path):
+    (tmp_path / f"{0:020}.log").write_bytes(data(0))
+    for at, expected in ((NOW, False), (NOW - 2 * HOUR, True)):
+        assert (b"future timestamp" in dump("check", tmp_path, "--json", "--at", at)) == expected

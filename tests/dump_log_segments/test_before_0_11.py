@@ -1,0 +1,35 @@
+"""Wrappers as releases before 0.11 print them (recorded from 0.10.0.1, 0.9.0.1 and 0.10.2.2)."""
+
+import gzip
+
+import pytest
+
+from testing import forge
+from testing.processes import kdump
+
+
+def plain(magic, offset):
+    return forge.entry(offset, forge.message(magic, b"k", b"v%d" % offset))
+
+
+def wrapper(magic, offset, inner):
+    value = gzip.compress(inner, mtime=0)
+    return forge.entry(offset, forge.message(magic, None, value, attributes=1))
+
+
+def printed(tmp_path, release, data):
+    """The exit status of a deep dump, and how many messages it prints."""
+    (tmp_path / f"{0:020}.log").write_bytes(data)
+    done = kdump("--files", tmp_path / f"{0:020}.log", "--deep-iteration", "--compat", release)
+    return done.returncode, done.stdout.count(b"\noffset: ")
+
+
+@pytest.mark.parametrize(("release", "expected"), [("0.9.0.1", (0, 3)), ("0.10.0.1", (1, 0)), ("0.10.2.2", (0, 3))])
+def test_only_0_10_0_refuses_a_message_of_another_magic_and_prints_none_of_its_wrapper(tmp_path, release, expected):
+    data = wrapper(0, 1, plain(0, 0) + plain(1, 1)) + plain(0, 2)
+    assert printed(tmp_path, release, data) == expected
+
+
+@pytest.mark.parametrize("release", ["0.9.0.1", "0.10.0.1", "0.10.2.2"])
+def test_a_wrapper_without_messages_is_passed_over(tmp_path, release):
+    assert printed(tmp_path, release, wrapper(0, 0, b"") + plain(0, 1)) == (0, 1)
