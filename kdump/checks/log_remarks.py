@@ -18,7 +18,7 @@ TOLERANCE: Final = 3_600_000
 """Ms that clocks may differ: the default of ``message.timestamp.after.max.ms`` (KIP-937, 3.6)."""
 
 
-class _Place(NamedTuple):
+class _Met(NamedTuple):
     file: str
     position: int
     offset: int
@@ -32,8 +32,8 @@ class LogRemarks:
     def __init__(self, at: int | None) -> None:
         self.latest = INT64_END if at is None else at + TOLERANCE
         """The last timestamp that is not in the future, in ms."""
-        self._open: dict[int, _Place] = {}
-        self._future: _Place | None = None
+        self._open: dict[int, _Met] = {}
+        self._future: _Met | None = None
         self._batches_of_future = 0
 
     def batch(self, file: str, batch: Batch) -> None:
@@ -41,12 +41,12 @@ class LogRemarks:
         header = batch.header
         if header.max_timestamp > self.latest:
             position = batch.position + BATCH_HEADER.offsets["max_timestamp"]
-            self._future = self._future or _Place(file, position, batch.base_offset, header.max_timestamp)
+            self._future = self._future or _Met(file, position, batch.base_offset, header.max_timestamp)
             self._batches_of_future += 1
         if batch.is_control:
             self._open.pop(header.producer_id, None)
         elif batch.is_transactional:
-            place = _Place(file, batch.position, batch.base_offset, header.producer_id)
+            place = _Met(file, batch.position, batch.base_offset, header.producer_id)
             self._open.setdefault(header.producer_id, place)
 
     def forget(self) -> None:
