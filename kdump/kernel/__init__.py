@@ -26,6 +26,7 @@ MODULES: Final = (
     "batches",
     "keys",
     "sizes",
+    "picks",
 )
 """What is compiled, each module after those that it builds on."""
 VERSION: Final = 3

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.errors import DamageError, LimitError
+from kdump.log_reader.prefilter import Prefilter
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.rows.selection import DamagedRange, SelectedBatch
@@ -67,6 +68,9 @@ class BatchSelection:
         self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
         self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
         self._cursor: Cursor | None = None
+        self._prefilter = Prefilter.of(wanted)
+        self.in_runs = take is not Take.BATCHES and self._prefilter is not None and not self._prefilter.goes_by_offset
+        """Whether batches may come in runs though not all is taken of them."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield a batch with the records that the filter takes, and the damage among them."""
@@ -79,9 +83,15 @@ class BatchSelection:
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
             return
         looks = self._take is not Take.BATCHES or self._filter.looks_into_records
-        if self._take is Take.COUNT and not self._filter.looks_into_records and self._is_sound(batch):
+        wanted = self._wanted(batch) if looks else -1
+        if wanted == 0:
+            return
+        takes_all = self._takes_all(batch, wanted)
+        is_lazy = self._is_lazy or takes_all
+        counts = self._take is Take.COUNT and (takes_all or not self._filter.looks_into_records)
+        if counts and (takes_all or self._is_sound(batch)):
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
-        elif looks and self._is_lazy and (unread := Unread.of(batch, self._filter.takes_all, RECORD_COST)) is not None:
+        elif looks and is_lazy and (unread := Unread.of(batch, self._filter.takes_all, RECORD_COST)) is not None:
             yield SelectedBatch(file, batch, batch.base_offset, unread, outcome, batch.crc_valid)
         else:
             yield from self._read(batch, file, outcome, looks=looks)
@@ -89,6 +99,9 @@ class BatchSelection:
     def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield batches that are alike, as many in one go as can be."""
         first = run.first
+        if self._prefilter is not None:
+            yield from self._select_some(run, file, self._prefilter)
+            return
         row, sound = 0, run.sound
         while row < run.count:
             if row < sound and not (first.is_control or first.is_transactional):
@@ -98,6 +111,39 @@ class BatchSelection:
             else:
                 yield from self.select(run.batch(row), file)
                 row += 1
+
+    def _select_some(
+        self, run: Run, file: SegmentFacts, prefilter: Prefilter
+    ) -> Iterator[SelectedBatch | DamagedRange]:
+        """Yield what the filter takes of batches that are alike; those without a match are passed over."""
+        of_data = not (run.first.is_control or run.first.is_transactional)
+        counts = [] if run.first.is_control else prefilter.of_run(run)
+        row = 0
+        while row < run.count:
+            behind = row
+            while behind < len(counts) and of_data and self._take is Take.RUNS:
+                batch = run.batch(behind)
+                if not (self._takes_all(batch, counts[behind]) and self._filter.may_hold(batch)):
+                    break
+                behind += 1
+            if behind > row:
+                yield SelectedBatch(file, run.first, run.batch(row).base_offset, UnreadRun(run, row, behind))
+                row = behind
+            else:
+                if row >= len(counts) or counts[row]:
+                    yield from self.select(run.batch(row), file)
+                row += 1
+
+    def _wanted(self, batch: RecordBatch) -> int:
+        """Return how many records of a batch the filter may take, -1 where only reading them tells."""
+        if self._prefilter is None or not isinstance(batch, Batch) or batch.is_control:
+            return -1
+        return self._prefilter.of_batch(batch)
+
+    def _takes_all(self, batch: RecordBatch, wanted: int) -> bool:
+        """Tell whether all records of a batch are taken, of which ``wanted`` may be."""
+        exact = self._prefilter is not None and self._prefilter.exact and not self._filter.committed
+        return exact and self._take not in (Take.RECORDS, Take.BATCHES) and wanted == batch.count
 
     def is_past(self, batch: RecordBatch) -> bool:
         """Tell whether a batch lies after the last offset that is wanted, and with it all that follow."""

@@ -20,6 +20,7 @@ from kdump.log_reader.filter import Filter
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange
 from kdump.segments.batch_runs import Run
+from kdump.segments.index_lookup import Range
 from kdump.segments.regions import Damage, Padding, Trailing
 from kdump.transaction_replay.outcomes import follow
 
@@ -131,7 +132,9 @@ class PartitionReader:
         try:
             with segment.open() as source:
                 span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
-                with closing(region_stream.stream(segment, source, span, self.on_error, runs=self._runs)) as regions:
+                runs = self._runs or (selection.in_runs and not self.include_damaged and span == Range())
+                stream = region_stream.stream(segment, source, span, self.on_error, runs=runs, check=self._runs)
+                with closing(stream) as regions:
                     for region in regions:
                         if isinstance(region, RecordBatch) and selection.is_past(region):
                             break

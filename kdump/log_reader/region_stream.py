@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def stream(
-    segment: Segment, source: Source, span: Range | None, on_error: OnError, *, runs: bool
+    segment: Segment, source: Source, span: Range | None, on_error: OnError, *, runs: bool, check: bool = True
 ) -> Generator[Region | Run, None, None]:
     """Yield the regions of a range of bytes; None is an empty one.
 
     With ``runs`` all of the file is wanted: batches that are alike may come as one Run, and threads read ahead of a
-    local file. Raises UnreadableError.
+    local file; with ``check`` they look whether records are well-formed. Raises UnreadableError.
     """
     if span is None:
         return
@@ -37,7 +37,7 @@ def stream(
         return
     leash = read_ahead.Leash(source)
     reader = resync.ResyncReader(leash, 0, source.size, on_error, segment.base_offset, limit=None, runs=True)
-    yield from read_ahead.read(reader.read(), leash, source.size, unpack=True, check=True)
+    yield from read_ahead.read(reader.read(), leash, source.size, unpack=True, check=check)
 
 
 def _range(segment: Segment, source: Source, span: Range, on_error: OnError) -> Iterator[Region]:

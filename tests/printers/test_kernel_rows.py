@@ -331,7 +331,7 @@ def test_many_pieces_print_the_same(tmp_path, monkeypatch):
         ({"since": 11, "until": 20}, 0),
         ({"first_offset": 29}, 0),
         ({"keys": frozenset({b"3"})}, 0),
-        ({"types": frozenset({"data"})}, 0),
+        ({"types": frozenset({"data"})}, 3),
         ({"types": frozenset({"control"})}, 0),
     ],
 )
@@ -460,4 +460,5 @@ def test_runs_come_only_where_all_is_taken(tmp_path):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(9)))
     assert same_in_runs(path, filter=Filter(first_offset=7)) == 0
-    assert same_in_runs(path, filter=Filter(keys=frozenset({b"k"}))) == 0
+    assert same_in_runs(path, filter=Filter(keys=frozenset({b"k"}))) == 1
+    assert same_in_runs(path, filter=Filter(keys=frozenset({b"other"}))) == 0

@@ -1,0 +1,17 @@
+from array import array
+from collections.abc import Sequence
+
+from kdump.kernel.cursor import Cursor
+
+class Picks(Cursor):
+    def __init__(
+        self,
+        *,
+        since: int | None,
+        until: int | None,
+        keys: Sequence[bytes],
+        headers: Sequence[tuple[bytes, bytes | None]],
+        values: bool | None,
+    ) -> None: ...
+    def of_rows(self) -> array[int]: ...
+    def of_batch(self) -> int: ...

@@ -1,0 +1,118 @@
+"""What a filter can tell of records before they become objects: batches without a match are passed over."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from kdump import kernel
+from kdump.errors import DamageError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from kdump.log_reader.filter import Filter
+    from kdump.primitives.wire import Bytes
+    from kdump.records.magic_2 import Batch
+    from kdump.segments.batch_runs import Run
+
+MOST_TEXTS: Final = 64
+"""Keys, names and values of headers that the kernel compares with."""
+_TOKEN: Final = re.compile(
+    rb"\\(?P<escape>.)|(?P<wide>\.|\[\^\]?(?:\\.|[^\]\\])*\])|\[\]?(?:\\.|[^\]\\])*\]"
+    rb"|(?P<group>\(\?(?!:|P<)|\)(?=[*+{?]))|(?P<anchor>[\^$])|(?P<repeat>(?:[*+]|\{\d*,\d*\})(?P<possessive>\+?))|.",
+    re.DOTALL,
+)
+
+
+class Prefilter:
+    """Counts the records of batches of magic 2 that a filter may take; where it is ``exact``, those that it takes."""
+
+    def __init__(self, wanted: Filter) -> None:
+        from kdump.kernel.picks import Picks  # needed with such a filter alone
+
+        values = wanted.types & {"data", "tombstone"}
+        self._picks = Picks(
+            since=wanted.since,
+            until=wanted.until,
+            keys=sorted(wanted.keys),
+            headers=wanted.headers,
+            values=None if len(values) != 1 else "data" in values,
+        )
+        self._greps = wanted.greps
+        self.goes_by_offset = wanted.first_offset is not None or wanted.last_offset is not None
+        self.exact = not (wanted.greps or self.goes_by_offset)
+
+    @classmethod
+    def of(cls, wanted: Filter) -> Self | None:
+        """Return the prefilter of a filter, None where it has no use for one."""
+        looks = wanted.looks_into_fields or wanted.since is not None or wanted.until is not None
+        few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
+        if not (kernel.COMPILED and looks and few and all(map(is_local, wanted.greps))):
+            return None
+        return cls(wanted)
+
+    def of_run(self, run: Run) -> list[int]:
+        """Return how many records each batch of a run may have, up to the first that is not well-formed."""
+        from kdump.kernel.batches import WIDTH
+
+        self._picks.stack(run.block, run.rows, WIDTH, 0, run.count)
+        counts = list(self._picks.of_rows())
+        if not self._greps:
+            return counts
+        starts, ends = run.rows[::WIDTH], run.rows[1::WIDTH]
+        matched = bytearray(len(counts))
+        for grep in self._greps:
+            row = 0
+            while row < len(counts):
+                found = grep.search(run.block, starts[row], ends[len(counts) - 1])
+                if found is None:
+                    break
+                while ends[row] <= found.start() and row < len(counts) - 1:
+                    row += 1
+                matched[row] = 1
+                row += 1
+        return [count if match else 0 for count, match in zip(counts, matched, strict=True)]
+
+    def of_batch(self, batch: Batch) -> int:
+        """Return how many records a batch may have, -1 where the kernel cannot tell."""
+        if batch.count <= 0:
+            return -1
+        try:
+            data, start = batch.payload()
+        except DamageError:  # reported where the records are read
+            return -1
+        if not self._picks.begin(data, start, batch.header, ()):
+            return -1
+        count = self._picks.of_batch()
+        return count if count <= 0 or not self._greps or self._is_in(data, start) else 0
+
+    def _is_in(self, data: Bytes, start: int) -> bool:
+        return any(grep.search(data, start) for grep in self._greps)
+
+
+def is_local(grep: re.Pattern[bytes]) -> bool:
+    """Tell whether an expression can be looked for in a block of many texts at once.
+
+    What it matches must depend on nothing around it, and no repetition may run far across the texts.
+    """
+    if grep.flags & re.VERBOSE:
+        return False
+    wide = False
+    for token in _TOKEN.finditer(grep.pattern):
+        escape = token["escape"]
+        if token["group"] or token["anchor"] or token["possessive"] or escape in _PLACES:
+            return False
+        if token["repeat"] and wide and not _is_bounded(token["repeat"]):
+            return False
+        wide = token["wide"] is not None or escape in _WIDE
+    return True
+
+
+_PLACES: Final = {b"A", b"b", b"B", b"Z"}
+_WIDE: Final = {b"D", b"S", b"W"}
+
+
+def _is_bounded(repeat: bytes) -> bool:
+    most = repeat.strip(b"{}").rpartition(b",")[2]
+    return most.isdigit() and int(most) <= 1000

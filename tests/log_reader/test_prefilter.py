@@ -1,0 +1,150 @@
+"""Batches that a filter passes over, against the filter that looks at each record."""
+
+import io
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdump import kernel
+from kdump.log_dirs.finder import Finder
+from kdump.log_reader.batch_selection import Take
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.prefilter import Prefilter, is_local
+from kdump.log_reader.reader import PartitionReader
+from kdump.primitives import compression
+from kdump.printers.jsonl import JsonLines
+from testing import GOLDEN, forge
+
+if not kernel.COMPILED:
+    pytest.skip("there is no kernel", allow_module_level=True)
+
+NAME = "00000000000000000000.log"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "local"),
+    [
+        (b"needle", True),
+        (b"a.b", True),
+        (b"[0-9]+x", True),
+        (rb"\d{2,}", True),
+        (rb"user\.x", True),
+        (b"[^a]{2}", True),
+        (b"(?:a|b)c", True),
+        (b".{0,20}x", True),
+        (b"[]^$]", True),
+        (b"a.*b", False),
+        (b"[^x]+y", False),
+        (rb"\S+", False),
+        (b"^a", False),
+        (b"a$", False),
+        (rb"\bword", False),
+        (b"(?<=a)b", False),
+        (b"(?i:a)", False),
+        (b"(?>a)b", False),
+        (b"a++b", False),
+        (b"(a|b)*c", False),
+        (b".{5,}", False),
+    ],
+)
+def test_what_depends_on_its_surroundings_is_no_matter_for_blocks(pattern, local):
+    assert is_local(re.compile(pattern)) is local
+    assert is_local(re.compile(pattern, re.VERBOSE)) is False
+
+
+def printed(path, wanted, take):
+    """What is printed of what a filter takes, how many records that are, and the damage."""
+    out = io.BytesIO()
+    printer = JsonLines(out)
+    count, damage = 0, []
+    for partition in Finder().find([str(path)]):
+        for item in PartitionReader(filter=wanted, take=take).read(partition):
+            if hasattr(item, "damage"):
+                damage.append(item.damage)
+                continue
+            count += len(item.records) or (item.batch.count if take is Take.COUNT else 0)
+            if take is not Take.COUNT:
+                printer.found(item)
+    return out.getvalue(), count, damage
+
+
+def same(path, wanted):
+    """The filter takes the same with the kernel and without it; return how many records."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "COMPILED", False)
+        text, count, damage = printed(path, wanted, Take.RECORDS)
+    for take in (Take.RUNS, Take.LAZY_RECORDS, Take.RECORDS):
+        assert printed(path, wanted, take) == (text, count, damage)
+    assert printed(path, wanted, Take.COUNT)[1:] == (count, damage)
+    return count
+
+
+FILTERS = [
+    Filter(keys=frozenset({b"k1"})),
+    Filter(keys=frozenset({b"", b"tx0", b"k"})),
+    Filter(types=frozenset({"data"})),
+    Filter(types=frozenset({"tombstone"})),
+    Filter(types=frozenset({"data", "control"})),
+    Filter(headers=((b"h", None),)),
+    Filter(headers=((b"h1", b"v1"), (b"h2", b""))),
+    Filter(since=1_600_000_000_000, until=1_900_000_000_000),
+    Filter(greps=(re.compile(b"[0-9]1"),)),
+    Filter(greps=(re.compile(b"e$"), re.compile(b"a"))),
+    Filter(greps=(re.compile(b""),), producer_ids=frozenset({0, 1000})),
+    Filter(types=frozenset({"data"}), first_offset=3, last_offset=9),
+]
+
+
+@pytest.mark.parametrize("path", sorted((GOLDEN / "brokers").rglob("*.log"))[::9], ids=str)
+def test_golden_segments_are_filtered_the_same(path):
+    for wanted in FILTERS:
+        same(path, wanted)
+
+
+TEXT = st.sampled_from([None, b"", b"a", b"ab", b"aab", b"ba", b"b\n", b"\x04ab", b"xaby", b"a" * 60])
+RECORDS = st.lists(
+    st.tuples(TEXT, TEXT, st.lists(st.tuples(st.sampled_from([b"", b"a"]), TEXT), max_size=2)), max_size=4
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    batches=st.lists(RECORDS, min_size=1, max_size=6),
+    codec=st.sampled_from([0, 0, compression.ZSTD]),
+    broken=st.integers(0, 9),
+    wanted=st.builds(
+        Filter,
+        keys=st.sampled_from([frozenset(), frozenset({b"a"}), frozenset({b"", b"ab"})]),
+        types=st.sampled_from([frozenset(), frozenset({"data"}), frozenset({"tombstone"})]),
+        headers=st.sampled_from([(), ((b"a", None),), ((b"", b"ab"), (b"a", b""))]),
+        since=st.sampled_from([None, 2]),
+        until=st.sampled_from([None, 4]),
+        greps=st.sampled_from([(), (re.compile(b"ab"),), (re.compile(b"a+b"), re.compile(b"y")), (re.compile(b"^a"),)]),
+    ),
+)
+def test_any_filter_takes_the_same(batches, codec, broken, wanted, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "picks" / NAME
+    path.parent.mkdir(exist_ok=True)
+    data, offset = b"", 0
+    for number, records in enumerate(batches):
+        made = [
+            forge.record(key, value, offset=at, timestamp=at, headers=headers)
+            for at, (key, value, headers) in enumerate(records)
+        ]
+        if number == broken:
+            made.append(b"\x02\x00")
+        packed = made if codec == 0 else [compression.compress(codec, b"".join(made))]
+        data += forge.batch(
+            packed, count=len(made), base_offset=offset, attributes=codec, base_timestamp=0, max_timestamp=5
+        )
+        offset += 10
+    path.write_bytes(data)
+    same(path, wanted)
+
+
+def test_a_filter_of_offsets_alone_needs_no_prefilter():
+    assert Prefilter.of(Filter(first_offset=3)) is None
+    assert Prefilter.of(Filter(keys=frozenset(b"%d" % number for number in range(100)))) is None
+    assert Prefilter.of(Filter(types=frozenset({"data"}))).exact
