@@ -1,0 +1,98 @@
+"""Every ending and filter of ``kdump dump`` beside the classic dump of the same records, in processor seconds.
+
+    python -m bench.endings [--records N] [--rounds N] [--folder DIR] [--codec NAME] [--history]
+
+Prints of each case how many times the classic dump (``--files ... --print-data-log``) it takes, and its aim.
+``--history`` adds a line with the commit and the ratios to bench/HISTORY.md. Exit status 1 where an aim is missed.
+The segment is that of the benchmark; it is made once and kept where ``--folder`` is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench import segments
+from bench.runs import ROOT, Tool, measured
+from kdump.primitives import compression
+from tools import arguments
+
+HISTORY: Final = ROOT / "bench" / "HISTORY.md"
+
+
+class Case(NamedTuple):
+    """Options of ``kdump dump``, and the times of the classic dump that they may take."""
+
+    name: str
+    options: tuple[str, ...]
+    aim: float
+
+
+CASES: Final = (
+    Case("text", (), 1.5),
+    Case("text, keys only", ("--keys-only",), 1.5),
+    Case("jsonl", ("-o", "jsonl"), 1.5),
+    Case("csv", ("-o", "csv"), 1.5),
+    Case("csv of two columns", ("-o", "csv", "--fields", "offset,key"), 1.5),
+    Case("raw", ("-o", "raw"), 1.5),
+    Case("format string", ("-f", "%o %k\\n"), 1.5),
+    Case("decode, a user's topic", ("-o", "jsonl", "--decode", "auto"), 1.5),
+    Case("hex", ("-o", "jsonl", "--encoding", "hex"), 4),
+    Case("base64", ("-o", "jsonl", "--encoding", "base64"), 4),
+    Case("json", ("-o", "jsonl", "--encoding", "json"), 4),
+    Case("redact", ("-o", "jsonl", "--redact"), 4),
+    Case("key", ("-o", "jsonl", "--key", "user424242"), 1.2),
+    Case("header", ("-o", "jsonl", "--header", "trace=000001234"), 1.2),
+    Case("type", ("-o", "jsonl", "--type", "tombstone"), 1.2),
+    Case("since", ("-o", "jsonl", "--since", "1900000000000"), 1.2),
+    Case("producer id", ("-o", "jsonl", "--producer-id", "7"), 1.2),
+    Case("grep", ("-o", "jsonl", "--grep", "note.:.needle"), 1.0),
+    Case("type, count", ("--type", "data", "--count"), 1.2),
+)
+
+
+def main() -> int:
+    """Measure and print; return the exit status."""
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--records", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--codec", choices=compression.NAMES, default="none")
+    parser.add_argument("--history", action="store_true")
+    args = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        folder = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        log = str(segments.make(folder, segments.SHAPES[args.codec], args.records))
+        ratios = measure(log, args.rounds)
+    for case in CASES:
+        missed = "  missed" if ratios[case.name] > case.aim else ""
+        print(f"{case.name:24} {ratios[case.name]:6.2f}  aim {case.aim}{missed}")
+    if args.history:
+        note(ratios, f"{args.records:,} records, {args.codec}")
+    return int(any(ratios[case.name] > case.aim for case in CASES))
+
+
+def measure(log: str, rounds: int) -> dict[str, float]:
+    """Return how many times the classic dump each case takes."""
+    env = {"KDUMP_REDACT_KEY": "s" * 32, "PYTHONPATH": str(ROOT)}
+    python = [sys.executable, "-m", "kdump"]
+    classic = Tool("classic", [*python, "--files", log, "--print-data-log"], env)
+    cases = [Tool(case.name, [*python, "dump", log, *case.options], env) for case in CASES]
+    first, *taken = measured([classic, *cases], (), rounds)
+    return {tool.name: used.cpu / first.cpu for tool, used in zip(cases, taken, strict=True)}
+
+
+def note(ratios: dict[str, float], what: str) -> None:
+    """Add the ratios to the history."""
+    described = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    commit = subprocess.run(described, check=True, capture_output=True, text=True).stdout.strip()
+    with HISTORY.open("a", encoding="utf-8") as out:
+        out.write(f"| {commit} | {what} | {' | '.join(f'{ratios[case.name]:.2f}' for case in CASES)} |\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
