@@ -293,12 +293,21 @@ class Statistics(Collector):
     def _take_hours(self, partition: PartitionSums, batches: BatchColumns, whole: tuple[int, int, int]) -> None:
         """Count batches by hour; ``whole`` is their number, their records and their bytes."""
         key = partition.topic, partition.partition
-        first, last = (_hour_of(time) for time in (min(batches.last_times), max(batches.last_times)))
-        if first == last:
+        times = batches.last_times
+        first = _hour_of(times[0])
+        if first == _hour_of(min(times)) == _hour_of(max(times)):
             self._hours[*key, first].add(*whole)
             return
-        for time, count, size in zip(batches.last_times, batches.counts, batches.sizes, strict=True):
-            self._hours[*key, _hour_of(time)].add(1, count, size)
+        number = records = size = 0
+        for time, count, one in zip(times, batches.counts, batches.sizes, strict=True):
+            hour = time // HOUR if time >= 0 else -1
+            if hour != first:  # most batches are of the hour of the one before
+                self._hours[*key, first].add(number, records, size)
+                number, records, size, first = 0, 0, 0, hour
+            number += 1
+            records += count
+            size += one
+        self._hours[*key, first].add(number, records, size)
 
     def end(self) -> None:
         if self._partition is not None:
@@ -328,9 +337,9 @@ class Statistics(Collector):
     def hours_of(self, keys: Collection[tuple[str, int]]) -> dict[tuple[str, int], list[HourStatistics]]:
         """Return the hours of partitions (topic and number); replicas of one are summed."""
         found: dict[tuple[str, int], list[HourStatistics]] = {key: [] for key in keys}
-        for (topic, number, hour), one in sorted(self._hours.items(), key=lambda item: item[0]):
-            if (topic, number) in found:
-                found[topic, number].append(_hour(topic, hour, one))
+        known = [(key, one) for key, one in self._hours.items() if key[:2] in found]
+        for (topic, number, hour), one in sorted(known, key=lambda item: item[0]):
+            found[topic, number].append(_hour(topic, hour, one))
         return found
 
 

@@ -165,6 +165,7 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
                 "at": at,
                 "end": at + axis.width,
                 "topic": names[topic],
+                "rank": list(names).index(topic),
                 "amount": records if what == "Records" else amount / unit,
                 "text": f"{time(at)}, {names[topic]}: "
                 + (f"{records:,} records" if what == "Records" else size(amount)),
@@ -193,8 +194,9 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
                     "field": "topic",
                     "type": "nominal",
                     "scale": {"domain": list(names.values()), "range": _COLOURS[: len(topics)] + _COLOURS[-1:]},
-                    "legend": {"orient": "bottom", "columns": 3, "title": None},
+                    "legend": {"orient": "bottom", "columns": 4, "title": None},
                 },
+                "order": {"field": "rank", "type": "quantitative"},
                 "description": {"field": "text", "type": "nominal"},
             },
         }

@@ -18,6 +18,7 @@ from kdump.answers.metadata.copies import Copies, Said
 from kdump.answers.metadata.image import MetadataLog
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
+from kdump.answers.retention.deletions import SegmentRetention
 from kdump.findings import Level, status
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
@@ -128,12 +129,13 @@ def document(
 ) -> LogDirReport:
     """Return the document of what was gathered. The metadata log and differing replicas are read here."""
     at, now = asked.at, asked.now()
+    stats = _lines(found.statistics.answer(at))
     answers = {
         "check": ReportAnswer(asked.line("check", "--headers-only"), _check_lines(found)),
         "du": ReportAnswer(asked.line("du"), _lines(found.usage.answer(at))),
         "du-topics": ReportAnswer(asked.line("du", "--by", "topic"), _lines(found.usage.topics())),
-        "stats": ReportAnswer(asked.line("stats", "--hours"), _lines(found.statistics.answer(at))),
-        "hours": _hottest(asked, found),
+        "stats": ReportAnswer(asked.line("stats", "--hours"), stats),
+        "hours": _hottest(asked, found, stats),
         "damage": ReportAnswer(asked.line("dump", "--batches"), _lines(found.damage.answer(at))),
         "retention": ReportAnswer(asked.line("retention", *now), _lines(found.retention.answer(at))),
         "forecast": _forecast(asked, found),
@@ -170,13 +172,12 @@ def _check_lines(found: ReportCollectors) -> list[Line]:
     return [*lines, summary_line(summary, 1 if failed else status(levels))]
 
 
-def _hottest(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
+def _hottest(asked: ReportAsked, found: ReportCollectors, stats: Iterable[Line]) -> ReportAnswer:
     """Return the hours of the largest partitions."""
     sizes = Counter[tuple[str, int]]()
-    for line in found.statistics.answer(asked.at):
-        if line.kind == "stats":
-            values = as_json(line)
-            sizes[str(values["topic"]), int(str(values["partition"]))] += int(str(values["logBytes"]))
+    for line in stats:
+        if line["kind"] == "stats":
+            sizes[line["topic"], line["partition"]] += line["logBytes"]
     hours = found.statistics.hours_of([key for key, _ in sizes.most_common(HOTTEST)])
     lines = [
         {"kind": "hour", "topic": topic, "partition": number, **as_json(hour)}
@@ -192,9 +193,9 @@ def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
     for day in range(FORECAST_DAYS + 1):
         at = asked.at + day * DAY
         kept, goes = Counter[str](), Counter[str]()
-        for line in _lines(found.retention.answer(at)):
-            if line["kind"] == "segment":
-                (goes if line["deletable"] else kept)[line["topic"]] += line["bytes"]
+        for line in found.retention.answer(at):
+            if isinstance(line, SegmentRetention):
+                (goes if line.deletable else kept)[line.topic] += line.bytes
         lines += [
             {"kind": "forecast", "atMs": at, "topic": topic, "keptBytes": kept[topic], "deletableBytes": goes[topic]}
             for topic in sorted(kept.keys() | goes.keys())

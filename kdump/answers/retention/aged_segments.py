@@ -50,11 +50,20 @@ class LogFacts(NamedTuple):
 
 
 def log_facts(place: Place) -> LogFacts:
-    """Return what the files of a partition say. Files that cannot be read go to ``place.fail``."""
+    """Return what the files of a partition say, but for the batches of its :func:`unclean_end`.
+
+    Files that cannot be read go to ``place.fail``.
+    """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0
     log_start = first if place.log_start is None else max(first, place.log_start)
     return LogFacts(segments, log_start, place.high_watermark)
+
+
+def unclean_end(place: Place) -> Segment | None:
+    """Return the active segment where its batches tell the largest timestamp: after an unclean stop."""
+    segments = place.partition.segments
+    return None if place.log_dir.clean or not segments else segments[-1]
 
 
 def _facts(place: Place) -> Iterator[AgedSegment]:
@@ -69,7 +78,7 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
                 end = segment_end(segment)
                 size = end.position
                 next_offset = max(base, 0 if end.last is None else end.last.last_offset + 1)
-            largest = _largest(segment, reads_batches=is_last and not place.log_dir.clean)
+            largest = None if segment is unclean_end(place) else _largest(segment)
         except UnreadableError as error:
             place.fail(error)
         source: From = "mtime" if largest is None else "timeindex"
@@ -77,10 +86,9 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
         yield AgedSegment(base, next_offset, size, known, source, segment.modified, is_last)
 
 
-def _largest(segment: Segment, *, reads_batches: bool) -> int | None:
+def _largest(segment: Segment) -> int | None:
     """Return the largest timestamp, None where the time of the last write counts. Raises UnreadableError."""
-    reads_batches = reads_batches or "index" not in segment.siblings
-    largest = _last_written(segment) if reads_batches else _last_indexed(segment)
+    largest = _last_indexed(segment) if "index" in segment.siblings else _last_written(segment)
     return None if largest < 0 else largest
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kdump.answers.collector import Collector, Needs
-from kdump.answers.retention.aged_segments import From, LogFacts, log_facts
+from kdump.answers.collector import Collector, Needs, Reading
+from kdump.answers.retention.aged_segments import From, LogFacts, log_facts, unclean_end
 from kdump.answers.retention.rules import RetentionCheck, RetentionRules, rules_of
 from kdump.internal_topics import cluster_metadata
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.retention.rules import Reason
     from kdump.answers.topic_configs import TopicConfigs
+    from kdump.log_dirs.partition import Segment
+    from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
+    from kdump.segments.regions import Damage, Trailing
 
 _KEYS: Final = (
     *("cleanup.policy", "retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes"),
@@ -60,7 +64,12 @@ class SegmentRetention:
 
 
 class Retention(Collector):
-    """Gathers the segments of partitions. ``copied`` has the last offset that is in remote storage."""
+    """Gathers the segments of partitions. ``copied`` has the last offset that is in remote storage.
+
+    Of the active segment after an unclean stop it takes the batches up to the first damage, as a broker's start does.
+    """
+
+    takes_runs = True
 
     def __init__(
         self,
@@ -72,11 +81,38 @@ class Retention(Collector):
         self._rules = rules or rules_of(None)
         self._copied = copied or {}
         self._found: list[tuple[tuple[str, int], str, str | None, LogFacts]] = []
+        self._active: Segment | None = None
+        self._takes, self._largest = False, -1
 
-    def begin(self, place: Place) -> Needs:
-        if place.key is not None and place.key[0] != cluster_metadata.TOPIC:
-            self._found.append((place.key, place.log_dir.path, place.log_dir.broker_id, log_facts(place)))
-        return Needs.FILES
+    def begin(self, place: Place) -> Needs | Reading:
+        self._active, self._takes, self._largest = None, False, -1
+        if place.key is None or place.key[0] == cluster_metadata.TOPIC:
+            return Needs.FILES
+        self._found.append((place.key, place.log_dir.path, place.log_dir.broker_id, log_facts(place)))
+        self._active = unclean_end(place)
+        return Needs.FILES if self._active is None else Reading(Needs.HEADERS, self._active.base_offset or 0)
+
+    def turn_to(self, segment: Segment) -> None:
+        self._takes = self._active is not None and segment.path == self._active.path
+
+    def add(self, batch: RecordBatch) -> None:
+        if self._takes:
+            self._largest = max(self._largest, batch.max_timestamp)
+
+    def add_run(self, run: Run) -> int:
+        if self._takes:
+            self._largest = max(self._largest, *run.column("max_timestamp"))
+        return run.count
+
+    def lose(self, region: Damage | Trailing) -> None:  # noqa: ARG002  whatever it is, the log ends there
+        self._takes = False
+
+    def end(self) -> None:
+        if self._active is not None and self._largest >= 0:
+            key, path, broker_id, facts = self._found.pop()
+            last = facts.segments[-1]._replace(largest=self._largest, largest_from="timeindex")
+            self._found.append((key, path, broker_id, facts._replace(segments=(*facts.segments[:-1], last))))
+        self._active = None
 
     def merge(self, other: Retention) -> None:
         self._found += other._found
