@@ -18,7 +18,6 @@ from kdump.answers.metadata.copies import Copies, Said
 from kdump.answers.metadata.image import MetadataLog
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
-from kdump.answers.retention.deletions import SegmentRetention
 from kdump.findings import Level, status
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
@@ -193,9 +192,9 @@ def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
     for day in range(FORECAST_DAYS + 1):
         at = asked.at + day * DAY
         kept, goes = Counter[str](), Counter[str]()
-        for line in found.retention.answer(at):
-            if isinstance(line, SegmentRetention):
-                (goes if line.deletable else kept)[line.topic] += line.bytes
+        for topic, stays, goes_then in found.retention.bytes_at(at):
+            kept[topic] += stays
+            goes[topic] += goes_then
         lines += [
             {"kind": "forecast", "atMs": at, "topic": topic, "keptBytes": kept[topic], "deletableBytes": goes[topic]}
             for topic in sorted(kept.keys() | goes.keys())

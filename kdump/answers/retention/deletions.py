@@ -122,8 +122,7 @@ class Retention(Collector):
         for topic, broker in sorted({(key[0], broker_id or "") for key, _, broker_id, _ in self._found}):
             yield self._topic(topic, broker or None)
         for (topic, partition), log_dir, broker_id, facts in sorted(self._found, key=lambda found: found[:2]):
-            config = self._configs.of(topic, broker_id)
-            check = RetentionCheck(facts, config, self._rules, self._copied.get((topic, partition)), at)
+            check = self._check((topic, partition), broker_id, facts, at)
             for segment, verdict in zip(facts.segments, check.verdicts(), strict=True):
                 yield SegmentRetention(
                     topic=topic,
@@ -140,6 +139,16 @@ class Retention(Collector):
                     why=verdict.why,
                     log_dir=log_dir,
                 )
+
+    def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
+        """Yield of each partition its topic, the bytes that stay at a check at a time, and those that go."""
+        for key, _, broker_id, facts in self._found:
+            goes = self._check(key, broker_id, facts, at).deletable
+            sizes = [segment.size for segment in facts.segments]
+            yield key[0], sum(sizes[goes:]), sum(sizes[:goes])
+
+    def _check(self, key: tuple[str, int], broker_id: str | None, facts: LogFacts, at: int) -> RetentionCheck:
+        return RetentionCheck(facts, self._configs.of(key[0], broker_id), self._rules, self._copied.get(key), at)
 
     def _topic(self, topic: str, broker_id: str | None) -> TopicRetention:
         config = self._configs.of(topic, broker_id)

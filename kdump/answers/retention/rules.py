@@ -115,6 +115,11 @@ class RetentionCheck:
             found.append(Verdict(None, due_at, blocker, self._keeps(segment, stays, blocker)))
         return found
 
+    @property
+    def deletable(self) -> int:
+        """How many segments go, from the oldest on."""
+        return len(self._reasons())
+
     def _reasons(self) -> list[Reason]:
         """Return the reasons of the segments that go, the oldest first."""
         found: list[Reason] = []
