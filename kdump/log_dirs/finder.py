@@ -224,27 +224,39 @@ class Finder:
             self.fail(UnreadableError(files.shown(folder.path), NO_SEGMENT))
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
-        """Yield the partition that a folder is, and those in the folders below it."""
-        if folder.identity in self._seen:
-            self.note(f"{files.shown(folder.path)} was met before, and is read once")
-            return
-        self._seen.add(folder.identity)
-        try:
-            entries = files.entries(folder.path)
-        except UnreadableError as error:
-            self.fail(error)
-            return
-        inside = [entry for entry in entries if not entry.is_folder]
-        belongs = self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
-        if belongs and self._takes(name, None):
-            yield self._partition(folder.path, name, inside, files)
-        below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
-        for named, entry in sorted(below, key=_folder_order):
-            if not self.wanted.leftovers and LEFTOVER_FOLDER.fullmatch(entry.name):
-                if self.wanted.takes(named):
-                    self.note(f"{files.shown(entry.path)} is left out: it is no live replica (--leftovers reads it)")
-            elif named.topic is None or self.wanted.takes(named):
-                yield from self._folder(entry, files, named)
+        """Yield the partition that a folder is, and those in the folders below it, however deep."""
+        left = [(name, folder)]
+        while left:
+            name, folder = left.pop()
+            if folder.identity in self._seen:
+                self.note(f"{files.shown(folder.path)} was met before, and is read once")
+                continue
+            self._seen.add(folder.identity)
+            try:
+                entries = files.entries(folder.path)
+            except UnreadableError as error:
+                self.fail(error)
+                continue
+            inside = [entry for entry in entries if not entry.is_folder]
+            if self._holds(inside) and self._takes(name, None):
+                yield self._partition(folder.path, name, inside, files)
+            below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
+            below.sort(key=_folder_order, reverse=True)
+            left += [(named, entry) for named, entry in below if self._enters(named, entry, files)]
+
+    def _holds(self, inside: list[Entry]) -> bool:
+        """Tell whether files make their folder one to yield."""
+        if self.wanted.every_folder or any(_belongs(entry.name) for entry in inside):
+            return True
+        return self.wanted.log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
+
+    def _enters(self, name: Name, folder: Entry, files: Files) -> bool:
+        """Tell whether to look into a folder below; say which leftover is left out."""
+        if not self.wanted.leftovers and LEFTOVER_FOLDER.fullmatch(folder.name):
+            if self.wanted.takes(name):
+                self.note(f"{files.shown(folder.path)} is left out: it is no live replica (--leftovers reads it)")
+            return False
+        return name.topic is None or self.wanted.takes(name)
 
     def _partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
         beside = {entry.name: entry.path for entry in inside}

@@ -54,6 +54,13 @@ def test_a_newer_record_supersedes_and_what_has_no_key_goes(tmp_path):
     assert (line["due"], line["dirtyRatio"], line["mapFits"]) == (True, 1.0, True)
 
 
+def test_a_name_beyond_every_offset_is_an_offset_too(tmp_path):
+    write(tmp_path / "t-0", [keyed(0, (b"a", b"1"), (b"a", b"2"))])
+    for name in ("09223372036854775807", "99999999999999999999"):
+        (tmp_path / "t-0" / f"{name}.log").write_bytes(keyed(2, (b"a", b"3")))
+    assert answer(tmp_path, "--records")[1] == [(0, "superseded"), (1, "superseded")]
+
+
 def test_tombstones_go_when_their_horizon_has_passed(tmp_path):
     for horizon, why in ((NOW, [(0, "tombstone")]), (NOW + 1, [])):
         dead = keyed(0, (b"a", None), (b"b", b"1"), attributes=HORIZON, timestamp=horizon)

@@ -11,6 +11,7 @@ import zstandard
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import Name, folder_name
+from kdump.log_dirs.files import Entry
 from kdump.log_dirs.finder import Finder, Wanted
 from testing.processes import python
 
@@ -127,6 +128,26 @@ def test_a_log_dir_in_order_of_topic_and_partition(tmp_path):
     assert partitions[0].beside("replication-offset-checkpoint") == b"0\n0\n"
     assert partitions[0].beside("log-start-offset-checkpoint") is None
     assert (notes, fails) == ([], [])
+
+
+class Nested:
+    """A place of folders inside each other, the last of which holds a segment."""
+
+    def look(self, path):
+        return Entry("top", path, True, 0, path)
+
+    def entries(self, folder):
+        if folder.count("/") < 3000:
+            return [Entry("a-0", f"{folder}/a-0", True, 0, f"{folder}/a-0")]
+        return [Entry("00000000000000000000.log", f"{folder}/00000000000000000000.log", False, 0, 1)]
+
+    def shown(self, path):
+        return path
+
+
+def test_folders_are_found_however_deep():
+    (partition,) = Finder().find(["top"], Nested())
+    assert partition.folder.count("/") == 3000
 
 
 def test_topics_and_partitions_choose(tmp_path):

@@ -112,7 +112,7 @@ class Cleaning:
         self._listed, self._top = listed, top
         files = place.partition.segments
         bases = [segment.base_offset or 0 for segment in files]
-        ends = [*bases[1:], sys.maxsize]
+        ends = [*(min(base, sys.maxsize) for base in bases[1:]), sys.maxsize]
         self._segments = [file for file, base in zip(files, bases, strict=True) if base < section.first_uncleanable]
         self._dirty = [
             (file, min(end, section.first_uncleanable))
