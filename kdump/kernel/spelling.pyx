@@ -8,7 +8,6 @@ What C needs stands in ``spelling.pxd``. The general path spells with :mod:`kdum
 from hashlib import sha256
 
 from libc.string cimport memcpy, memset
-from kdump.kernel.words cimport big
 
 cdef bytes _HEX_OF_BYTES = b"".join(b"%02x" % byte for byte in range(256))
 cdef char* _HEX = _HEX_OF_BYTES
@@ -278,10 +277,10 @@ cdef void summed(unsigned int* state, const unsigned char* text, Py_ssize_t size
         mix(state, text)
         text += _BLOCK
         size -= _BLOCK
-    memset(last, 0, 128)
+    blocks = 1 if size < _BLOCK - 8 else 2
+    memset(last, 0, _BLOCK * blocks)
     memcpy(last, text, size)
     last[size] = 0x80
-    blocks = 1 if size < _BLOCK - 8 else 2
     for at in range(8):
         last[_BLOCK * blocks - 1 - at] = <unsigned char> (bits >> (8 * at))
     mix(state, last)
@@ -289,6 +288,11 @@ cdef void summed(unsigned int* state, const unsigned char* text, Py_ssize_t size
         mix(state, last + _BLOCK)
     for at in range(32):
         digest[at] = <unsigned char> (state[at >> 2] >> (24 - 8 * (at & 3)))
+
+
+cdef inline unsigned int word_at(const unsigned char* text) noexcept nogil:
+    """Return four bytes as a number, the highest first: compilers make one instruction of this."""
+    return <unsigned int> text[0] << 24 | <unsigned int> text[1] << 16 | <unsigned int> text[2] << 8 | text[3]
 
 
 cdef inline unsigned int turned(unsigned int word, int by) noexcept nogil:
@@ -300,9 +304,9 @@ cdef inline void step(
     unsigned int e, unsigned int f, unsigned int g, unsigned int* h, unsigned int word,
 ) noexcept nogil:
     """Do one round; the letters are those of FIPS 180-4."""
-    h[0] += (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + ((e & f) ^ (~e & g)) + word
+    h[0] += (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + (g ^ (e & (f ^ g))) + word
     d[0] += h[0]
-    h[0] += (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) ^ (a & c) ^ (b & c))
+    h[0] += (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) | (c & (a | b)))
 
 
 cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
@@ -312,7 +316,7 @@ cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
     cdef unsigned int a = state[0], b = state[1], c = state[2], d = state[3]
     cdef unsigned int e = state[4], f = state[5], g = state[6], h = state[7]
     for t in range(16):
-        w[t] = <unsigned int> big(block + 4 * t, 4)
+        w[t] = word_at(block + 4 * t)
     for t in range(16, 64):
         w[t] = (
             (turned(w[t - 2], 17) ^ turned(w[t - 2], 19) ^ w[t - 2] >> 10)

@@ -129,10 +129,15 @@ class BatchSelection:
             if behind > row:
                 yield SelectedBatch(file, run.first, run.batch(row).base_offset, UnreadRun(run, row, behind))
                 row = behind
-            else:
-                if row >= len(counts) or counts[row]:
-                    yield from self.select(run.batch(row), file)
-                row += 1
+                continue
+            if row >= len(counts) or counts[row]:
+                batch = run.batch(row)
+                of_all = row < len(counts) and self._takes_all(batch, counts[row]) and self._filter.may_hold(batch)
+                if of_all and of_data and self._take is Take.COUNT:
+                    yield SelectedBatch(file, batch, batch.base_offset, ())
+                else:
+                    yield from self.select(batch, file)
+            row += 1
 
     def _wanted(self, batch: RecordBatch) -> int:
         """Return how many records of a batch the filter may take, -1 where only reading them tells."""
@@ -143,7 +148,7 @@ class BatchSelection:
     def _takes_all(self, batch: RecordBatch, wanted: int) -> bool:
         """Tell whether all records of a batch are taken, of which ``wanted`` may be."""
         exact = self._prefilter is not None and self._prefilter.exact and not self._filter.committed
-        return exact and self._take not in (Take.RECORDS, Take.BATCHES) and wanted == batch.count
+        return exact and self._take not in (Take.RECORDS, Take.BATCHES) and 0 < wanted == batch.count
 
     def is_past(self, batch: RecordBatch) -> bool:
         """Tell whether a batch lies after the last offset that is wanted, and with it all that follow."""

@@ -144,6 +144,16 @@ def test_any_filter_takes_the_same(batches, codec, broken, wanted, tmp_path_fact
     same(path, wanted)
 
 
+@pytest.mark.parametrize("count", [-1, 0, 1, 3])
+def test_batches_that_claim_another_count_are_damage_as_before(count, tmp_path):
+    path = tmp_path / NAME
+    made = [forge.record(b"k", b"v", offset=at) for at in range(2)]
+    sound = [forge.batch(made, base_offset=base) for base in (0, 2, 8)]
+    path.write_bytes(b"".join([*sound[:2], forge.batch(made, base_offset=4, count=count), sound[2]]))
+    for wanted in FILTERS:
+        same(path, wanted)
+
+
 def test_a_filter_of_offsets_alone_needs_no_prefilter():
     assert Prefilter.of(Filter(first_offset=3)) is None
     assert Prefilter.of(Filter(keys=frozenset(b"%d" % number for number in range(100)))) is None
