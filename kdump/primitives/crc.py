@@ -23,7 +23,7 @@ class Checksum(Protocol):
 
 
 def _fastest() -> Checksum:
-    """Return the CRC-32C of the package crc32c.
+    """Return the CRC-32C of the package crc32c, or where it has no wheel crcmod's, which is slower and the same.
 
     Its compiled part alone is loaded where it can be: the package itself looks up its own version when it is imported,
     which takes longer than everything else that a small file needs.
@@ -38,8 +38,13 @@ def _fastest() -> Checksum:
             part.loader.exec_module(module)
             found: Checksum = module.crc32c
             return found
-    from crc32c import crc32c as packaged
+    try:
+        from crc32c import crc32c as packaged
+    except ImportError:
+        from crcmod.predefined import mkPredefinedCrcFun
 
+        predefined: Checksum = mkPredefinedCrcFun("crc-32c")
+        return predefined
     return packaged
 
 

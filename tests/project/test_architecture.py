@@ -52,7 +52,7 @@ OWNERS = {
     "lz4": {"primitives.compression"},
     "snappy": {"primitives.compression"},
     "crc32c": {"primitives.crc"},
-    "crcmod": set(),
+    "crcmod": {"primitives.crc"},
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = [*MODULES, *sorted(PACKAGE.rglob("*.pyx"))]
