@@ -27,6 +27,7 @@ MODULES: Final = (
     "keys",
     "sizes",
     "picks",
+    "schema_reader",
 )
 """What is compiled, each module after those that it builds on."""
 VERSION: Final = 3

@@ -15,7 +15,6 @@ cdef int _SEQUENCE = RECORD_NUMBERS.index("sequence")
 _new = tuple.__new__  # what the constructor of a NamedTuple comes down to
 
 
-@cython.final
 cdef class Records(Cursor):
     """Turns the records of one batch after the other into objects."""
 
@@ -38,6 +37,10 @@ cdef class Records(Cursor):
         They end before the first batch that has one which is not well-formed. ``row`` is then that of this batch, else
         the one after the last.
         """
+        return self.briefs()
+
+    cdef list briefs(self):
+        """Return what :meth:`brief` makes of the records of the stacked batches."""
         cdef list made = []
         cdef Py_ssize_t before
         self.data = self.block
@@ -58,8 +61,8 @@ cdef class Records(Cursor):
                 break
         return made
 
-    cdef tuple brief(self):
-        """Return what :meth:`stacked` has of the record that was just read."""
+    cdef brief(self):
+        """Return what :meth:`stacked` has of the record that was just read; an ending may have something else."""
         cdef long long key_size = self.values[_KEY_SIZE], value_size = self.values[_VALUE_SIZE]
         return (
             self.values[_OFFSET],

@@ -7,7 +7,7 @@ that are like it; anything else ends the run and is left to the walk. Without th
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, overload
 
 from kdump import kernel
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD
@@ -30,6 +30,7 @@ if kernel.COMPILED:
     from kdump.kernel.records import Records
 
     _COLUMNS: Final = {name: 2 + number for number, name in enumerate((*BATCH_HEADER.fields._fields, *OTHERS))}
+    C = TypeVar("C", bound=Cursor)
 BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
 """Offset, timestamp in ms, key, value, and size in bytes of a record."""
 LARGE: Final = 1 << 20
@@ -87,26 +88,22 @@ class Run:
         return Batch(self.block[at : at + size], position, size, self.first.limit, crc_valid=True)
 
     @property
-    def _is_packed(self) -> bool:
-        return bool(self.first.attributes & CODEC_MASK)
-
-    @property
     def sound(self) -> int:
         """How many batches there are before the first that has a record which is not well-formed, or is compressed."""
-        if self._is_packed:
-            return 0
         if self._sound is None:
-            cursor = Cursor()
-            cursor.stack(self.block, self.rows, WIDTH, 0, self.count)
-            self._sound = cursor.sound_rows()
+            self._sound = self.stack(Cursor()).sound_rows()
         return self._sound
+
+    def stack(self, cursor: C, row: int = 0, behind: int | None = None) -> C:
+        """Hand some batches to a cursor, by default all, none where they are compressed; return it."""
+        packed = self.first.attributes & CODEC_MASK
+        behind = self.count if behind is None else behind
+        cursor.stack(self.block, self.rows, WIDTH, row, row if packed else behind)
+        return cursor
 
     def unpack(self) -> tuple[list[BriefRecord], int]:
         """Return the records of the sound batches, and how many batches these are (see ``sound``)."""
-        if self._is_packed:
-            return [], 0
-        reader = Records()
-        reader.stack(self.block, self.rows, WIDTH, 0, self.count)
+        reader = self.stack(Records())
         return reader.stacked(), reader.row
 
     def column(self, name: str, row: int = 0, behind: int | None = None) -> array[int]:

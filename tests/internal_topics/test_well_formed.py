@@ -1,13 +1,17 @@
-"""The fast reader reads what the interpreter reads, and gives up on what that refuses."""
+"""The kernel reads what the interpreter reads, and gives up on what that refuses."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kdump import kernel
 from kdump.internal_topics import well_formed
 from kdump.internal_topics.interpreter import PayloadError, Reader, read, write
 from kdump.internal_topics.schema import parse
 from tests.internal_topics.test_interpreter import LAYOUTS, values_of
+
+if not kernel.COMPILED:
+    pytest.skip("there is no kernel", allow_module_level=True)
 
 
 def interpreted(schema, data):

@@ -15,8 +15,8 @@ LAYERS = """
     errors findings version
     primitives
     formats
-    internal_topics
     kernel
+    internal_topics
     log_dirs
     output
     records

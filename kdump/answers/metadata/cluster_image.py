@@ -11,7 +11,7 @@ from kdump.answers.metadata.features import Features
 from kdump.answers.metadata.metadata_versions import SCRAM_SINCE, TOKENS_SINCE
 from kdump.answers.metadata.producer_ids import ProducerIds
 from kdump.answers.metadata.quotas import Quotas
-from kdump.answers.metadata.records import Fields, MetadataRecord, ReplayError
+from kdump.answers.metadata.records import Fields, ReplayError
 from kdump.answers.metadata.scram import Scram
 from kdump.answers.metadata.tokens import Tokens
 from kdump.answers.metadata.topics import Topics
@@ -55,7 +55,7 @@ class ClusterImage:
         """The voters that the log names last; with one alone all that is there is committed."""
         self.kraft_version = 0
         areas = (self.features, self.cluster, self.topics, self.configs, self.quotas, self.producer_ids, self.acls)
-        self._handlers: Final[dict[str, Callable[[Fields], None]]] = (
+        self.handlers: Final = _Handlers(
             {name: handler for area in (*areas, self.scram, self.tokens) for name, handler in area.handlers().items()}
             | {
                 "RemoveTopicRecord": self._remove_topic,
@@ -65,14 +65,10 @@ class ClusterImage:
             }
             | dict.fromkeys(_WITHOUT_EFFECT, _nothing)
         )
+        """By name what applies the fields of a record.
 
-    def apply(self, record: MetadataRecord) -> None:
-        """Apply a record. Raises ReplayError, with the image unchanged, for one that does not fit it."""
-        try:
-            handler = self._handlers[record.name]
-        except KeyError:
-            raise ReplayError(f"no release replays a {record.name}") from None
-        handler(record.fields)
+        Each raises ReplayError, with the image unchanged, for a record that does not fit it.
+        """
 
     def _remove_topic(self, fields: Fields) -> None:
         self.configs.remove_topic(self.topics.remove(fields["topicId"]))
@@ -101,6 +97,13 @@ class ClusterImage:
             yield from self.scram.records()
         if level >= TOKENS_SINCE:
             yield from self.tokens.records()
+
+
+class _Handlers(dict[str, "Callable[[Fields], None]"]):
+    """What applies the fields of each record."""
+
+    def __missing__(self, name: str) -> Callable[[Fields], None]:
+        raise ReplayError(f"no release replays a {name}")
 
 
 _WITHOUT_EFFECT: Final = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")

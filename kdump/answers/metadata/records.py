@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from kdump import kernel
 from kdump.errors import DamageError, KdumpError
 from kdump.internal_topics import cluster_metadata, control_records, frame, well_formed
 from kdump.internal_topics.decode import by_type, decode
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kdump.segments.batch_runs import Run
+if kernel.COMPILED:
+    from kdump.kernel.schema_reader import FramedMessages, SchemaReader
 
 TOPIC: Final = cluster_metadata.TOPIC
 
@@ -66,17 +69,27 @@ def appended(found: RecordBatch | Run) -> Iterator[Appended]:
     if isinstance(found, RecordBatch):
         yield _appended(found)
         return
-    read = _reader(found.first)
-    records, sound = found.unpack()
-    left = iter(records)
-    for base, last_delta, timestamp, epoch, count in islice(zip(*map(found.column, _HEAD), strict=True), sound):
-        decoded = [read(offset, time, key, value) for offset, time, key, value, _ in islice(left, count)]
-        yield Appended(base, base + last_delta, timestamp, epoch, decoded)
-    for row in range(sound, found.count):
-        yield _appended(found.batch(row))
+    for row in range(0, found.count, TOGETHER):
+        yield from _appended_in_run(found, row, min(row + TOGETHER, found.count))
 
 
-_HEAD: Final = ("base_offset", "last_offset_delta", "max_timestamp", "partition_leader_epoch", "records_count")
+TOGETHER: Final = 256
+"""Batches of a run that are decoded at a time: what is made of them stays in the processor's cache."""
+
+
+def _appended_in_run(run: Run, row: int, behind: int) -> Iterator[Appended]:
+    if not run.first.is_control:
+        messages = run.stack(FramedMessages(), row, behind)
+        left = iter(messages.decoded(_known, MetadataRecord, _read_data))
+        heads = [run.column(name, row, messages.row) for name in _HEAD]
+        for base, last, timestamp, epoch, count in zip(*heads, strict=True):
+            yield Appended(base, last, timestamp, epoch, list(islice(left, count)))
+        row = messages.row
+    for left_over in range(row, behind):
+        yield _appended(run.batch(left_over))
+
+
+_HEAD: Final = ("base_offset", "last_offset", "max_timestamp", "partition_leader_epoch", "records_count")
 
 
 def _appended(batch: RecordBatch) -> Appended:
@@ -100,9 +113,9 @@ _MESSAGES: Final = by_type(cluster_metadata.MESSAGES, "Record")
 
 
 @lru_cache(maxsize=256)
-def _reader_of(head: bytes) -> tuple[str, Callable[[bytes, int], Fields | None]] | None:
+def _known(head: bytes) -> tuple[str, SchemaReader] | None:
     """Return the name of a message that a release of today knows, and what reads it, by the bytes of its frame."""
-    if len(head) == 3 and head[0] == frame.CURRENT and head[1] in _MESSAGES:
+    if head[0] == frame.CURRENT and head[1] in _MESSAGES:
         message = _MESSAGES[head[1]]
         if (versions := message.versions()) is not None and versions.has(head[2]):
             return message.name, well_formed.reader(message.struct(head[2]))
@@ -110,11 +123,6 @@ def _reader_of(head: bytes) -> tuple[str, Callable[[bytes, int], Fields | None]]
 
 
 def _read_data(offset: int, timestamp: int, _: bytes | None, value: bytes | None) -> MetadataRecord | Undecoded:
-    if value is not None and (known := _reader_of(value[:3])) is not None:
-        name, read = known
-        fields = read(value, 3)
-        if fields is not None:
-            return MetadataRecord(offset, timestamp, name, fields)
     made = decode(TOPIC, None, value)
     found = None if made is None else made.value
     if found is None or found.values is None or found.reason:

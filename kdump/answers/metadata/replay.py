@@ -151,7 +151,7 @@ class MetadataReplay:
         if observer is not None:
             observer.before(record, self.image)
         try:
-            self.image.apply(record)
+            self.image.handlers[record.name](record.fields)
         except ReplayError as error:
             self._break(record, str(error))
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata import metadata_versions
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
 
 MIGRATING: Final = bytes(16)
 """The directory of a replica on a broker that names no directories (``DirectoryId.MIGRATING``)."""
+_NO_CHANGE: Final[Fields] = {
+    "isr": None,
+    "leader": NO_LEADER_CHANGE,
+    "replicas": None,
+    "removingReplicas": None,
+    "addingReplicas": None,
+    "leaderRecoveryState": -1,
+    "directories": None,
+    "eligibleLeaderReplicas": None,
+    "lastKnownElr": None,
+}
+"""The fields of a PartitionChangeRecord that changes nothing."""
+_CHANGES: Final = itemgetter(*_NO_CHANGE)
 
 
 @dataclass(slots=True)
@@ -57,27 +71,28 @@ class PartitionImage:
 
     def change(self, fields: Fields) -> None:
         """Apply a PartitionChangeRecord: null is no change, -2 no change of the leader. Raises ReplayError."""
-        get = fields.get
-        replicas = get("replicas")
-        named = get("directories")
+        try:
+            isr, leader, replicas, removing, adding, state, named, elr, last = _CHANGES(fields)
+        except KeyError:  # older versions have fewer fields
+            isr, leader, replicas, removing, adding, state, named, elr, last = _CHANGES(_NO_CHANGE | fields)
         if replicas is not None or named is not None:
             new = self.replicas if replicas is None else replicas
             self.directories = _directories(self.directories if named is None else named, new)
             self.replicas = new
-        if (isr := get("isr")) is not None:
+        if isr is not None:
             self.isr = isr
-        if (removing := get("removingReplicas")) is not None:
+        if removing is not None:
             self.removing = removing
-        if (adding := get("addingReplicas")) is not None:
+        if adding is not None:
             self.adding = adding
-        if fields["leader"] != NO_LEADER_CHANGE:
-            self.leader = fields["leader"]
+        if leader != NO_LEADER_CHANGE:
+            self.leader = leader
             self.leader_epoch += 1
-        if (state := get("leaderRecoveryState", -1)) != -1:
+        if state != -1:
             self.recovery_state = state
-        if (elr := get("eligibleLeaderReplicas")) is not None:
+        if elr is not None:
             self.elr = elr
-        if (last := get("lastKnownElr")) is not None:
+        if last is not None:
             self.last_known_elr = last
         self.partition_epoch += 1
 
@@ -151,10 +166,11 @@ class Topics:
         self.topic(fields["topicId"]).partitions[fields["partitionId"]] = PartitionImage.of(fields)
 
     def _change(self, fields: Fields) -> None:
-        topic = self.topic(fields["topicId"])
-        state = topic.partitions.get(fields["partitionId"])
-        if state is None:
-            raise ReplayError(f"topic {topic.name} has no partition {fields['partitionId']}")
+        try:
+            state = self.by_id[fields["topicId"]].partitions[fields["partitionId"]]
+        except KeyError:
+            topic = self.topic(fields["topicId"])
+            raise ReplayError(f"topic {topic.name} has no partition {fields['partitionId']}") from None
         state.change(fields)
 
     def remove(self, number: bytes) -> str:
@@ -170,7 +186,7 @@ class Topics:
         for topic in [self.by_name[name]] if name else self.by_name.values():
             for state in topic.partitions.values():
                 if state.elr or state.last_known_elr:
-                    state.change({"leader": NO_LEADER_CHANGE, "eligibleLeaderReplicas": [], "lastKnownElr": []})
+                    state.change({"eligibleLeaderReplicas": [], "lastKnownElr": []})
 
     def records(self, features: Features) -> Iterator[SnapshotRecord]:
         """Yield the records of a snapshot, topics by name."""
