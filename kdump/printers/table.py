@@ -1,6 +1,7 @@
 """Tables for people: the only module that needs rich.
 
-Rows are drawn in groups, so that memory does not grow with the output; the first group settles the widths.
+Rows are drawn in groups, so that memory does not grow with the output. The first group settles the widths; a number is
+never cut: a later one that is longer makes its column wider from its group on.
 """
 
 from __future__ import annotations
@@ -100,10 +101,11 @@ class Tables:
             self._draw()
 
     def _draw(self) -> None:
-        if self._widths is None:
-            self._widths = self._settle()
+        widths = self._settle()
+        if widths != self._widths:
+            self._widths, self._fits, self._edges = widths, [], None
         if self._plain:
-            self._draw_plain(self._widths)
+            self._draw_plain(widths)
         else:
             self._draw_styled()
         self._begun = True
@@ -161,15 +163,23 @@ class Tables:
         return table
 
     def _settle(self) -> list[int]:
-        """Return the widths of the columns: what the first rows need, the widest cut until they fit the console."""
-        widths = [len(column.name) for column in self.columns]
+        """Return the widths of the columns: what the first rows need, the widest texts cut to fit the console."""
+        widths = self._widths or [len(column.name) for column in self.columns]
+        numbers = [at for at, column in enumerate(self.columns) if column.type in NUMBERS]
+        measured = range(len(widths)) if self._widths is None else numbers
+        widths = [*widths]
         for row in self._rows:
             if not isinstance(row, Text):
-                widths = [max(width, cell_len(str(cell))) for width, cell in zip(widths, row, strict=True)]
-        room = max(self.console.width - 3 * len(widths) - 1, 3 * len(widths))
-        while sum(widths) > room:
-            widest = widths.index(max(widths))
-            widths[widest] -= 1
+                for at in measured:
+                    widths[at] = max(widths[at], cell_len(str(row[at])))
+        if self._widths is None:
+            texts = [at for at in measured if at not in numbers]
+            room = max(self.console.width - 3 * len(widths) - 1, 3 * len(widths))
+            while sum(widths) > room and texts:
+                widest = max(texts, key=widths.__getitem__)
+                if widths[widest] == 1:
+                    break
+                widths[widest] -= 1
         return widths
 
 
@@ -191,13 +201,12 @@ def _fit(width: int, *, right: bool) -> Callable[[str], str]:
 
     def fit(cell: str) -> str:
         if cell.isascii():
-            if right or len(cell) > width:
+            if right:
                 cell = cell.rstrip()
             if len(cell) > width:
                 return f"{cell[: width - 1]}…"
             return cell.rjust(width) if right else cell.ljust(width)
         text = Text(cell.rstrip() if right else cell)
-        text.rstrip_end(width)
         text.truncate(width, overflow="ellipsis", pad=not right)
         if right:
             text.pad_left(max(0, width - text.cell_len))

@@ -96,13 +96,14 @@ COMMANDS = {
     "check": ["check", "{path}", "--json"],
     "verify-index": ["verify-index", "{path}", "--json"],
     "rebuild-index": ["rebuild-index", "{path}", "--out", "{out}", "-q"],
+    "report": ["report", "{path}", "--json", "-q", "--at", "1700000000000"],
     "salvage": ["salvage", "{path}", "--out", "{out}", "-q"],
     "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}/sliced.log", "-q"],
     **{name: line for name, line in LINES.items() if " " not in name},
 }
 READ_SOME = {"get", "du", "explain", "retention"}
 """Commands that read the bytes that they need, not the whole file."""
-WRITE_NOTHING_THAT_IS_READ = {"compat", "completion", "coordinator", "spark-export"}
+WRITE_NOTHING_THAT_IS_READ = {"compat", "completion", "coordinator", "help", "spark-export"}
 
 
 def words(name, segment):

@@ -44,7 +44,15 @@ def test_groups_of_rows_are_drawn_alike(tmp_path):
     assert printed(path, styled=False) == printed(path, styled=True)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.parametrize("styled", [False, True])
+def test_numbers_are_never_cut(tmp_path, styled):
+    path = tmp_path / "00000000000000000000.log"
+    few = [forge.record(b"k", b"v", offset=at) for at in range(GROUP)]
+    path.write_bytes(forge.batch(few) + forge.batch([forge.record(b"k", b"v" * 150)], base_offset=1 << 60))
+    assert str(1 << 60) in printed(path, styled=styled)
+
+
+@settings(max_examples=1000, deadline=None)
 @given(text=st.text(alphabet="ab  é東😀\u0301…", max_size=12), width=st.integers(1, 9), right=st.booleans())
 def test_cells_are_as_wide_as_their_column(text, width, right):
     out = io.StringIO()

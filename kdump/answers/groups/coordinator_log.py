@@ -80,7 +80,7 @@ class CoordinatorLog(TopicLog):
         self.histories: dict[bytes, History] = {}
         self._keeps_history = keeps_history
 
-    def take(self, records: Sequence[BriefRecord], producer: int, headers: int) -> None:  # noqa: ARG002  not counted
+    def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  not counted
         """Take records of ``producer`` (-1 for none)."""
         committed = self.committed
         plain = producer < 0 and self._keeps_history is None

@@ -48,7 +48,7 @@ class ShareStateLog(TopicLog):
         super().__init__(partition)
         self.held: dict[ShareKey, SharePartition] = {}
 
-    def take(self, records: Sequence[BriefRecord], producer: int, headers: int) -> None:  # noqa: ARG002  not needed
+    def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  not needed
         """Take the next records."""
         for offset, _, key, value, _ in records:
             self._take(offset, key, value)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.groups.lines import MissingLine, UnreadLine
 from kdump.errors import DamageError
-from kdump.formats.record_layout import BATCH_HEADER
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -37,8 +36,8 @@ class TopicLog:
         """Reason -> first offset and number of records."""
         self.end_offset = 0
 
-    def take(self, records: Sequence[BriefRecord], producer: int, headers: int) -> None:
-        """Take records of ``producer`` (-1 for none). ``headers`` are the bytes of the headers of their batches."""
+    def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
+        """Take records of ``producer`` (-1 for none). ``counts`` says how many of them each of their batches holds."""
         raise NotImplementedError
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
@@ -53,7 +52,7 @@ class TopicLog:
             if batch.is_control:
                 self.end_transaction(records, producer)
             elif records:
-                self.take(records, producer, BATCH_HEADER.size)
+                self.take(records, producer, (len(records),))
         except DamageError as damage:
             self.lost.append(Lost(batch.base_offset, batch.last_offset + 1, damage.reason))
             raise
@@ -66,7 +65,7 @@ class TopicLog:
         if taken:
             self.end_offset = run.last_offset_of(taken - 1) + 1
         if records:
-            self.take(records, -1, taken * BATCH_HEADER.size)
+            self.take(records, -1, run.column("records_count", 0, taken))
         return taken
 
     def lose(self, region: Damage) -> None:

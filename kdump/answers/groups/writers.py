@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from kdump.answers.groups.lines import WriterLine
 from kdump.answers.groups.record_keys import OFFSETS, group_of, problem_of
 from kdump.answers.groups.topic_log import TopicLog, TopicLogs
+from kdump.formats.record_layout import BATCH_HEADER
 from kdump.internal_topics import consumer_offsets
 from kdump.primitives.java_text import java_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
     from kdump.segments.batch_runs import BriefRecord
@@ -39,11 +41,10 @@ class WriterLog(TopicLog):
         super().__init__(partition)
         self.groups: dict[bytes, GroupTally] = {}
 
-    def take(self, records: Sequence[BriefRecord], producer: int, headers: int) -> None:  # noqa: ARG002  who wrote is no matter
-        """Take records. ``headers`` are the bytes of the headers of their batches: each record has an equal share."""
+    def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  who wrote is no matter
+        """Take records; each has an equal share of the header of its batch."""
         groups = self.groups
-        share, rest = divmod(headers, len(records))
-        for offset, timestamp, key, value, size in records:
+        for (offset, timestamp, key, value, size), share in zip(records, _shares(counts), strict=True):
             problem = problem_of(key)
             if key is None or problem is not None:
                 self.refuse(problem or "", offset)
@@ -58,9 +59,17 @@ class WriterLog(TopicLog):
                 written.tombstones += 1
             else:
                 written.commits += 1
-            written.size += size + share + rest
+            written.size += size + share
             written.last_timestamp = timestamp
-            rest = 0
+
+
+def _shares(counts: Iterable[int]) -> Iterator[int]:
+    """Yield the bytes of a batch's header that each of its records has; the first has what is left over."""
+    for count in counts:
+        if count:
+            share, rest = divmod(BATCH_HEADER.size, count)
+            yield share + rest
+            yield from repeat(share, count - 1)
 
 
 class GroupWriters(TopicLogs):

@@ -2,6 +2,7 @@
 
 from kdump.answers.collector import as_json
 from kdump.answers.groups.writers import GroupWriters
+from testing import forge
 from tests.helpers.group_topics import batches, commit_key, commit_value, feed, group_key, write
 
 KEY = commit_key("app")
@@ -30,3 +31,16 @@ def test_top_counts_what_groups_wrote_even_those_that_are_gone(tmp_path):
     assert sum(line["bytes"] for line in by_bytes) == len(content)
     app = by_commits[0]
     assert (app["commits"], app["tombstones"], app["groupRecords"]) == (2, 1, 1)
+
+
+def test_each_record_bears_the_header_of_its_own_batch(tmp_path):
+    mine = batches((KEY, commit_value(5)))
+    other = (commit_key("b"), commit_value(1))
+    theirs = forge.batch(
+        [forge.record(*other, offset=delta) for delta in range(3)], base_offset=1, base_timestamp=1_700_000_000_000
+    )
+    write(tmp_path, mine + theirs)
+    assert {line["groupId"]: line["bytes"] for line in writers(tmp_path, "bytes")} == {
+        "app": len(mine),
+        "b": len(theirs),
+    }
