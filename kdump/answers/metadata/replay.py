@@ -12,9 +12,10 @@ from kdump.errors import DamageError
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.records import Fields
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
 
@@ -95,6 +96,7 @@ class MetadataReplay:
         if base > image.end_offset:
             self._gap(base, batch.timestamp)
         try:
+            handlers = self._direct()
             for record in batch.records:
                 offset = record.offset
                 if offset >= to:
@@ -104,7 +106,15 @@ class MetadataReplay:
                     if offset < image.end_offset:
                         continue
                     self._gap(offset, record.timestamp)
-                self._take(record)
+                handler = handlers.get(record[2])
+                if handler is None:
+                    self._take(record)
+                    handlers = self._direct()
+                else:
+                    try:
+                        handler(record[3])
+                    except ReplayError as error:
+                        self._break(record, str(error))
                 image.end_offset, image.epoch, image.timestamp = offset + 1, batch.epoch, record.timestamp
             if batch.last_offset >= image.end_offset:
                 self._gap(batch.last_offset + 1, batch.timestamp)
@@ -114,6 +124,10 @@ class MetadataReplay:
         if self._observer is not None and image.open_transaction is None:
             self._observer.together()
         return True
+
+    def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
+        """Return what applies records by their names where nothing holds them back and nothing observes them."""
+        return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:
         """Name the records that are missing in front of an offset."""
