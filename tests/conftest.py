@@ -27,7 +27,10 @@ os.environ |= {"SPARK_SUBMIT_OPTS": BRIEF_JAVA, "SPARK_DAEMON_JAVA_OPTS": BRIEF_
 
 
 def pytest_collection_modifyitems(items):
-    """Keep the tests of one session together where pytest-xdist spreads them."""
+    """Keep the tests of one session together where pytest-xdist spreads them.
+
+    The largest groups begin first: those that start Spark themselves are another one, for the other processor.
+    """
     for item in items:
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("spark"))

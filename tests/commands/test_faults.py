@@ -32,6 +32,7 @@ READERS = {
     "check": ["check", "{folder}"],
     "check --json": ["check", "{folder}", "--json"],
     "verify-index": ["verify-index", "{folder}"],
+    "report": ["report", "{folder}", "--at", "1700000000000"],
     **LINES,
 }
 """Commands that write to standard output alone."""
@@ -42,6 +43,7 @@ WRITERS = {
 }
 """Commands that write files; spark-export, which needs Spark, has the same tests in tests/spark/test_faults.py."""
 TALKERS = {"help": ["--help"], "help of one": ["dump", "--help"], "version": ["--version"], "compat": ["compat"]}
+TALKERS |= {"guide": ["help", "disk-full"]}
 TALKERS |= {"completion": ["completion", "bash"], "coordinator": ["coordinator", "g", "--type", "group"]}
 FULL = "kdump: standard output cannot be written: No space left on device\n"
 SUMS = {"files", "get", "hexdump", "check", "check --json", "verify-index", "count", "json"}

@@ -20,7 +20,7 @@ from tests.conftest import BRIEF_JAVA
 from tools.prove import spark as prove_spark
 from tools.prove import spark_cluster
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("spark-processes")
 RECORDS = 500_000
 PER_BATCH = 5000
 

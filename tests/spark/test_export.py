@@ -228,7 +228,7 @@ def test_it_says_what_to_install(monkeypatch, tmp_path):
         session.check()
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark-processes")
 def test_the_command_runs_with_a_bare_path(tmp_path):
     java = shutil.which("java")
     if java is None:

@@ -246,7 +246,7 @@ def command(folder, out):
     return [sys.executable, "-m", "kdump", "spark-export", str(folder), "--out", str(out), "--master", "local[1]"]
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark-processes")
 def test_it_needs_nobody_who_listens(folder):
     reader, writer = os.pipe()
     os.close(reader)
@@ -259,7 +259,7 @@ def test_it_needs_nobody_who_listens(folder):
     assert unfinished(out) == []
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark-processes")
 def test_ctrl_c_leaves_nothing_half_written_and_no_stacks(folder):
     out = folder.parent / "out"
     values = [forge.record(b"k", Random(number).randbytes(100_000)) for number in range(300)]

@@ -263,7 +263,7 @@ class Following:
         return status, self.said
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark-processes")
 def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path):
     if reason := java_is_missing():
         pytest.skip(reason)

@@ -77,6 +77,7 @@ def killed(driver):
     driver.start()
 
 
+@pytest.mark.xdist_group("spark-processes")
 def test_each_record_is_written_once_however_often_the_driver_is_killed(tmp_path):
     if reason := java_is_missing():
         pytest.skip(reason)
