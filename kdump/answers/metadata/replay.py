@@ -106,15 +106,14 @@ class MetadataReplay:
                     if offset < image.end_offset:
                         continue
                     self._gap(offset, record.timestamp)
-                handler = handlers.get(record[2])
-                if handler is None:
-                    self._take(record)
-                    handlers = self._direct()
-                else:
+                if isinstance(record, MetadataRecord) and (handler := handlers.get(record.name)) is not None:
                     try:
-                        handler(record[3])
+                        handler(record.fields)
                     except ReplayError as error:
                         self._break(record, str(error))
+                else:
+                    self._take(record)
+                    handlers = self._direct()
                 image.end_offset, image.epoch, image.timestamp = offset + 1, batch.epoch, record.timestamp
             if batch.last_offset >= image.end_offset:
                 self._gap(batch.last_offset + 1, batch.timestamp)
