@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from dataclasses import replace
@@ -14,6 +15,7 @@ from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.commands import option_values, session
 from kdump.commands.limit_options import AtLeast
 from kdump.commands.options import LIMITS, PARTITIONS, wanted
+from kdump.dump_log_segments.dialects.release_numbers import known_release
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
@@ -49,6 +51,19 @@ class Duration(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
         return value if isinstance(value, int) else option_values.duration(value)
+
+
+class Release(click.ParamType[tuple[int, ...]]):
+    """A release of Kafka that is known, as numbers: 3.9 or 3.9.1."""
+
+    name = "release"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
+            self.fail(f"{value!r} is no release: 3.9 and 2.8.1 are", param, ctx)
+        return known_release(value)
 
 
 PATHS: Final[list[Decorator]] = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.deletions import Retention
 from kdump.answers.retention.rules import rules_of
 from kdump.answers.topic_configs import TopicConfigs
-from kdump.commands.answering import INPUTS, Answering
+from kdump.commands.answering import INPUTS, Answering, Release
 from kdump.commands.config_options import CONFIGS
 from kdump.commands.options import add
 from kdump.internal_topics import cluster_metadata, remote_log_metadata
@@ -20,19 +19,6 @@ from kdump.printers.answer_tables import retention as tables
 
 if TYPE_CHECKING:
     from kdump.answers.topic_configs import GivenConfig
-
-
-class Release(click.ParamType[tuple[int, ...]]):
-    """A release: 3.9 or 3.9.1."""
-
-    name = "release"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
-            self.fail(f"{value!r} is no release: 3.9 and 2.8.1 are", param, ctx)
-        return tuple(map(int, value.split(".")))
 
 
 @click.command("retention")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from kdump.answers.abort_lines import AbortLines
 from kdump.answers.metadata.image import image_of
 from kdump.answers.transactions import Transactions, ended
-from kdump.commands.answering import INPUTS, Answering, Duration
+from kdump.commands.answering import INPUTS, Answering, Duration, Release
 from kdump.commands.options import add
 from kdump.internal_topics import cluster_metadata, transaction_state
 from kdump.printers.answer_tables import transactions as tables
@@ -21,19 +20,6 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
     from kdump.answers.metadata.cluster_image import ClusterImage
-
-
-class BrokerRelease(click.ParamType[tuple[int, ...]]):
-    """A release of Kafka, as numbers."""
-
-    name = "release"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        if not re.fullmatch(r"\d+(\.\d+)+", value, re.ASCII):
-            self.fail(f"{value!r} is no release: 3.9 and 4.1.1 are", param, ctx)
-        return tuple(map(int, value.split(".")))
 
 
 @click.command("transactions")
@@ -47,7 +33,7 @@ class BrokerRelease(click.ParamType[tuple[int, ...]]):
     metavar="TIME",
     help="transaction.max.timeout.ms of the brokers: none older is left to its producer.",
 )
-@click.option("--release", type=BrokerRelease(), metavar="X.Y", help="The brokers' release, for the lines to run.")
+@click.option("--release", type=Release(), metavar="X.Y", help="The brokers' release, for the lines to run.")
 @click.option(
     "--bootstrap-server", default="HOST:9092", show_default=True, metavar="HOST:PORT", help="Likewise: a broker."
 )

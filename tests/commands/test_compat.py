@@ -4,6 +4,7 @@ from click.testing import CliRunner
 from kdump.cli import root
 from kdump.dump_log_segments.dialects import releases
 from kdump.errors import UsageError
+from testing.processes import kdump
 
 
 def test_all_tables_are_told_of_in_order():
@@ -37,3 +38,14 @@ def test_the_command_lists_every_change():
 def test_the_command_shows_the_holder_of_a_release():
     result = CliRunner().invoke(root, ["compat", "2.0.3"])
     assert (result.exit_code, result.output) == (0, "2.0.1     isControl of a batch\n")
+
+
+RELEASES = [("9.9", 2), ("3.99", 2), ("5.0.0", 2), ("3", 2), ("4.4.0", 0), ("2.8", 0)]
+
+
+@pytest.mark.parametrize("command", ["retention", "transactions"])
+@pytest.mark.parametrize(("release", "status"), RELEASES)
+def test_answers_refuse_releases_that_there_are_not(tmp_path, command, release, status):
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"")
+    assert kdump(command, tmp_path, "--release", release).returncode == status

@@ -39,17 +39,23 @@ def parse_release(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
+def known_release(text: str) -> tuple[int, ...]:
+    """Return a release as numbers. Raises UsageError when it is no number of one, or there is no such release."""
+    release = parse_release(text)
+    last = LAST_MINORS.get(release[0])
+    if last is None or (len(release) > 1 and release[1] > last):
+        known = ", ".join(f"{major}.{minor}" for major, minor in LAST_MINORS.items())
+        raise UsageError(f"there is no Kafka {text}: the last releases known are {known}")
+    return release
+
+
 def newest(dialects: Sequence[D], text: str) -> D:
     """Return the last of ``dialects`` that release ``text`` has: a short one such as "4.2" stands for its last patch.
 
     Raises UsageError when it is no release number, when there is no such release, and when it is older than the oldest
     dialect.
     """
-    release = parse_release(text)
-    last = LAST_MINORS.get(release[0])
-    if last is None or (len(release) > 1 and release[1] > last):
-        known = ", ".join(f"{major}.{minor}" for major, minor in LAST_MINORS.items())
-        raise UsageError(f"there is no Kafka {text}: the last releases known are {known}")
+    release = known_release(text)
     held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]
     if not held:
         oldest = ".".join(map(str, dialects[0].since))
