@@ -38,7 +38,6 @@ SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
 LZ4_FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
-_LZ4_EMPTY_BLOCK: Final = b"\1\0\0\0\0"
 _ZSTD_STEP: Final = 1 << 10
 """Bytes given to zstd at a time, which may stand for 32 MiB: a block of 4 bytes for 128 KiB."""
 _SNAPPY_GREATEST_RATIO: Final = 22
@@ -233,11 +232,27 @@ def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
     return _Lz4Header(flags, largest, checksum_at + 1)
 
 
+class UnpackedLz4(NamedTuple):
+    """What an LZ4 stream unpacks to, and the rising positions in it at which the stream has blocks that hold nothing.
+
+    Such a block is one byte, a token without literals. No writer makes them.
+    """
+
+    data: bytes
+    empty: list[int]
+
+
 def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
+    return decompress_lz4(data, magic=magic, limit=limit).data
+
+
+def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> UnpackedLz4:
+    """Return what an LZ4 stream unpacks to. Raises DamageError and LimitError as :func:`decompress`."""
     import lz4.block
 
     flags, largest, position = _lz4_header(data, magic)
     parts: list[bytes] = []
+    empty: list[int] = []
     left = limit
     while True:
         if len(data) - position < 4:
@@ -248,7 +263,7 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
         if size == 0:
             if flags & 0x04 and len(data) - position < 4:
                 _broken(LZ4, "its checksum is cut off", position)
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return UnpackedLz4(parts[0] if len(parts) == 1 else b"".join(parts), empty)
         if size > largest or size > len(data) - position:
             _broken(LZ4, f"a block claims {size} bytes, {len(data) - position} are left", position - 4)
         block = data[position : position + size]
@@ -261,33 +276,12 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
             if len(data) - position < 4 or _xxh32(block) != int.from_bytes(data[position : position + 4], "little"):
                 _broken(LZ4, "the checksum of a block is wrong", position)
             position += 4
+        if not part:
+            empty.append(limit - left)
         left -= len(part)
         if left < 0:
             _over(LZ4, limit)
         parts.append(part)
-
-
-def empty_lz4_blocks(data: Bytes) -> list[int]:
-    """Return the positions in what a sound LZ4 stream unpacks to at which it has blocks that hold nothing.
-
-    Such a block is one byte, a token without literals. No writer makes them.
-    """
-    import lz4.block
-
-    found: list[int] = []
-    if _LZ4_EMPTY_BLOCK not in bytes(data):
-        return found
-    flags, largest, position = _lz4_header(data, 0)
-    done = 0
-    while size := int.from_bytes(data[position : position + 4], "little"):
-        plain, size = size >> 31, size & 0x7FFFFFFF
-        block = data[position + 4 : position + 4 + size]
-        filled = size if plain else len(lz4.block.decompress(block, uncompressed_size=largest))
-        if not filled:
-            found.append(done)
-        done += filled
-        position += 4 + size + (4 if flags & 0x10 else 0)
-    return found
 
 
 def _lz4_frame(data: bytes, *, right_checksum: bool) -> bytes:

@@ -25,7 +25,7 @@ class RecordBytes(NamedTuple):
 def end_of_stream(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
     """Return the position at which Kafka stops while it reads ``records``; None when it reads them all.
 
-    ``empty`` are the rising positions of blocks that hold nothing, as ``compression.empty_lz4_blocks`` returns them.
+    ``empty`` are the rising positions of blocks that hold nothing, as ``compression.UnpackedLz4`` has them.
     """
     for record in records:
         for position in empty:

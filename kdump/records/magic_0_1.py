@@ -319,11 +319,14 @@ class Message(RecordBatch):
         if value is None:
             raise DamageError("value size", "a compressed message set without a value", position=LOG_OVERHEAD.size)
         limit = self.limit if limit is None else limit
-        data = memoryview(compression.decompress(codec, value, magic=self._magic, limit=limit))
-        if ends_early and codec == compression.LZ4 and (empty := compression.empty_lz4_blocks(value)):
-            messages = (RecordBytes(start - LOG_OVERHEAD.size, start, end) for _, start, end in frames(data))
-            return data[: end_of_stream(empty, messages)]
-        return data
+        if codec != compression.LZ4:
+            return memoryview(compression.decompress(codec, value, magic=self._magic, limit=limit))
+        unpacked, empty = compression.decompress_lz4(value, magic=self._magic, limit=limit)
+        data = memoryview(unpacked)
+        if not (ends_early and empty):
+            return data
+        messages = (RecordBytes(start - LOG_OVERHEAD.size, start, end) for _, start, end in frames(data))
+        return data[: end_of_stream(empty, messages)]
 
     def inner(self, data: memoryview, at: int, base: int) -> Message:
         """Return the message at a place in the set inside this wrapper; ``base`` is what :meth:`inner_base` says."""

@@ -172,8 +172,10 @@ class Batch(RecordBatch):
         if self._unpacked is not None and len(self._unpacked) <= limit:
             return self._unpacked, 0
         stream = self._data[BATCH_HEADER.size : self.size]
-        data = compression.decompress(self.codec, stream, limit=limit)
-        if self.codec == compression.LZ4 and (empty := compression.empty_lz4_blocks(stream)):
+        if self.codec != compression.LZ4:
+            return compression.decompress(self.codec, stream, limit=limit), 0
+        data, empty = compression.decompress_lz4(stream, limit=limit)
+        if empty:
             self._heed(empty, data)
         return data, 0
 

@@ -58,14 +58,14 @@ def read(data):
 def test_positions_are_those_of_empty_blocks(empty):
     data = bytes(range(20))
     packed = stream(2, data, list(empty))
-    assert compression.empty_lz4_blocks(packed) == list(empty)
+    assert compression.decompress_lz4(packed).empty == list(empty)
     assert compression.decompress(LZ4, packed) == data
 
 
 def test_data_that_looks_like_an_empty_block_is_none():
     packed = compression.compress(LZ4, b"\1\0\0\0\0" + bytes(range(256)))
     assert b"\1\0\0\0\0" in packed
-    assert compression.empty_lz4_blocks(packed) == []
+    assert compression.decompress_lz4(packed).empty == []
 
 
 AT, LATE = starts(2), starts(2)[4]
