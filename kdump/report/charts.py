@@ -6,7 +6,6 @@ topics are data of a chart, never part of what Vega-Lite interprets.
 
 from __future__ import annotations
 
-import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -15,7 +14,7 @@ from kdump.printers.quantities import counted, size, time
 from kdump.report import series
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.report.document import Line, LogDirReport
 
@@ -107,18 +106,22 @@ def short_name(name: str) -> str:
 
 def _bar_rows(values: Sequence[Spec], field: str, title: str, *, axis: Spec | None = None) -> Spec:
     """Return bars in the order of ``values``, which have ``name``, ``text`` and the field."""
-    order = [value["name"] for value in values]
     return {
         "width": WIDTH - 200,
         "height": {"step": 20},
         "data": {"values": list(values)},
         "mark": {"type": "bar", "cornerRadiusEnd": 2},
         "encoding": {
-            "y": {"field": "name", "type": "nominal", "sort": order, "title": None, "axis": {"domain": False}},
+            "y": _names(value["name"] for value in values),
             "x": {"field": field, "type": "quantitative", "title": title, "axis": {"tickCount": 4, **(axis or {})}},
             "description": {"field": "text", "type": "nominal"},
         },
     }
+
+
+def _names(order: Iterable[str]) -> Spec:
+    """Return an axis of names in an order."""
+    return {"field": "name", "type": "nominal", "sort": list(order), "title": None, "axis": {"domain": False}}
 
 
 def _unit(most: int) -> tuple[int, str]:
@@ -126,12 +129,12 @@ def _unit(most: int) -> tuple[int, str]:
     return next(((unit, name) for unit, name in _UNITS if most >= unit), _UNITS[-1])
 
 
-def _unique(names: Sequence[str]) -> dict[str, str]:
-    """Return a short name for each name, no two alike: an axis would take them for one."""
+def _unique(names: Sequence[str], shown: Callable[[str], str] = lambda name: name) -> dict[str, str]:
+    """Return a short name for each name, of what is ``shown`` of it, no two alike: an axis would take them for one."""
     found: dict[str, str] = {}
     taken: Counter[str] = Counter()
     for name in names:
-        text = short_name(name)
+        text = short_name(shown(name))
         taken[text] += 1
         found[name] = text if taken[text] == 1 else f"{text} ({taken[text]})"
     return found
@@ -249,13 +252,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         "encoding": {
             "x": {**_time(axis), "field": "at"},
             "x2": {"field": "end"},
-            "y": {
-                "field": "name",
-                "type": "nominal",
-                "sort": list(names.values()),
-                "title": None,
-                "axis": {"domain": False, "ticks": False},
-            },
+            "y": {**_names(names.values()), "axis": {"domain": False, "ticks": False}},
             "color": {
                 "field": "heat",
                 "type": "ordinal",
@@ -277,8 +274,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
     files = report.lines("damage", "damagedFile")[:ROWS]
     if not files:
         return
-    shown = _unique([posixpath.join(*line["file"].split("/")[-2:]) for line in files])
-    names = {line["file"]: shown[posixpath.join(*line["file"].split("/")[-2:])] for line in files}
+    names = _unique([line["file"] for line in files], lambda file: "/".join(file.split("/")[-2:]))
     values = [
         {
             "name": names[line["file"]],
@@ -310,13 +306,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
         "data": {"values": values},
         "mark": {"type": "bar", "height": 12},
         "encoding": {
-            "y": {
-                "field": "name",
-                "type": "nominal",
-                "sort": list(names.values()),
-                "title": None,
-                "axis": {"domain": False, "ticks": False},
-            },
+            "y": {**_names(names.values()), "axis": {"domain": False, "ticks": False}},
             "x": {
                 "field": "from",
                 "type": "quantitative",
