@@ -16,7 +16,6 @@ that cannot be read raises UnreadableError; wrong usage raises UsageError.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -31,7 +30,7 @@ from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.expiry import DEFAULT_RETENTION_MS
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine
 from kdump.answers.groups.log_ends import LogEnds
-from kdump.answers.metadata.image import image_of
+from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.offsets import Offsets, PartitionOffsets, facts_of
 from kdump.answers.producers import ActiveProducer, Producers
 from kdump.answers.remote_copies import copied_offsets
@@ -47,6 +46,7 @@ from kdump.api import Path, Time, moment, numbers
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.primitives.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -134,7 +134,7 @@ class _Question:
     ) -> None:
         """All partitions of the topics ``also`` are found too; ``every`` asks for each folder of a log dir."""
         when = moment(at)
-        self.at = int(time.time() * 1000) if when is None else when
+        self.at = now() if when is None else when
         self.asked = Wanted(
             topics=(topic,) if isinstance(topic, str) else tuple(topic),
             partitions=numbers(partition),
@@ -217,13 +217,11 @@ def transactions(
     """
     state = transaction_state.TOPIC
     run = _Question(paths, topic, partition, at, also=(state, cluster_metadata.TOPIC))
-    image = run.image()
-    known = None if image is None else image.topics.by_name.get(state)
     collector = Transactions(
         run.asked,
         AbortLines(bootstrap_server, release),
         max_timeout=max_timeout,
-        coordinators=None if known is None else len(known.partitions),
+        coordinators=partition_count(run.image(), state),
     )
     return run.answer(collector, run.meant(state))
 
@@ -269,9 +267,7 @@ def groups(
     ids = (group,) if isinstance(group, str) else tuple(group)
     collector = ConsumerGroups(GroupsWanted(ids, asked, history=history, retention_ms=retention_ms))
     run.run(collector, [one for one in run.found if one.topic in TOPICS])
-    image = run.image()
-    topic_ids = {} if image is None else {number: known.name for number, known in image.topics.by_id.items()}
-    collector.ends = LogEnds(collector.partitions(), topic_ids, stable=stable)
+    collector.ends = LogEnds(collector.partitions(), topic_names(run.image()), stable=stable)
     run.run(collector.ends, [one for one in run.found if one.topic not in TOPICS])
     return run.answer(collector, [])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,11 +14,11 @@ from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.commands import option_values, session
 from kdump.commands.limit_options import AtLeast
 from kdump.commands.options import LIMITS, PARTITIONS, wanted
-from kdump.dump_log_segments.dialects.release_numbers import known_release
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.output.stdout import open_output
+from kdump.primitives import timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -63,6 +62,8 @@ class Release(click.ParamType[tuple[int, ...]]):
             return value
         if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
             self.fail(f"{value!r} is no release: 3.9 and 2.8.1 are", param, ctx)
+        from kdump.dump_log_segments.dialects.release_numbers import known_release  # few runs name a release
+
         return known_release(value)
 
 
@@ -128,7 +129,7 @@ class Answering:
         """
         self.session = session.Session(quiet=options.pop("quiet"))
         at: int | None = options.pop("at")
-        self.at = int(time.time() * 1000) if at is None else at
+        self.at = timestamps.now() if at is None else at
         self.output: str = options.pop("output")
         self.jobs: int = options.pop("jobs")
         self._also = also

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import AtLeast, index_interval
 from kdump.log_dirs.finder import Finder
+from kdump.primitives import timestamps
 from kdump.primitives.processes import over_processes
 
 if TYPE_CHECKING:
@@ -63,8 +63,9 @@ def command(
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths)))
-    now = int(time.time() * 1000) if at is None else at
-    how = everything.CheckOptions(records=not headers_only, interval=interval, at=now)
+    how = everything.CheckOptions(
+        records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
+    )
     with telling(run, given) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, how, dirs, jobs, run):

@@ -9,7 +9,7 @@ import click
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.groups.writers import GroupWriters
-from kdump.answers.metadata.image import image_of
+from kdump.answers.metadata.image import image_of, topic_names
 from kdump.commands import option_values
 from kdump.commands import options as shared
 from kdump.commands.answering import Answering, Duration, inputs
@@ -125,8 +125,7 @@ def command(
     answer = ConsumerGroups(wanted)
     run.run([answer], [partition for partition in found if partition.topic in TOPICS])
     image = image_of(found, damage=run.session.damage, fail=run.session.fail)
-    topic_ids = {} if image is None else {number: topic.name for number, topic in image.topics.by_id.items()}
-    answer.ends = LogEnds(answer.partitions(), topic_ids, stable=stable)
+    answer.ends = LogEnds(answer.partitions(), topic_names(image), stable=stable)
     run.run([answer.ends], [partition for partition in found if partition.topic not in TOPICS])
     left_out = answer.ends.passed_over
     if left_out and run.output != RESET:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.answers.abort_lines import AbortLines
-from kdump.answers.metadata.image import image_of
+from kdump.answers.metadata.image import image_of, partition_count
 from kdump.answers.transactions import Transactions, ended
 from kdump.commands.answering import INPUTS, Answering, Duration, Release
 from kdump.commands.options import add
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kdump.answers.collector import AnswerLine
-    from kdump.answers.metadata.cluster_image import ClusterImage
 
 
 @click.command("transactions")
@@ -81,7 +80,7 @@ def command(
         run.asked,
         AbortLines(bootstrap_server, release),
         max_timeout=max_timeout,
-        coordinators=_partitions_of(image, transaction_state.TOPIC),
+        coordinators=partition_count(image, transaction_state.TOPIC),
     )
     read = [one for one in partitions if one.topic == transaction_state.TOPIC or run.takes(one)]
     run.run([transactions], read)
@@ -90,9 +89,3 @@ def command(
         best = [one for one in read if run.takes(one) and transactions.is_best(one)]
         lines = chain(lines, ended(run.reader(()), best, transactions.ids, run.at))
     return run.answer(lines, tables.tables)
-
-
-def _partitions_of(image: ClusterImage | None, topic: str) -> int | None:
-    """Return how many partitions a topic has, None where the metadata log is not there or does not know it."""
-    found = None if image is None else image.topics.by_name.get(topic)
-    return None if found is None else len(found.partitions)

@@ -246,9 +246,7 @@ class Finder:
 
     def _holds(self, inside: list[Entry]) -> bool:
         """Tell whether files make their folder one to yield."""
-        if self.wanted.every_folder or any(_belongs(entry.name) for entry in inside):
-            return True
-        return self.wanted.log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
+        return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
 
     def _enters(self, name: Name, folder: Entry, files: Files) -> bool:
         """Tell whether to look into a folder below; say which leftover is left out."""

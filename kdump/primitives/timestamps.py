@@ -1,7 +1,8 @@
-"""Timestamps in ms as text."""
+"""Timestamps in ms: the clock's, and as text."""
 
 from __future__ import annotations
 
+import time
 from datetime import date
 from functools import lru_cache
 from typing import Final
@@ -16,6 +17,11 @@ FIRST, LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _E
 def _second(seconds: int) -> str:
     day, rest = divmod(seconds, 86_400)
     return f"{date.fromordinal(_EPOCH + day).isoformat()}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}."
+
+
+def now() -> int:
+    """Return what the clock says, in ms since 1970."""
+    return int(time.time() * 1000)
 
 
 def iso_or_ms(timestamp: int) -> str:

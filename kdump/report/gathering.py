@@ -18,7 +18,7 @@ from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import LogDirPass, stretches
-from kdump.answers.metadata.image import image_of
+from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.deletions import Retention
 from kdump.answers.statistics import Statistics
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.answers.collector import Collector
-    from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.checks.everything import CheckedPartition
     from kdump.errors import UnreadableError
     from kdump.log_dirs.finder import Wanted
@@ -54,6 +53,14 @@ class Sayings(NamedTuple):
     wrong: Callable[[str], None]
     note: Callable[[str], None]
     fail: Callable[[UnreadableError], None]
+
+    def states(self) -> LogDirStates:
+        """Return a reader of log-dir files that says here what it does not use."""
+        return LogDirStates(in_words(self.wrong), self.fail)
+
+    def reader(self, collectors: Sequence[Collector], states: LogDirStates) -> LogDirPass:
+        """Return what feeds collectors, and says here what it meets."""
+        return LogDirPass(collectors, states, damage=self.damage, fail=self.fail, wrong=self.wrong, note=self.note)
 
 
 @dataclass
@@ -97,18 +104,12 @@ def collectors_for(partitions: Sequence[Partition], asked: Wanted, say: Sayings)
         usage=DiskUsage(),
         statistics=Statistics(hours=True),
         retention=Retention(TopicConfigs(image), copied=copied),
-        transactions=Transactions(asked, coordinators=_partitions_of(image, transaction_state.TOPIC)),
+        transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
         damage=DamagedRanges(),
     )
-    if image is not None:
-        answer.groups.ends.topic_ids.update({number: topic.name for number, topic in image.topics.by_id.items()})
+    answer.groups.ends.topic_ids.update(topic_names(image))
     return answer
-
-
-def _partitions_of(image: ClusterImage | None, topic: str) -> int | None:
-    found = None if image is None else image.topics.by_name.get(topic)
-    return None if found is None else len(found.partitions)
 
 
 class ReportPass:
@@ -118,15 +119,11 @@ class ReportPass:
         self, into: ReportCollectors, asked: Wanted, say: Sayings, progress: Callable[[int], None] = lambda _: None
     ) -> None:
         self._into, self._asked, self._say, self._progress = into, asked, say, progress
-        states = LogDirStates(in_words(say.wrong), say.fail)
-        self._files = self._reader([into.usage], states)
-        self._logs = self._reader(into.of_logs, states)
-        self._coordinators = self._reader(into.of_coordinators, states)
+        states = say.states()
+        self._files = say.reader([into.usage], states)
+        self._logs = say.reader(into.of_logs, states)
+        self._coordinators = say.reader(into.of_coordinators, states)
         self._dirs = LogDirs()
-
-    def _reader(self, collectors: Sequence[Collector], states: LogDirStates) -> LogDirPass:
-        say = self._say
-        return LogDirPass(collectors, states, damage=say.damage, fail=say.fail, wrong=say.wrong, note=say.note)
 
     def run(self, partitions: Iterable[Partition]) -> None:
         """Go through partitions in order."""
@@ -224,8 +221,5 @@ def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], say: 
     wanted = into.groups.partitions()
     into.groups.ends = LogEnds(wanted, into.groups.ends.topic_ids)
     if wanted:
-        states = LogDirStates(in_words(say.wrong), say.fail)
-        reader = LogDirPass(
-            [into.groups.ends], states, damage=say.damage, fail=say.fail, wrong=say.wrong, note=say.note
-        )
+        reader = say.reader([into.groups.ends], say.states())
         reader.run(one for one in live_of(partitions) if one.topic not in TOPICS)

@@ -76,9 +76,13 @@ def _of_lines(lines: Iterable[Line], columns: Sequence[_Column], **about: str) -
     """Return a table with a row for each line and a column for each of some of its fields."""
     found = list(lines)
     rows = [[column.cell(line[column.name]) for column in columns] for line in found[:MOST]]
-    return ReportTable(
-        columns=tuple(column.title for column in columns), rows=rows, left_out=max(0, len(found) - MOST), **about
-    )
+    titles = tuple(column.title for column in columns)
+    return ReportTable(columns=titles, rows=rows, left_out=len(found) - len(rows), **about)
+
+
+def _of_rows(rows: list[list[Cell]], columns: tuple[str, ...], **about: str) -> ReportTable:
+    """Return a table of the first rows of those that are made."""
+    return ReportTable(columns=columns, rows=rows[:MOST], left_out=max(0, len(rows) - MOST), **about)
 
 
 def _findings(report: LogDirReport) -> Iterator[ReportTable]:
@@ -197,8 +201,8 @@ def _batches(report: LogDirReport) -> Iterator[ReportTable]:
                 plain(", ".join(f"{codec} {count:,}" for codec, count in sorted(codecs.items()))),
             ]
         )
-    title = "What topics are made of"
-    yield ReportTable("topics", "stats", title, report.command("stats"), columns, rows[:MOST], max(0, len(rows) - MOST))
+    about = {"part": "topics", "name": "stats", "title": "What topics are made of"}
+    yield _of_rows(rows, columns, command=report.command("stats"), **about)
 
 
 def _retention(report: LogDirReport) -> Iterator[ReportTable]:
@@ -273,8 +277,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportTable]:
     ]
     columns = ("group", "type", "state", "members", "offsets", "lag", "newest commit")
     rows.sort(key=lambda row: -int(str(row[5].value)))
-    left_out = max(0, len(rows) - MOST)
-    yield ReportTable("groups", "groups", "Groups", about["command"], columns, rows[:MOST], left_out)
+    yield _of_rows(rows, columns, name="groups", title="Groups", **about)
     of_offsets = (
         _Column("group", "groupId"),
         _Column("topic", "topic"),

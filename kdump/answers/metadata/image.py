@@ -51,6 +51,17 @@ def image_of(
     return MetadataLog(copies, damage).image(offset=offset, at=at) if copies else None
 
 
+def topic_names(image: ClusterImage | None) -> dict[bytes, str]:
+    """Return the names of topics by their ids; none where there is no metadata log."""
+    return {} if image is None else {number: topic.name for number, topic in image.topics.by_id.items()}
+
+
+def partition_count(image: ClusterImage | None, topic: str) -> int | None:
+    """Return how many partitions a topic has, None where the metadata log is not there or does not know it."""
+    found = None if image is None else image.topics.by_name.get(topic)
+    return None if found is None else len(found.partitions)
+
+
 class MetadataLog:
     """The metadata log of the copies that are given. ``damage`` is called with what does not replay, as sentences."""
 
