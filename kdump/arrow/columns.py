@@ -1,7 +1,7 @@
 """Records to Arrow: what the rows of a record batch are made of, column by column.
 
 Facts of a batch are kept once per batch and spread over its rows at the end; what stands in records comes from
-:mod:`kdump.arrow.recorded`. Columns that nobody asked for are never made.
+:mod:`kdump.arrow.recorded`. Only the wanted columns are made.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.findings import Finding, Level, many
@@ -57,27 +58,28 @@ class LogRemarks:
         """Yield a remark of each kind; it names the first."""
         if self._open:
             first = min(self._open.values(), key=lambda place: place.offset)
-            yield Finding(
-                level=Level.REMARK,
-                file=first.file,
-                kind="open transaction",
-                text=f"{many(len(self._open), 'transaction')} without an end, the first of producer {first.value} from "
-                f"offset {first.offset} on: read_committed consumers wait there",
-                position=first.position,
-                offset=first.offset,
-                advice="'kdump transactions' says which of them hang.",
+            text = (
+                f"{many(len(self._open), 'transaction')} without an end, the first of producer {first.value} from "
+                f"offset {first.offset} on: read_committed consumers wait there"
             )
+            yield _remark(first, "open transaction", text, "'kdump transactions' says which of them hang.")
         if self._future is not None:
-            first = self._future
-            yield Finding(
-                level=Level.REMARK,
-                file=first.file,
-                kind="future timestamp",
-                text=f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future, "
-                f"the first with {iso_or_ms(first.value)}: retention by time keeps them until then",
-                position=first.position,
-                offset=first.offset,
-                expected=f"{iso_or_ms(self.latest)} or before",
-                found=iso_or_ms(first.value),
-                advice="'kdump retention' says what they keep.",
+            time = iso_or_ms(self._future.value)
+            text = (
+                f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future, "
+                f"the first with {time}: retention by time keeps them until then"
             )
+            found = _remark(self._future, "future timestamp", text, "'kdump retention' says what they keep.")
+            yield replace(found, expected=f"{iso_or_ms(self.latest)} or before", found=time)
+
+
+def _remark(first: _Met, kind: str, text: str, advice: str) -> Finding:
+    return Finding(
+        level=Level.REMARK,
+        file=first.file,
+        kind=kind,
+        text=text,
+        position=first.position,
+        offset=first.offset,
+        advice=advice,
+    )

@@ -48,7 +48,7 @@ _WAYS: Final = {"auto": "string", "utf8": "string"}
 
 
 class KernelRows:
-    """Makes the rows of batches whose records nobody has read; a subclass knows the parts of one."""
+    """Makes the rows of batches whose records are unread. A subclass knows the parts of a row."""
 
     def __init__(
         self,
