@@ -55,7 +55,7 @@ class ProducerEntry(NamedTuple):
         """The first sequence number of the last batch; 0 follows 2147483647, and so (sic) -1 gives 2147483647."""
         if self.last_sequence < self.offset_delta:
             return to_int32(INT32_MAX - (self.offset_delta - self.last_sequence) + 1)
-        return self.last_sequence - self.offset_delta
+        return self.unwrapped_first_sequence
 
     @property
     def unwrapped_first_sequence(self) -> int:

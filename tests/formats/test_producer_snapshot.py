@@ -43,6 +43,7 @@ def test_meaning():
     wrapped = ProducerEntry(1, 0, 1, 5, 3, 0, 0, -1)
     assert (wrapped.first_sequence, wrapped.unwrapped_first_sequence) == (2147483646, -2)
     assert (second.first_sequence, second.unwrapped_first_sequence) == (2147483647, -1)
+    assert ProducerEntry(1, 0, 1074504659, 5, -1955280755, 0, 0, -1).first_sequence == -1265181882  # as Java's int wraps
 
 
 def test_cut_at_every_byte_names_the_field_in_which_it_ends():
