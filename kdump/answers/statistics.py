@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import nlargest
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
@@ -248,7 +249,7 @@ class Statistics(Collector):
         self._partition: PartitionSums | None = None
         self._lines: list[PartitionStatistics] = []
         self._producers: dict[tuple[str, int], Sum] = defaultdict(Sum)
-        self._hours: dict[tuple[str, int, int], Sum] = defaultdict(Sum)
+        self._hours: dict[tuple[str, int], dict[int, Sum]] = defaultdict(partial(defaultdict, Sum))
 
     def begin(self, place: Place) -> Needs:
         if place.key is None:
@@ -292,22 +293,21 @@ class Statistics(Collector):
 
     def _take_hours(self, partition: PartitionSums, batches: BatchColumns, whole: tuple[int, int, int]) -> None:
         """Count batches by hour; ``whole`` is their number, their records and their bytes."""
-        key = partition.topic, partition.partition
+        hours = self._hours[partition.topic, partition.partition]
         times = batches.last_times
-        first = _hour_of(times[0])
-        if first == _hour_of(min(times)) == _hour_of(max(times)):
-            self._hours[*key, first].add(*whole)
+        hour = _hour_of(times[0])
+        if hour == _hour_of(min(times)) == _hour_of(max(times)):
+            hours[hour].add(*whole)
             return
         number = records = size = 0
-        for time, count, one in zip(times, batches.counts, batches.sizes, strict=True):
-            hour = time // HOUR if time >= 0 else -1
-            if hour != first:  # most batches are of the hour of the one before
-                self._hours[*key, first].add(number, records, size)
-                number, records, size, first = 0, 0, 0, hour
+        for each, count, one in zip(map(_hour_of, times), batches.counts, batches.sizes, strict=True):
+            if each != hour:  # most batches are of the hour of the one before
+                hours[hour].add(number, records, size)
+                number, records, size, hour = 0, 0, 0, each
             number += 1
             records += count
             size += one
-        self._hours[*key, first].add(number, records, size)
+        hours[hour].add(number, records, size)
 
     def end(self) -> None:
         if self._partition is not None:
@@ -319,7 +319,8 @@ class Statistics(Collector):
         self._lines += other._lines
         self._what_if.merge(other._what_if)
         _merge(self._producers, other._producers)
-        _merge(self._hours, other._hours)
+        for key, hours in other._hours.items():
+            _merge(self._hours[key], hours)
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  statistics do not depend on the time
         """Yield the partitions, the largest first, then producers, hours if asked, and what other codecs would give."""
@@ -328,19 +329,17 @@ class Statistics(Collector):
             mean = round(one.records / one.batches, 3)
             yield ProducerStatistics(topic, producer_id, one.batches, one.records, one.bytes, mean)
         topics: dict[tuple[str, int], Sum] = defaultdict(Sum)
-        for (topic, _, hour), one in self._hours.items():
-            topics[topic, hour].add(one.batches, one.records, one.bytes)
+        for (topic, _), hours in self._hours.items():
+            for hour, one in hours.items():
+                topics[topic, hour].add(one.batches, one.records, one.bytes)
         for (topic, hour), one in sorted(topics.items()):
             yield _hour(topic, hour, one)
         yield from self._what_if.answer()
 
     def hours_of(self, keys: Collection[tuple[str, int]]) -> dict[tuple[str, int], list[HourStatistics]]:
         """Return the hours of partitions (topic and number); replicas of one are summed."""
-        found: dict[tuple[str, int], list[HourStatistics]] = {key: [] for key in keys}
-        known = [(key, one) for key, one in self._hours.items() if key[:2] in found]
-        for (topic, number, hour), one in sorted(known, key=lambda item: item[0]):
-            found[topic, number].append(_hour(topic, hour, one))
-        return found
+        hours = {key: self._hours.get(key, {}) for key in keys}
+        return {key: [_hour(key[0], hour, of[hour]) for hour in sorted(of)] for key, of in hours.items()}
 
 
 def _merge(mine: dict[T, Sum], theirs: dict[T, Sum]) -> None:
