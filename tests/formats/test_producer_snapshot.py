@@ -43,7 +43,8 @@ def test_meaning():
     wrapped = ProducerEntry(1, 0, 1, 5, 3, 0, 0, -1)
     assert (wrapped.first_sequence, wrapped.unwrapped_first_sequence) == (2147483646, -2)
     assert (second.first_sequence, second.unwrapped_first_sequence) == (2147483647, -1)
-    assert ProducerEntry(1, 0, 1074504659, 5, -1955280755, 0, 0, -1).first_sequence == -1265181882  # as Java's int wraps
+    negative = ProducerEntry(1, 0, 1074504659, 5, -1955280755, 0, 0, -1)
+    assert negative.first_sequence == -1265181882  # wraps as Java's int does
 
 
 def test_cut_at_every_byte_names_the_field_in_which_it_ends():
