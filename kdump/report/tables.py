@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.primitives.terminal import harmless_line
+from kdump.printers.answer_tables.metadata import details_text
 from kdump.printers.quantities import size, time
+from kdump.report.document import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -321,11 +323,16 @@ def _events(report: LogDirReport) -> Iterator[ReportTable]:
         _Column("offset", "offset", number),
         _Column("what", "what"),
         _Column("name", "name"),
-        _Column("details", "details", lambda details: plain(", ".join(f"{k} {v}" for k, v in details.items()))),
+        _Column("details", "details", lambda details: plain(details_text(details) or "")),
     )
     lines = report.lines("metadata", "event")
     if lines:
-        title = "The newest events" if report.around is None else f"Events within an hour of {time(report.around)}"
+        if report.around is None:
+            title = "The newest events"
+        elif len(lines) < EVENTS:
+            title = f"Events within an hour of {time(report.around)}"
+        else:
+            title = f"The {EVENTS} events nearest to {time(report.around)}"
         about = {"part": "metadata", "name": "events", "title": title}
         yield _of_lines(reversed(lines), columns, command=report.command("metadata"), **about)
 

@@ -111,6 +111,15 @@ def test_visible_tables_have_the_numbers_of_the_commands(golden):
     assert sorted(row[4] for row in rows(golden, "findings")) == sorted(line["text"] for line in findings)
 
 
+def test_events_read_as_those_of_the_command(golden, tmp_path):
+    details = [row[4] for row in rows(golden, "events")]
+    assert "type=TOPIC config=retention.ms value=-1" in details
+    assert not [text for text in details if "None" in text or "'" in text]
+    around = golden.embedded["answers"]["metadata"]["lines"][100]["timestampMs"]
+    near = made(BROKER, tmp_path / "near.html", 3, "--around", around)
+    assert any(text.startswith("The 200 events nearest to 2026-11-") for text in near.texts)
+
+
 def test_nothing_is_asked_of_a_network(golden):
     assert golden.tags.isdisjoint({"img", "link", "iframe", "object", "embed", "form", "image", "use"})
     addresses = [value for name, value in golden.attributes if name in {"src", "href", "xlink:href", "action"}]

@@ -184,7 +184,8 @@ def events(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     unclean = sum(event.what == "UncleanElection" for event in found)
     title = f"Events: {len(found)}" + (f", UNCLEAN ELECTIONS: {unclean}" if unclean else "")
     rows = [
-        (event.offset, iso(event.timestamp_ms), event.what, _name(event), _details(_with_id(event))) for event in found
+        (event.offset, iso(event.timestamp_ms), event.what, _name(event), details_text(_with_id(event)))
+        for event in found
     ]
     yield AnswerTable(title, ("offset", "time", "what", "name", "details"), rows, frozenset(("offset",)))
 
@@ -199,7 +200,8 @@ def _with_id(event: Event) -> dict[str, Any]:
     return {"id": event.id, **event.details} if comes_or_goes else event.details
 
 
-def _details(details: dict[str, Any]) -> str | None:
+def details_text(details: dict[str, Any]) -> str | None:
+    """Return fields as words, without those that are null; None where nothing is left."""
     return _pairs({name: _plain(value) for name, value in details.items() if value is not None})
 
 
@@ -233,7 +235,8 @@ NAMES = frozenset(
 
 def _difference(line: ImageDifference) -> str | None:
     if line.was is None:
-        return _details({name: value for name, value in line.data.items() if value != [] and not _needless(name, line)})
+        held = {name: value for name, value in line.data.items() if value != [] and not _needless(name, line)}
+        return details_text(held)
     before: dict[str, Any] = line.was["data"]
     names = [*line.data, *(name for name in before if name not in line.data)]
     words = []
@@ -259,7 +262,7 @@ def nodes(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
 
 def records(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield the table of the records of an image."""
-    rows = [(line.type, line.version, _details(line.data)) for line in cast("list[answer.RecordLine]", lines)]
+    rows = [(line.type, line.version, details_text(line.data)) for line in cast("list[answer.RecordLine]", lines)]
     yield AnswerTable("", ("record", "version", "data"), rows)
 
 
