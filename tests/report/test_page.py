@@ -113,7 +113,7 @@ def test_visible_tables_have_the_numbers_of_the_commands(golden):
 
 def test_events_read_as_those_of_the_command(golden, tmp_path):
     details = [row[4] for row in rows(golden, "events")]
-    assert "type=TOPIC config=retention.ms value=-1" in details
+    assert "leader=-1 was=1 leaderEpoch=1 isr=[1]" in details
     assert not [text for text in details if "None" in text or "'" in text]
     around = golden.embedded["answers"]["metadata"]["lines"][100]["timestampMs"]
     near = made(BROKER, tmp_path / "near.html", 3, "--around", around)
