@@ -198,7 +198,11 @@ def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
             position,
         )
     for _ in range(count):
+        position = reader.position
         tag, size = reader.varint(), reader.varint()
+        if tag in schema.invalid_tags:
+            said = f"Tag {tag} is not valid for version {schema.version}"
+            raise PayloadError(said, f"tag {tag} is of another version than {schema.version}", position)
         slot = schema.tagged.get(tag)
         try:
             if slot is None:

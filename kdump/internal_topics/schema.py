@@ -146,6 +146,9 @@ class Struct:
     plain: tuple[Slot, ...]
     """The fields without a tag, in the order of their bytes."""
     tagged: dict[int, Slot]
+    invalid_tags: frozenset[int]
+    """The tags of fields that only other versions have: Kafka's classes refuse them, unlike tags that nothing has."""
+    version: int
 
 
 class MessageSchema:
@@ -206,9 +209,13 @@ def _eras(fields: tuple[FieldSchema, ...]) -> list[Era]:
 def _struct(
     name: str, fields: tuple[FieldSchema, ...], version: int, release: Release, *, flexible: bool, refused: int | None
 ) -> Struct:
-    slots = []
+    slots, invalid_tags = [], set()
     for field in fields:
-        if not (field.versions.has(version) and field.era.has(release)):
+        if not field.era.has(release):
+            continue
+        if not field.versions.has(version):
+            if field.tag is not None:
+                invalid_tags.add(field.tag)
             continue
         inner = None
         if field.fields:
@@ -225,6 +232,8 @@ def _struct(
         refused,
         tuple(slot for slot in slots if slot.tag is None),
         {slot.tag: slot for slot in slots if slot.tag is not None},
+        frozenset(invalid_tags),
+        version if refused is None else refused,
     )
 
 

@@ -12,7 +12,8 @@ from kdump.errors import DamageError
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.internal_topics.interpreter import write
 from kdump.internal_topics.schema import defaults, parse
-from testing.processes import python
+from testing import forge
+from testing.processes import kdump, python
 
 
 def parser(release, switch):
@@ -300,3 +301,11 @@ def test_a_leader_change_that_claims_a_newer_version_has_ids_of_zero(version):
     text = control_text(struct.pack(">hh", 0, 2), value, dialects_payload.NEWEST)
     voter = '{"voterId":7,"voterDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA"}' if version > 0 else '{"voterId":7}'
     assert text == (f' LeaderChange: {{"version":{version},"leaderId":1,"voters":[{voter}],"grantingVoters":[]}}')
+
+
+def test_a_tag_of_another_version_is_refused_as_kafka_refuses_it(tmp_path):
+    change = bytes.fromhex("01 11 00 0000007f 08b3dda753725fa1 01 01 01 a2")  # v0, with a tag of v1
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(forge.batch([forge.record(None, change)]))
+    done = kdump("--cluster-metadata-decoder", "--files", path)
+    assert done.stdout.endswith(b" payload: Error at 0, skipping. Failed to deserialize record with type 17\n")

@@ -199,6 +199,17 @@ def test_an_unknown_tag_is_kept_and_written_again():
     assert read_all(SAMPLE.struct(4), data) == values
 
 
+def test_a_tag_that_only_another_version_has_is_refused():
+    message = parse("Told; versions 0-1; flexible 0+\n    late  int8  1+  tag 3  from 3.7")["Told"]
+    data = bytes.fromhex("01 03 01 07")
+    assert read_all(message.struct(1), data) == {"late": 7}
+    assert read_all(message.struct(0, (3, 6)), data) == {UNKNOWN_TAGS: [{"tag": 3, "data": b"\x07"}]}
+    with pytest.raises(PayloadError) as caught:
+        read_all(message.struct(0), data)
+    assert caught.value.said == "Tag 3 is not valid for version 0"
+    assert str(caught.value.within("Told v0")) == "Told v0: tag 3 is of another version than 0 at 1"
+
+
 def test_the_outermost_struct_of_a_newer_version_is_read_as_the_newest_the_others_are_refused():
     schema = SAMPLE.struct(9)
     assert read_fields(schema, Reader(write(SAMPLE.struct(4), {"end": None})))["offset"] == 0

@@ -101,7 +101,7 @@ class Broker:
         self._talks = tuple(talks)
         self.folder = folder
         self.logs = folder / "logs"
-        self._classpath = ":".join(map(str, (f"{fetch(release)}/*", logger(), *jars)))
+        self._classpath = ":".join(map(str, (f"{fetch(release, server=True)}/*", logger(), *jars)))
         self._heap = heap
         self._process: subprocess.Popen[bytes] | None = None
         port, controller = free_ports(2)

@@ -3,7 +3,8 @@
     python -m tools.record.fetch_jars 4.3.1 4.2.2 0.8.2.1
 
 puts each release with all it needs into its own folder, ~/.cache/kdump/jars/RELEASE by default, and prints the
-folders. A folder that is complete is left as it is. Needs `mvn` (Maven 3) and a JDK.
+folders. A folder that is complete is left as it is. From 4.3 on tool and server are apart: `--server` brings the
+server, to RELEASE-server. Needs `mvn` (Maven 3) and a JDK.
 """
 
 import os
@@ -44,12 +45,14 @@ def numbers(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 
 
-def coordinates(release: str) -> list[str]:
-    """What to ask Central for: group:artifact:version of the tool and of what its pom forgets.
+def apart(release: str) -> bool:
+    """Whether the tool is not in the server's jar: it moved to kafka-tools in 4.3."""
+    return numbers(release) >= (4, 3)
 
-    The tool lived in the server's jar, which carries the Scala version in its name, and moved to kafka-tools in 4.3.
-    """
-    if numbers(release) >= (4, 3):
+
+def coordinates(release: str, *, server: bool = False) -> list[str]:
+    """What to ask Central for: group:artifact:version of the tool, or of the server, whose jar names its Scala."""
+    if apart(release) and not server:
         return [f"org.apache.kafka:kafka-tools:{release}"]
     firsts = {(2, 6): "2.13", (2, 1): "2.12", (0, 9): "2.11", (0, 8, 2): "2.10", (0,): "2.9.2"}
     scala = next(suffix for first, suffix in firsts.items() if numbers(release) >= first)
@@ -58,32 +61,32 @@ def coordinates(release: str) -> list[str]:
 
 def main_class(release: str) -> str:
     """The class that holds the tool's main."""
-    return ("org.apache.kafka.tools" if numbers(release) >= (4, 3) else "kafka.tools") + ".DumpLogSegments"
+    return ("org.apache.kafka.tools" if apart(release) else "kafka.tools") + ".DumpLogSegments"
 
 
-def pom(release: str) -> str:
-    """A project that depends on the tool alone."""
+def pom(wanted: list[str]) -> str:
+    """A project that depends on the wanted artifacts alone."""
     exclusions = "".join(
         f"\n        <exclusion><groupId>{g}</groupId><artifactId>{a}</artifactId></exclusion>"
         for g, a in (name.split(":") for name in NOT_NEEDED)
     )
-    parts = (coordinate.split(":") for coordinate in coordinates(release))
+    parts = (coordinate.split(":") for coordinate in wanted)
     dependencies = [DEPENDENCY.format(group=g, artifact=a, version=v, exclusions=exclusions) for g, a, v in parts]
     return POM.format(dependencies="".join(dependencies))
 
 
-def fetch(release: str, cache: Path = CACHE) -> Path:
-    """The folder with the jars of a release, fetched when it is not there yet.
+def fetch(release: str, cache: Path = CACHE, *, server: bool = False) -> Path:
+    """The folder with the jars of a release's tool, or of its server, fetched when it is not there yet.
 
     Raises subprocess.CalledProcessError when Maven fails: it has said why on stderr.
     """
-    folder = cache / release
+    folder = cache / (f"{release}-server" if server and apart(release) else release)
     if folder.is_dir():
         return folder
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as temporary:
         project, jars = Path(temporary, "pom.xml"), Path(temporary, "jars")
-        project.write_text(pom(release), encoding="utf-8")
+        project.write_text(pom(coordinates(release, server=server)), encoding="utf-8")
         command = ["mvn", "--quiet", "--batch-mode", "--file", str(project), "dependency:copy-dependencies"]
         command += [f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
         subprocess.run(command, check=True, stdout=sys.stderr)
@@ -96,11 +99,12 @@ def main() -> int:
     parser = arguments.parser(__doc__)
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help="such as 4.3.1")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder that keeps the jars (%(default)s)")
+    parser.add_argument("--server", action="store_true", help="the server, not the tool")
     options = parser.parse_args()
     failed = 0
     for release in options.releases:
         try:
-            print(fetch(release, options.cache), flush=True)
+            print(fetch(release, options.cache, server=options.server), flush=True)
         except subprocess.CalledProcessError as reason:
             print(f"{release}: Maven ended with exit status {reason.returncode}", file=sys.stderr)
             failed = 1

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 UNSIGNED: Final = {"uint16", "uint32"}
 END: Final = FINDS.index("end")
 RUN: Final = FINDS.index("run")
+NEVER_THERE: Final = 0x7FFFFFFF
+"""The size of a field that no record has room for, so that the parser tells what is wrong with its tag."""
 FOUND_AS: Final = {"string": "string", "bytes": "bytes", "records": "bytes"}
 WRITTEN_AS: Final = {"bool": "bool", "uuid": "uuid", "string": "string", "bytes": "bytes", "records": "count"}
 
@@ -159,9 +161,12 @@ class FindingSteps:
                 run = -1
                 self.steps += self.field(slot)
         if struct.flexible:
-            self.steps += [FINDS.index("tags"), len(struct.tagged), 0, 0, 0]
+            invalid = [RUN, self.place(), NEVER_THERE, 0, 0] if struct.invalid_tags else []
+            self.steps += [FINDS.index("tags"), len(struct.tagged) + len(struct.invalid_tags), 0, 0, 0]
             for tag, slot in struct.tagged.items():
                 self.steps += [tag, *self.field(slot)]
+            for tag in sorted(struct.invalid_tags):
+                self.steps += [tag, *invalid]
         else:
             self.steps += [END, 0, 0, 0, 0]
 
