@@ -9,6 +9,7 @@ from kdump.answers.topic_configs import given_config
 from kdump.errors import UsageError
 from kdump.formats import time_index
 from kdump.formats.time_index import TimestampOffset
+from testing import tiered
 from testing.processes import kdump
 from tests.helpers.segments import data
 
@@ -128,6 +129,15 @@ def test_the_active_segment_is_read_after_an_unclean_stop(folder):
     assert answer(folder)[0][3]["largestTimestampMs"] == 0
     (folder / ".kafka_cleanshutdown").unlink()
     assert answer(folder)[0][3]["largestTimestampMs"] == NOW
+
+
+def test_a_future_time_is_told_with_the_releases_whose_remote_storage_it_blocks(folder):
+    segment(folder / "t-0", 0, age=-HOUR)
+    copied = tiered.Segment(0, 1)
+    tiered.write_metadata(folder, [copied.added(), copied.changed(tiered.COPIED)])
+    lines, _ = answer(folder, config=["remote.storage.enable=true", f"local.retention.ms={HOUR}"])
+    (line,) = (line for line in lines if line["topic"] == "t" and line["baseOffset"] == 0)
+    assert "in the future (up to 4.4 that keeps it; later releases" in line["why"]
 
 
 def test_remote_storage_lets_go_of_what_is_copied_alone(folder):

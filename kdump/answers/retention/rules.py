@@ -48,6 +48,10 @@ def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
     return found[-1] if found else _0_8
 
 
+FUTURE_OF_COPIED: Final = " (up to 4.4 that keeps it; later releases count the last write of its file: KAFKA-20609)"
+"""What is said of a segment of the future that is in remote storage."""
+
+
 class Limits(NamedTuple):
     """What retention means for a partition: ms and bytes that stay, below 0 all; the last offset that is copied.
 
@@ -204,5 +208,6 @@ class RetentionCheck:
             return f"{self._limits.names[0]} is {self._limits.ms}, and the log is not too large"
         largest = self._largest(segment) or 0
         if largest > self._at:
-            return f"{self._time_of(segment)} lies {span(largest - self._at)} in the future"
+            future = f"{self._time_of(segment)} lies {span(largest - self._at)} in the future"
+            return f"{future}{FUTURE_OF_COPIED}" if self._limits.is_remote else future
         return f"{self._time_of(segment)} is {span(due_at - self._at)} too young, and the log is not too large"

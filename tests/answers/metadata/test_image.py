@@ -13,8 +13,8 @@ from kdump.answers.metadata.image import MetadataLog, image_of, load
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from testing import GOLDEN
 
-FOLDERS = [GOLDEN / "brokers" / release / "__cluster_metadata-0" for release in ("3.3.2", "4.2.2")]
-ENDS = {"3.3.2": [56, 117], "4.2.2": [77, 147, 223, 295, 361, 417, 486, 581]}
+FOLDERS = [GOLDEN / "brokers" / release / "__cluster_metadata-0" for release in ("3.3.2", "4.2.2", "4.4.0")]
+ENDS = {"3.3.2": [56, 117], "4.2.2": [77, 147, 223, 295, 361, 417, 486, 581], "4.4.0": [58, 124]}
 """Release -> the end offsets of the snapshots that its controller wrote."""
 
 
@@ -112,3 +112,10 @@ def test_log_goes_on_from_the_newest_sound_snapshot(tmp_path):
 def test_log_dirs_without_topics_have_no_image():
     assert copies([]).first_offset() is None
     assert not MetadataLog(copies([]), no_damage).image().topics.by_name
+
+
+def test_a_controller_that_was_unregistered_is_forgotten():
+    folder = partitions(GOLDEN / "brokers" / "4.4.0" / "__cluster_metadata-0")
+    before, after = (image_of(folder, offset=end, damage=no_damage) for end in (54, 55))
+    assert {"RegisterControllerRecord": 2}.items() <= Counter(record.name for record in before.records()).items()
+    assert {"RegisterControllerRecord": 1}.items() <= Counter(record.name for record in after.records()).items()
