@@ -117,7 +117,8 @@ def command(
 
     PATH is a file, a folder, a glob, or a URI that pyarrow opens (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
     that cannot be read, DIR/_manifest.json says of every byte of the input what became of it. Rows are counted before
-    and after: the export fails when one is missing.
+    and after: the export fails when one is missing. DIR appears, or is replaced, when all is written: whenever an
+    export is killed, run it again. One export at a time writes into DIR.
 
     Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was met.
     """
@@ -140,12 +141,20 @@ def command(
     if incremental or follow:
         return _go_on(run, export, forever=follow)
     progress = _Progress(sys.stderr if sys.stderr.isatty() and not run.quiet else None)
+
+    def done(summary: Summary) -> None:
+        progress.clear()
+        _tell(run, export, summary)
+
     try:
         with progress:
-            summary = spark_export.run(export, _listener(run, progress))
+            spark_export.run(export, _listener(run, progress)._replace(done=done))
     except MalformedError as error:
         run.damage(str(error))
-        return run.status
+    return run.status
+
+
+def _tell(run: session.Session, export: Export, summary: Summary) -> None:
     rate = summary.rows / max(summary.seconds, 0.001)
     run.note(
         f"{summary.files} files, {summary.batches} batches, {summary.rows} records, "
@@ -155,7 +164,6 @@ def command(
     for unreadable in summary.unreadable:
         run.fail(unreadable)
     _tell_damage(run, export, summary)
-    return run.status
 
 
 def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
 from kdump.spark.export import account
-from kdump.spark.export.checkpoint import CHECKPOINT, STAGING, Checkpoint
+from kdump.spark.export.checkpoint import CHECKPOINT, Checkpoint
 from kdump.spark.export.output import MANIFEST, Output
 
 
@@ -15,13 +15,23 @@ class Memory(Output):
     """A folder in memory; ``moved`` counts the characters that were read and written."""
 
     def __init__(self):
-        self.path, self._mode, self.texts, self.moved = "/out", "append", {}, 0
+        self.path, self.texts, self.moved, self._hidden = "/out", {}, 0, {}
 
-    def exists(self, name):
+    def hidden(self, name):
+        return self._hidden.setdefault(name, Memory())
+
+    def hidden_names(self):
+        return [name for name, folder in self._hidden.items() if folder.texts]
+
+    def flush(self, names):
+        """Nothing is kept anywhere else."""
+
+    def exists(self, name=""):
         return any(path == name or path.startswith(f"{name}/") or not name for path in self.texts)
 
-    def files(self, folder, *, deep=True):
-        inside = [path.removeprefix(f"{folder}/") for path in self.texts if path.startswith(f"{folder}/")]
+    def files(self, folder="", *, deep=True):
+        before = f"{folder}/" if folder else ""
+        inside = [path.removeprefix(before) for path in self.texts if path.startswith(before)]
         return sorted(name for name in inside if deep or "/" not in name)
 
     def read_text(self, name):
@@ -32,12 +42,12 @@ class Memory(Output):
         self.moved += len(text)
         self.texts[name] = text
 
-    def move(self, name, target):
-        if name in self.texts:
-            self.texts[target] = self.texts.pop(name)
+    def take(self, source, name):
+        if name in source.texts:
+            self.texts[name] = source.texts.pop(name)
 
-    def delete(self, name):
-        for path in [path for path in self.texts if path == name or path.startswith(f"{name}/")]:
+    def delete(self, name=""):
+        for path in [path for path in self.texts if not name or path == name or path.startswith(f"{name}/")]:
             del self.texts[path]
 
 
@@ -48,15 +58,17 @@ def step(number):
         {"file": "a.log", "size": 100, **part, "damaged": [], "start": number * 100, "end": number * 100 + 100},
         {"file": f"{number}.log", "size": 100, **part, "damaged": [], "start": 0, "end": 100},
     ]
-    return {"rowsWritten": 6, "lost": [], "totals": account.totals(files), "files": files}
+    return {"rowsWritten": 6, "output": [], "lost": [], "totals": account.totals(files), "files": files}
 
 
 def steps(output, count, *, first=0):
     checkpoint = Checkpoint(output, {})
     state = checkpoint.open()
     for number in range(first, first + count):
-        output.texts[f"{STAGING}/{number}.parquet"] = ""
-        state = checkpoint.commit(state, {"t-0": {"offset": number}}, step(number), is_first=number == first)
+        staging = output.hidden(f"{number:012x}")
+        staging.texts[f"{number}.parquet"] = ""
+        staged = (f"{number:012x}", staging)
+        state = checkpoint.commit(state, {"t-0": {"offset": number}}, step(number), staged, is_first=number == first)
     return checkpoint
 
 

@@ -89,9 +89,10 @@ def test_an_executor_killed_in_the_middle_loses_and_doubles_nothing(cluster, tmp
         "topic,partition,offset,value",
     )
     try:
-        unfinished = tmp_path / "out" / "_temporary"
         spark_cluster.wait_for(
-            "the first finished task", 300, lambda: list(unfinished.glob("0/task_*")) or running.poll() is not None
+            "the first finished task",
+            300,
+            lambda: list(tmp_path.glob(".out.kdump-*/_temporary/0/task_*")) or running.poll() is not None,
         )
         (victim,) = executors(cluster.workers[0])
         os.kill(victim, signal.SIGKILL)

@@ -134,6 +134,38 @@ def test_nothing_is_overwritten_unless_asked(spark, tmp_path):
     assert export(tmp_path / "001-0", out=tmp_path / "other").rows == 5  # a disk that was full left nothing but this
 
 
+class KilledError(Exception):
+    """The process ends here."""
+
+
+def killed(_):
+    raise KilledError
+
+
+@pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
+def test_an_export_that_was_killed_at_its_end_is_not_made_twice(spark, tmp_path, mode):
+    folder, out, notes = segment(tmp_path / "t-0", range(3)), tmp_path / "out", []
+    if mode != "error":
+        export(folder, out=out)
+    asked = job.Export(paths=(str(folder),), out=str(out), options={}, conf={}, mode=mode)
+    with pytest.raises(KilledError):
+        job.run(asked, job.Listener(notes.append, lambda *_: None, killed))
+    assert (out / "_commit.json").exists()
+    summary = export(folder, out=out, notes=notes, mode=mode)
+    assert summary.rows == 3
+    assert sorted(row["offset"] for row in rows(out, "offset")) == sorted([0, 1, 2] * (1 + (mode == "append")))
+    assert ["was killed after its commit: now it is done" in note for note in notes] == [True] * (mode != "overwrite")
+    assert not (out / "_commit.json").exists()
+    named = [file for run in json.loads((out / "_manifest.json").read_text())["runs"] for file in run["output"]]
+    assert {one["file"] for one in named} == {
+        str(path.relative_to(out)) for path in out.rglob("*.parquet") if not path.name.startswith(".")
+    }
+    assert sum(one["rows"] or 0 for one in named) == len(rows(out))
+    if mode == "append":  # another one is another one
+        assert export(folder, out=out, mode=mode, options={"startingOffset": "2"}).rows == 1
+        assert len(rows(out)) == 7
+
+
 @pytest.mark.parametrize("form", ["orc", "json", "csv"])
 def test_other_formats_hold_the_same_rows(spark, tmp_path, form):
     folder = BROKERS / "4.2.2" / "headers-0"
@@ -199,11 +231,11 @@ def test_a_file_that_cannot_be_read_does_not_end_the_export(spark, tmp_path, mon
 
 def test_missing_rows_are_noticed(spark, tmp_path, monkeypatch):
     folder = segment(tmp_path / "t-0", range(3))
-    real = job.Output.count
-    monkeypatch.setattr(job.Output, "count", lambda self: real(self) - 1)
+    real = job.Output.rows
+    monkeypatch.setattr(job.Output, "rows", lambda self: {**real(self), "another": -1})
     with pytest.raises(KdumpError, match="3 rows were read, but 2 are in"):
         export(folder, out=tmp_path / "out")
-    monkeypatch.setattr(job.Output, "count", real)
+    monkeypatch.setattr(job.Output, "rows", real)
     told = account.told
     monkeypatch.setattr(account, "told", lambda *args, **kwargs: told(*args, **kwargs)._replace(rows=4))
     with pytest.raises(KdumpError, match="hold 4 records to export, but 3 were read"):
@@ -258,7 +290,7 @@ def test_the_command_runs_with_a_bare_path(tmp_path):
 def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_path):
     closed = UnreadableError("/logs/t-0/00000000000000000000.log", "Permission denied")
     summary = job.Summary(2, 3, 3, 1, 10, 1000, 1.0, (closed,))
-    monkeypatch.setattr(spark_export, "run", lambda *_: summary)
+    monkeypatch.setattr(spark_export, "run", lambda _, listener: listener.done(summary))
     done = CliRunner().invoke(command, [str(tmp_path), "--out", "out"], standalone_mode=False)
     assert done.return_value == 1
     assert "kdump: /logs/t-0/00000000000000000000.log: Permission denied\n" in done.stderr

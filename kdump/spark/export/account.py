@@ -107,6 +107,7 @@ def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]
     return {
         **run,
         "rowsWritten": run["rowsWritten"] + sum(step["rowsWritten"] for step in steps),
+        "output": run["output"] + [file for step in steps for file in step["output"]],
         "lost": run["lost"] + [text for step in steps for text in step["lost"]],
         "totals": totals(files.values()),
         "files": list(files.values()),

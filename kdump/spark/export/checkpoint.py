@@ -1,9 +1,9 @@
 """What an export that goes on remembers: how far it is, in the folder ``_checkpoint`` of its output.
 
 ``_checkpoint/<number>.json`` is the commit of a step: the offsets behind it, the files that move from the step's own
-folder into place, its account. The greatest number counts. The manifest takes in the accounts of steps when they have
-become half as large as itself, and at the end of a run: so that a step costs what is new, however many there were. Its
-``steps`` is the number of the last step that it tells of. A file is there whole or not at all.
+folder (``staging``) into place, its account. The greatest number counts. The manifest takes in the accounts of steps
+when they have become half as large as itself, and at the end of a run: so that a step costs what is new, however many
+there were. Its ``steps`` is the number of the last step that it tells of. A file is there whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import KdumpError, UsageError
-from kdump.spark.export import account
+from kdump.spark.export import account, commit
 from kdump.spark.export.failures import try_to
 from kdump.spark.export.output import CHECKPOINT
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kdump.spark.export.output import Output
     from kdump.spark.source.streaming import Offsets
 
-STAGING: Final = f"{CHECKPOINT}/staging"
 KEPT: Final = 2
 
 
@@ -33,7 +32,7 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """The checkpoint folder of ``output``. ``settings`` are what must not differ between runs."""
+    """The checkpoint folder of ``output``, which the caller holds. ``settings`` must not differ between runs."""
 
     def __init__(self, output: Output, settings: dict[str, Any]) -> None:
         self._output, self._settings = output, settings
@@ -51,58 +50,64 @@ class Checkpoint:
         if not numbers:
             if output.exists("") and not output.exists(CHECKPOINT):
                 raise UsageError(f"{output.path} is there already and holds no {CHECKPOINT}: choose another --out")
+            commit.clear(output)
             return State(0, {})
-        commit = self._read(numbers[-1])
+        last = self._read(numbers[-1])
         for name, value in self._settings.items():
-            if commit["settings"][name] != value:
+            if last["settings"][name] != value:
                 raise UsageError(
-                    f"{output.path} was written with {name} {commit['settings'][name]}, not {value}: "
+                    f"{output.path} was written with {name} {last['settings'][name]}, not {value}: "
                     "choose another --out, or the same options"
                 )
-        self._finish(commit)
+        self._finish(last)
+        commit.clear(output)
         told = self._output.steps()
         self._waiting = [(number, self._read(number)) for number in numbers if number > told]
         self.tell()
         self._runs = len(self._output.runs() or [])
-        return State(numbers[-1], commit["offsets"])
+        return State(numbers[-1], last["offsets"])
 
-    def staging(self) -> Output:
-        """Return an empty folder for a step to write to."""
-        self._output.delete(STAGING)
-        return self._output.below(STAGING)
+    def commit(
+        self, state: State, offsets: Offsets, step: dict[str, Any], staged: tuple[str, Output], *, is_first: bool
+    ) -> State:
+        """Take the files of a step into the output: ``staged`` is the name of its folder, and the folder.
 
-    def commit(self, state: State, offsets: Offsets, step: dict[str, Any], *, is_first: bool) -> State:
-        """Take what stands in the staging folder into the output. ``is_first`` begins the account of a new run."""
+        ``is_first`` begins the account of a new run.
+        """
+        staging = staged[1]
         number = state.number + 1
         if self._output.exists(f"{CHECKPOINT}/{number}.json"):
             raise KdumpError(f"{self._output.path}: another run has written here meanwhile; run one at a time")
         self._runs += is_first
-        commit = {
+        moves = staging.files()
+        made = {
             "settings": self._settings,
             "offsets": offsets,
-            "moves": self._output.files(STAGING),
+            "staging": staged[0],
+            "moves": moves,
             "run": self._runs - 1,
             "account": step,
         }
-        text = json.dumps(commit)
+        staging.flush(moves)
+        text = json.dumps(made)
         name = f"{CHECKPOINT}/{number}.json"
         try:
             self._output.write_text(name, text)
         except BaseException:
-            try_to(lambda: None if self._output.exists(name) else self._output.delete(STAGING))
+            try_to(lambda: None if self._output.exists(name) else staging.delete())
             raise
-        self._finish(commit)
-        self._waiting.append((number, commit))
+        self._finish(made)
+        self._waiting.append((number, made))
         self._size += len(text)
         if 2 * self._size > self._told:
             self.tell()
         return State(number, offsets)
 
-    def _finish(self, commit: dict[str, Any]) -> None:
-        """Do what a commit says, as far as it is not done."""
-        for name in commit["moves"]:
-            self._output.move(f"{STAGING}/{name}", name)
-        self._output.delete(STAGING)
+    def _finish(self, made: dict[str, Any]) -> None:
+        """Do what the commit of a step says, as far as it is not done."""
+        staging = self._output.hidden(made["staging"])
+        commit.move(self._output, staging, made["moves"])
+        staging.delete()
 
     def tell(self) -> None:
         """Take the accounts of steps that it does not tell of into the manifest."""
@@ -110,7 +115,7 @@ class Checkpoint:
             return
         runs = self._output.runs() or []
         for at, group in groupby(self._waiting, key=lambda numbered: numbered[1]["run"]):
-            steps = [commit["account"] for _, commit in group]
+            steps = [made["account"] for _, made in group]
             if at < len(runs):
                 runs[at] = account.plus(runs[at], steps)
             else:
@@ -127,9 +132,9 @@ class Checkpoint:
     def _read(self, number: int) -> dict[str, Any]:
         name = f"{CHECKPOINT}/{number}.json"
         try:
-            commit: dict[str, Any] = json.loads(self._output.read_text(name))
-            if not {"settings", "offsets", "moves", "run", "account"} <= commit.keys():
+            made: dict[str, Any] = json.loads(self._output.read_text(name))
+            if not {"settings", "offsets", "staging", "moves", "run", "account"} <= made.keys():
                 raise KeyError("a field is missing")
         except (ValueError, KeyError, AttributeError) as reason:
             raise KdumpError(f"{self._output.path}/{name} is not one of kdump's: {reason}") from reason
-        return commit
+        return made

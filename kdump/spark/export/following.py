@@ -18,6 +18,7 @@ from kdump.errors import KdumpError, UnreadableError
 from kdump.spark.export import job, session
 from kdump.spark.export.checkpoint import Checkpoint, State
 from kdump.spark.export.failures import MalformedError, errors, scratch
+from kdump.spark.export.hold import held
 from kdump.spark.export.output import Output
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, streaming
@@ -26,12 +27,22 @@ from kdump.spark.source.marks import Mark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kdump.spark.export.hold import Hold
+
 PAUSE: Final = 10.0
 """Seconds between two looks at the log dir."""
 STEP_BYTES: Final = 16 << 30
 """Bytes of segments that a step takes at most: what has to be done again when it is killed."""
 TRIES: Final = 3
 """How often a step is planned when files change while it runs."""
+
+
+class HeldOutput(NamedTuple):
+    """Where a run writes to, and its right to do so."""
+
+    spark: SparkSession
+    output: Output
+    hold: Hold
 
 
 class Added(NamedTuple):
@@ -80,21 +91,25 @@ class Follower:
         self._began = time.monotonic()
         with errors():
             register(spark)
-            output = Output(spark, self._export.out, self._export.format, "append")
-            checkpoint = Checkpoint(output, _settings(self._export, self._options))
-            state = checkpoint.open()
-            try:
-                while True:
-                    state, is_complete = self._step(spark, checkpoint, state)
-                    if is_complete and not forever:
-                        break
-                    if is_complete:
-                        self._wait(pause)
-            except (KeyboardInterrupt, MalformedError):
-                checkpoint.tell()
-                raise
-            checkpoint.tell()
+            output = Output(spark, self._export.out, self._export.format)
+            with held(output) as hold:
+                self._go_on(HeldOutput(spark, output, hold), pause)
             return self.added
+
+    def _go_on(self, place: HeldOutput, pause: float) -> None:
+        checkpoint = Checkpoint(place.output, _settings(self._export, self._options))
+        state = checkpoint.open()
+        try:
+            while True:
+                state, is_complete = self._step(place, checkpoint, state)
+                if is_complete and not self._forever:
+                    break
+                if is_complete:
+                    self._wait(pause)
+        except (KeyboardInterrupt, MalformedError):
+            checkpoint.tell()
+            raise
+        checkpoint.tell()
 
     def _fail(self, error: UnreadableError) -> None:
         """Keep what cannot be read: the next look, or the next run, tries it again."""
@@ -110,7 +125,7 @@ class Follower:
         self._listener.progress(told, 0, 0)
         time.sleep(pause)
 
-    def _step(self, spark: SparkSession, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
+    def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
         """Take what is new; return the state after it, and whether that was all there was."""
         tries = TRIES
         while True:
@@ -118,28 +133,27 @@ class Follower:
             if advance.offsets == state.offsets:
                 return state, advance.is_complete
             try:
-                return self._take(spark, checkpoint, state, advance), advance.is_complete
+                return self._take(place, checkpoint, state, advance), advance.is_complete
             except KdumpError as error:
                 tries -= 1
                 if not tries or isinstance(error, MalformedError) or not _has_changed(advance):
                     raise
                 self._listener.note(f"{error}; files have changed meanwhile, once more")
 
-    def _take(self, spark: SparkSession, checkpoint: Checkpoint, state: State, advance: streaming.Advance) -> State:
+    def _take(self, place: HeldOutput, checkpoint: Checkpoint, state: State, advance: streaming.Advance) -> State:
         started = datetime.now(UTC)
         lost = _losses(advance, state.offsets)
         planned = job.numbered([_planned(taken) for taken in advance.taken])
-        with scratch() as folder:
-            staging = checkpoint.staging()
-            with errors(), staging.whole(self._listener.note):
-                work = job.Work(spark, self._export, self._options, planned, staging, folder, self._listener)
-                written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, [])
-        step = work.accounted(started, written)
+        with scratch() as folder, place.output.staging(self._listener.note) as staged, errors():
+            work = job.Work(place.spark, self._export, self._options, planned, staged[1], folder, self._listener)
+            written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, [], {})
+            step = work.accounted(started, written)
+            place.hold.check()
         for file, segment in zip(step["files"], planned, strict=True):
             file |= {"start": segment.splits[0].start, "end": segment.splits[-1].end}
         step["lost"] = lost
         since = state.offsets
-        state = checkpoint.commit(state, advance.offsets, step, is_first=not self._steps)
+        state = checkpoint.commit(state, advance.offsets, step, staged, is_first=not self._steps)
         self._steps += 1
         done = job.summary(step)
         self._done = job.Summary(*map(operator.add, self._done, done))

@@ -16,8 +16,10 @@ from kdump import __version__
 from kdump.errors import KdumpError, UnreadableError
 from kdump.log_reader.header_scan import attempt
 from kdump.spark.export import account, session
+from kdump.spark.export.commit import COMMIT, publish, recover, written
 from kdump.spark.export.failures import errors, scratch
-from kdump.spark.export.output import FOLDERS, Output
+from kdump.spark.export.hold import held
+from kdump.spark.export.output import CHECKPOINT, FOLDERS, Output
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, register, schema
 from kdump.spark.source.reading import UNREADABLE
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Segment
     from kdump.log_reader.header_scan import Survey
+    from kdump.spark.export.hold import Hold
     from kdump.spark.source.planning import Planned, Split
 
 BITS: Final = 32768
@@ -66,10 +69,14 @@ class Summary(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """Who is told: ``note`` what is left out, ``progress`` what is being done and how many tasks of how many are."""
+    """Who is told: ``note`` what is left out, ``progress`` what is being done and how many tasks of how many are.
+
+    ``done`` is told what was done while a run that is killed would still be known to have done it.
+    """
 
     note: Callable[[str], None]
     progress: Callable[[str, int, int], None]
+    done: Callable[[Summary], None] = lambda _: None
 
 
 def run(export: Export, listener: Listener) -> Summary:
@@ -83,17 +90,78 @@ def run(export: Export, listener: Listener) -> Summary:
     session.check()
     inputs = planning.look(options, listener.note, strict=False)
     spark = session.start(export.master, export.conf)
-    with errors(), scratch() as folder:
+    with errors():
         began = time.monotonic()
         register(spark)
-        output = Output(spark, export.out, export.format, export.mode)
-        output.check()
+        output = Output(spark, export.out, export.format)
+        with held(output) as hold:
+            done = _committed_before(export, output, listener)
+            if done is None:
+                runs = output.check(export.mode)
+                done = _exported(spark, export, options, inputs, output, runs, hold, listener)
+            told = summary(done, time.monotonic() - began)
+            listener.done(told)
+            output.delete(COMMIT)
+    return told
+
+
+def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
+    """Finish what an export that was killed had committed; return its account where it was this very export.
+
+    One that overwrites is made anew: that doubles nothing.
+    """
+    if output.exists(CHECKPOINT):
+        return None
+    commit = recover(output)
+    if commit is None:
+        return None
+    is_ours = commit["request"] == _request(export)
+    if is_ours and export.mode != "overwrite":
+        listener.note(f"this export, begun {commit['run']['started']}, was killed after its commit: now it is done")
+        run: dict[str, Any] = commit["run"]
+        return run
+    output.delete(COMMIT)
+    return None
+
+
+def _request(export: Export) -> dict[str, Any]:
+    """Return what makes an export the same as another one."""
+    return {
+        "paths": list(export.paths),
+        "options": export.options,
+        "format": export.format,
+        "partitionBy": list(export.partition_by),
+        "mode": export.mode,
+    }
+
+
+def _exported(
+    spark: SparkSession,
+    export: Export,
+    options: words.SourceOptions,
+    inputs: planning.Inputs,
+    output: Output,
+    runs: list[Any],
+    hold: Hold,
+    listener: Listener,
+) -> dict[str, Any]:
+    """Prepare an export beside its output and publish it; return its account."""
+    with scratch() as folder, output.staging(listener.note) as (name, staging):
         with _watched(spark, "reading headers", listener):
             planned = planning.plan(
                 _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), inputs
             )
-        work = Work(spark, export, options, numbered(planned), output, folder, listener)
-        return work.run()._replace(seconds=time.monotonic() - began)
+        run = Work(spark, export, options, numbered(planned), staging, folder, listener).run()
+        staging.write_runs([*(runs if export.mode == "append" else []), run])
+    commit = {
+        "request": _request(export),
+        "run": run,
+        "staging": name,
+        "replaces": export.mode == "overwrite",
+        "removes": written(runs) if export.mode == "overwrite" else [],
+    }
+    publish(output, staging, commit, hold.check)
+    return run
 
 
 def paths(export: Export) -> str:
@@ -131,11 +199,15 @@ def _survey_there(spark: SparkSession, segments: list[Segment], split_bytes: int
 
 
 class WrittenRows(NamedTuple):
-    """What was written: rows, what the bytes of each split are, and the damaged stretches."""
+    """What was written: rows, what the bytes of each split are, the damaged stretches, and the files.
+
+    ``files`` are those of records, by their paths in the output, with their rows; None where nothing in them tells.
+    """
 
     rows: int
     parts: dict[int, account.SplitAccount]
     lost: list[account.ListedDamage]
+    files: dict[str, int | None]
 
 
 def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
@@ -165,13 +237,10 @@ class Work:
     def splits(self) -> list[Split]:
         return [split for segment in self.planned for split in segment.splits]
 
-    def run(self) -> Summary:
-        """Write all, and the manifest; or nothing at all."""
+    def run(self) -> dict[str, Any]:
+        """Write all; return the account of it."""
         started = datetime.now(UTC)
-        with self.output.whole(self.listener.note):
-            manifest = self.accounted(started, self.write())
-            self.output.write_manifest(manifest)
-        return summary(manifest)
+        return self.accounted(started, self.write())
 
     def write(self, *, always: bool = True) -> WrittenRows:
         """Write the records and what is damaged, and check the count of rows.
@@ -182,18 +251,22 @@ class Work:
             return self._written(always=always)
 
     def _written(self, *, always: bool) -> WrittenRows:
-        before = self.output.count() if self.export.mode == "append" else 0
         rows, marked = self._write()
         again = [split for split in self.splits if self._told(split) is None or split.number % BITS in marked]
         parts = {split.number: part for split in self.splits if (part := self._told(split)) is not None}
         parts |= self._look_again(again)
         lost = self._write_damaged(again) if again or always else []
-        self._check(rows, before, parts)
-        return WrittenRows(rows, parts, lost)
+        files = self._check(rows, parts)
+        return WrittenRows(rows, parts, lost, files)
 
     def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
         """Return the account of what was written."""
-        return account.manifest(self.planned, written.parts, written.lost, self._settings(started, written.rows))
+        output = [
+            {"file": name, "rows": written.files.get(name), "bytes": self.output.size(name)}
+            for name in self.output.files()
+        ]
+        settings = {**self._settings(started, written.rows), "output": output}
+        return account.manifest(self.planned, written.parts, written.lost, settings)
 
     def _load(self, output: str, splits: list[Split]) -> DataFrame:
         plan = self.scratch / f"{output}.plan"
@@ -264,15 +337,20 @@ class Work:
                 return []
             return [account.ListedDamage(*row) for row in frame.select(*account.ListedDamage._fields).collect()]
 
-    def _check(self, rows: int, before: int, parts: dict[int, account.SplitAccount]) -> None:
-        """Raise KdumpError unless the rows that the headers promise, left the source and were written are the same."""
+    def _check(self, rows: int, parts: dict[int, account.SplitAccount]) -> dict[str, int | None]:
+        """Return the rows of each file that was written.
+
+        Raises KdumpError unless the rows that the headers promise, left the source and are in the files are the same.
+        """
         with _watched(self.spark, "counting", self.listener):
-            written = self.output.count() - before
+            files = self.output.rows()
+        written = [count for count in files.values() if count is not None]
+        if len(written) == len(files) and sum(written) != rows:
+            raise KdumpError(f"{rows} rows were read, but {sum(written)} are in {self.output.shown}: do not use them")
         promised = [part.rows for part in parts.values()]
-        if written != rows:
-            raise KdumpError(f"{rows} rows were read, but {written} are in {self.output.path}: do not use them")
         if None not in promised and (total := sum(part or 0 for part in promised)) != rows:
             raise KdumpError(f"the segments hold {total} records to export, but {rows} were read: do not use them")
+        return files
 
     def _settings(self, started: datetime, rows: int) -> dict[str, Any]:
         return {

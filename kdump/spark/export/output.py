@@ -1,14 +1,20 @@
-"""The folder that an export writes: through Spark's own file systems, so that it can be anywhere Spark can write."""
+"""The output of an export: what Spark writes into a folder, the rows in its files, and the manifest."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UsageError
 from kdump.spark.export import account
 from kdump.spark.export.failures import try_to, writing
+from kdump.spark.export.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MANIFEST: Final = "_manifest.json"
-NEW: Final = ".new"
-"""Behind the name of a file that is being written."""
 DAMAGED: Final = "_damaged"
 CHECKPOINT: Final = "_checkpoint"
 FORMATS: Final = ("parquet", "orc", "json", "csv")
@@ -47,42 +51,100 @@ _EXPRESSIONS: Final = {
 }
 
 
-class Output:
-    """The folder ``path``, in the terms of one session."""
+FOOTERS: Final = 8
+"""Files whose footers are read at a time."""
 
-    def __init__(self, spark: SparkSession, path: str, form: str, mode: str) -> None:
-        self._spark, self.path, self._format, self._mode = spark, path.rstrip("/") or "/", form, mode
-        hadoop = spark.sparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # a classic session has a JVM
-        self._path = hadoop.Path
-        self._files = hadoop.Path(self.path).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-        self._is_empty = False
-        """Whether there was a folder without anything in it: what is left of an export that could write nothing."""
-        self._has_begun = False
-        """Whether Spark was told to write here."""
 
-    def check(self) -> None:
-        """Raise UsageError when there is something that must not be touched."""
-        there = self.exists("")
-        self._is_empty = there and not self._files.listStatusIterator(self._at("")).hasNext()
-        if self._mode == "error" and there and not self._is_empty:
-            raise UsageError(f"{self.path} is there already; --mode overwrite or --mode append, or another --out")
-        if self._mode == "append" and there and self.runs() is None:
-            raise UsageError(f"{self.path} holds no {MANIFEST}: kdump appends only to what it has written itself")
-        if self._mode == "append" and self.exists(CHECKPOINT):
-            raise UsageError(
-                f"{self.path} was written by --incremental or --follow, which know what it holds: use them"
-            )
+class Output(Folder):
+    """A folder of files of the format ``form``: an output, or where one is prepared."""
 
-    def count(self) -> int:
-        """Return the number of rows in the folder."""
-        if not self._files.exists(self._path(self.path)):
-            return 0
-        reader = self._spark.read.options(header="true") if self._format == "csv" else self._spark.read
-        if self._format == "json":
-            return reader.text(self.path).count()
-        if self._format in ("parquet", "orc"):  # with a schema at hand Spark need not look for one
-            reader = reader.schema("offset bigint")
-        return reader.format(self._format).load(self.path).count()
+    def __init__(self, spark: SparkSession, path: str, form: str, shown: str = "") -> None:
+        super().__init__(spark, path, shown)
+        self._format = form
+
+    def hidden(self, name: str) -> Folder:
+        """Return the folder of that name that goes with this one: beside it, where nobody looks for its files.
+
+        It is in it where there is no place beside it on the same file system: a mount point, a bucket, a folder whose
+        parent is closed.
+        """
+        if not self._has_place_beside:
+            return self.inside(f".kdump-{name}")
+        return self.beside(f".{self.path.rpartition('/')[2]}.kdump-{name}")
+
+    def hidden_names(self) -> list[str]:
+        """Return the names of such folders that are there and that :meth:`staging` has made."""
+        if self._has_place_beside:
+            parent, _, own = self.path.rpartition("/")
+            around, before = Folder(self._spark, parent or ("/" if "/" in self.path else ".")), f".{own}.kdump-"
+        else:
+            around, before = self, ".kdump-"
+        names = (name.removeprefix(before) for name in around.folders() if name.startswith(before))
+        return [name for name in names if _MADE.fullmatch(name)]
+
+    @cached_property
+    def _has_place_beside(self) -> bool:
+        parent = self._files.makeQualified(self._at("")).getParent()
+        if parent is None:
+            return False
+        if not self.exists():
+            return True
+        local = self.local
+        if local is not None:
+            return os.access(local.parent, os.W_OK | os.X_OK) and local.stat().st_dev == local.parent.stat().st_dev
+        return try_to(lambda: self._files.access(parent, self._jvm.org.apache.hadoop.fs.permission.FsAction.WRITE))
+
+    def is_empty(self) -> bool:
+        """Tell whether the folder, which is there, holds nothing but what exports keep on their way."""
+        inside = self._texts.listStatusIterator(self._at(""))
+        while inside.hasNext():
+            if not inside.next().getPath().getName().startswith(".kdump-"):
+                return False
+        return True
+
+    @contextmanager
+    def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
+        """Give a folder in which files are prepared, and its name. What the block wrote is deleted where it fails.
+
+        Each has a name of its own: what tasks of a driver that was killed still write goes into nobody else's.
+        """
+        name = uuid.uuid4().hex[:_LENGTH]
+        made = Output(self._spark, self.hidden(name).path, self._format, self.path)
+        try:
+            yield name, made
+        except BaseException:
+            if not try_to(made.delete):
+                note(f"{made.path}: what has been written cannot be deleted; the next export into {self.path} does it")
+            raise
+
+    def rows(self) -> dict[str, int | None]:
+        """Return how many rows each file holds, as its footer tells; None where its format has none.
+
+        Files of damaged stretches are not among them.
+        """
+        ends = (f".{self._format}", f".{self._format}.gz")
+        names = [name for name in self.files() if name.endswith(ends) and not name.startswith(f"{DAMAGED}/")]
+        count = _FOOTERS.get(self._format)
+        if count is None:
+            return dict.fromkeys(names)
+        with ThreadPoolExecutor(FOOTERS) as pool:
+            return dict(zip(names, pool.map(lambda name: count(self, name), names), strict=True))
+
+    def _parquet_rows(self, name: str) -> int:
+        parquet = self._jvm.org.apache.parquet.hadoop
+        file = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(self._at(name), self._hadoop))
+        try:
+            return int(file.getRecordCount())
+        finally:
+            file.close()
+
+    def _orc_rows(self, name: str) -> int:
+        orc = self._jvm.org.apache.orc.OrcFile
+        file = orc.createReader(self._at(name), orc.readerOptions(self._hadoop))
+        try:
+            return int(file.getNumberOfRows())
+        finally:
+            file.close()
 
     def write(self, rows: DataFrame, partition_by: tuple[str, ...], columns: tuple[str, ...]) -> None:
         """Write ``columns`` of ``rows``, in folders."""
@@ -103,123 +165,28 @@ class Output:
         writer = rows.write.format(form).options(**_WRITE[form])
         if folders:
             writer = writer.partitionBy(*folders)
-        into_empty = self._mode == "error" and self._is_empty and path == self.path
-        self._has_begun = True
-        with writing(self.path), self._not_there(path):
-            writer.mode("append" if into_empty else self._mode).save(path)
+        with writing(self.shown):
+            writer.mode("error").save(path)
 
-    @contextmanager
-    def _not_there(self, path: str) -> Iterator[None]:
-        """Raise UsageError where Spark finds what :meth:`check` did not: another export has begun since."""
-        from pyspark.errors import PySparkException
+    def check(self, mode: str) -> list[Any]:
+        """Return the accounts of the runs that wrote here, of which ``mode`` says what becomes.
 
-        try:
-            yield
-        except PySparkException as error:
-            if "[PATH_ALREADY_EXISTS]" in str(error):
-                raise UsageError(f"{path} is there now, and was not before: another export writes to it") from error
-            raise
-
-    @contextmanager
-    def whole(self, note: Callable[[str], None]) -> Iterator[None]:
-        """Take back what the block wrote where it fails. ``note`` is told when that fails too.
-
-        Nothing is deleted where another export has made the folder, or finished in it, meanwhile.
+        Raises UsageError where there is something that must not be touched.
         """
-        before = set(self.files("")) if self.exists("") else None
-        written = self._written()
-        try:
-            yield
-        except UsageError:  # it is another's
-            raise
-        except BaseException:
-            if self._has_begun and not try_to(lambda: self._take_back(before, written, note)):
-                note(f"{self.path}: what has been written cannot be deleted: do not use it")
-            raise
-
-    def _take_back(
-        self, before: set[str] | None, written: tuple[str, int, int] | None, note: Callable[[str], None]
-    ) -> None:
-        """Delete the files that were not there ``before``; with None, when there was no folder, all of it.
-
-        ``written`` is the manifest that was there. Where there is another one now, it tells of the files.
-        """
-        if self._written() not in (written, None):  # None: Spark has deleted what it was to overwrite
-            note(f"{self.path}/{MANIFEST} has been written meanwhile: nothing is deleted")
-            return
-        if before is None:
-            self.delete("")
-            return
-        for name in set(self.files("")) - before:
-            self.delete(name)
-        if not before:  # folders, and Spark's mark of success
-            for status in self._files.listStatus(self._at("")):
-                self._files.delete(status.getPath(), True)
-
-    def below(self, name: str) -> Output:
-        """Return a folder in this one, which is written anew."""
-        return Output(self._spark, f"{self.path}/{name}", self._format, "overwrite")
-
-    def exists(self, name: str) -> bool:
-        """Tell whether a file or folder is there; the empty name is the output's own."""
-        return bool(self._files.exists(self._at(name)))
-
-    def files(self, folder: str, *, deep: bool = True) -> list[str]:
-        """Return the files in a folder, below too where ``deep``, by their paths in it. Empty where there is none."""
-        if not self.exists(folder):
+        if not self.exists() or (self.is_empty() and mode != "append"):
             return []
-        root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
-        inside = self._files.listFiles(self._at(folder), deep)
-        found = []
-        while inside.hasNext():
-            found.append(inside.next().getPath().toString().removeprefix(root))
-        return sorted(name for name in found if name.rpartition("/")[2] != "_SUCCESS")
-
-    def move(self, name: str, target: str) -> None:
-        """Move a file into its place, if it was not moved before. Raises KdumpError when it cannot be."""
-        if self.exists(name):
-            with writing(f"{self.path}/{target}"):
-                self._files.mkdirs(self._at(target).getParent())
-                moved = self._files.rename(self._at(name), self._at(target))
-            if not moved:
-                raise KdumpError(f"{self.path}: {name} cannot be moved to {target}")
-        elif not self.exists(target):
-            raise KdumpError(f"{self.path}/{target} is missing, and so is {name}: the output is not whole")
-
-    def delete(self, name: str) -> None:
-        """Delete a file, or a folder with all that is in it."""
-        self._files.delete(self._at(name), True)
-
-    def read_text(self, name: str) -> str:
-        """Return the content of a file."""
-        stream = self._files.open(self._at(name))
-        try:
-            return bytes(stream.readAllBytes()).decode()
-        finally:
-            stream.close()
-
-    def write_text(self, name: str, text: str) -> None:
-        """Write a file, or write it anew: whole or not at all. Where a run is killed, :data:`NEW` holds it."""
-        with writing(f"{self.path}/{name}"):
-            self._create(name + NEW, text)
-            self._files.delete(self._at(name), False)
-        if not self._files.rename(self._at(name + NEW), self._at(name)):
-            raise KdumpError(f"{self.path}: {name}{NEW} cannot be renamed to {name}")
-
-    def _create(self, name: str, text: str) -> None:
-        """Write a file; where it cannot be, none is left."""
-        try:
-            stream = self._files.create(self._at(name), True)
-            try:
-                stream.write(text.encode())
-            finally:
-                stream.close()
-        except BaseException:
-            try_to(lambda: self.delete(name))
-            raise
-
-    def _at(self, name: str) -> Any:
-        return self._path(f"{self.path}/{name}" if name else self.path)
+        if mode == "error":
+            raise UsageError(f"{self.path} is there already; --mode overwrite or --mode append, or another --out")
+        if self.exists(CHECKPOINT):
+            raise UsageError(
+                f"{self.path} was written by --incremental or --follow, which know what it holds: use them"
+            )
+        runs = self.runs()
+        if runs is None:
+            raise UsageError(f"{self.path} holds no {MANIFEST}: --mode {mode} is for what kdump itself has written")
+        if mode == "overwrite" and not all("output" in run for run in runs):
+            raise UsageError(f"{self.path}/{MANIFEST} names no files of the output: delete it, or choose another --out")
+        return runs
 
     def runs(self) -> list[Any] | None:
         """Return the accounts of the runs that wrote here, None when there is no manifest."""
@@ -230,19 +197,8 @@ class Output:
         """Return the number of the last step of --incremental or --follow that the manifest tells of, 0 for none."""
         return int((self._manifest() or {}).get("steps", 0))
 
-    def _written(self) -> tuple[str, int, int] | None:
-        """Return name, time and size of the manifest, None when there is none."""
-        name = self._manifest_name()
-        if name is None:
-            return None
-        status = self._files.getFileStatus(self._at(name))
-        return name, int(status.getModificationTime()), int(status.getLen())
-
-    def _manifest_name(self) -> str | None:
-        return next((name for name in (MANIFEST, MANIFEST + NEW) if self.exists(name)), None)
-
     def _manifest(self) -> dict[str, Any] | None:
-        name = self._manifest_name()
+        name = self.text_name(MANIFEST)
         if name is None:
             return None
         try:
@@ -252,10 +208,6 @@ class Output:
         except (ValueError, KeyError, TypeError) as reason:
             raise KdumpError(f"{self.path}/{name} is not one of kdump's: {reason}") from reason
         return told
-
-    def write_manifest(self, run: dict[str, Any]) -> None:
-        """Add the account of a run: whole or not at all."""
-        self.write_runs([*((self.runs() or []) if self._mode == "append" else []), run])
 
     def write_runs(self, runs: list[Any], steps: int | None = None) -> int:
         """Write the manifest of these runs, with what they are together; return its length.
@@ -269,6 +221,11 @@ class Output:
         )
         self.write_text(MANIFEST, text)
         return len(text)
+
+
+_FOOTERS: Final[dict[str, Callable[[Output, str], int]]] = {"parquet": Output._parquet_rows, "orc": Output._orc_rows}
+_LENGTH: Final = 12
+_MADE: Final = re.compile(rf"[0-9a-f]{{{_LENGTH}}}(\.old)?")
 
 
 def _as_text(rows: DataFrame, name: str) -> Any:

@@ -1,0 +1,234 @@
+"""A folder on any file system that Spark knows: what is in it, and how files get into their places.
+
+On the driver's own disks (``file:``) text files are replaced in one step and what was written is flushed before it is
+moved; a rename of a folder is one step there and on HDFS, and a copy of each file in an object store.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.errors import KdumpError, UnreadableError
+from kdump.spark.export.failures import try_to, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import SparkSession
+
+NEW: Final = ".new"
+"""Behind the name of a file that is being written."""
+_WHOLE_RENAMES: Final = {"file", "hdfs", "webhdfs", "swebhdfs", "viewfs", "abfs", "abfss"}
+"""Schemes of file systems that rename a folder with all that is in it in one step."""
+_LEFT_BY_SPARK: Final = "_SUCCESS"
+
+
+class Folder:
+    """The folder ``path``, in the terms of one session. ``shown`` is what messages call it: its path by default."""
+
+    def __init__(self, spark: SparkSession, path: str, shown: str = "") -> None:
+        self._spark, self.path = spark, path.rstrip("/") or "/"
+        self.shown = shown or self.path
+        context: Any = spark.sparkContext  # a classic session's, which has a Java of its own
+        self._jvm = context._jvm
+        self._hadoop = context._jsc.hadoopConfiguration()
+        self._path = self._jvm.org.apache.hadoop.fs.Path
+        self._files = self._path(self.path).getFileSystem(self._hadoop)
+        self._is_local = self._files.getUri().getScheme() == "file"
+        # without Hadoop's checksums in files of their own, which cannot be replaced in one step with what they are of
+        self._texts = self._files.getRawFileSystem() if self._is_local else self._files
+
+    @property
+    def local(self) -> Path | None:
+        """The folder as the driver's own disks have it, None where it is elsewhere."""
+        return Path(self._files.makeQualified(self._at("")).toUri().getPath()) if self._is_local else None
+
+    @property
+    def renames_whole(self) -> bool:
+        """Whether renaming a folder is one step here."""
+        return self._files.getUri().getScheme() in _WHOLE_RENAMES
+
+    def beside(self, name: str) -> Folder:
+        """Return the folder ``name`` that has the same parent."""
+        return Folder(self._spark, f"{self.path.rpartition('/')[0]}/{name}" if "/" in self.path else name, self.shown)
+
+    def inside(self, name: str) -> Folder:
+        """Return the folder ``name`` in this one."""
+        return Folder(self._spark, f"{self.path}/{name}", self.shown)
+
+    def exists(self, name: str = "") -> bool:
+        """Tell whether a file or folder is there; the empty name is the folder itself."""
+        return bool(self._files.exists(self._at(name)))
+
+    def is_empty(self) -> bool:
+        """Tell whether the folder, which is there, holds nothing at all."""
+        return not self._texts.listStatusIterator(self._at("")).hasNext()
+
+    def files(self, folder: str = "", *, deep: bool = True) -> list[str]:
+        """Return the files in a folder, below too where ``deep``, by their paths in it. Empty where there is none."""
+        if not self.exists(folder):
+            return []
+        root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
+        inside = self._files.listFiles(self._at(folder), deep)
+        found = []
+        while inside.hasNext():
+            found.append(inside.next().getPath().toString().removeprefix(root))
+        return sorted(name for name in found if name.rpartition("/")[2] != _LEFT_BY_SPARK)
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders in this one. Empty where it is not there."""
+        if not self.exists():
+            return []
+        inside = self._files.listStatusIterator(self._at(""))
+        found = []
+        while inside.hasNext():
+            status = inside.next()
+            found += [status.getPath().getName()] if status.isDirectory() else []
+        return sorted(found)
+
+    def size(self, name: str) -> int:
+        """Return the bytes of a file."""
+        return int(self._files.getFileStatus(self._at(name)).getLen())
+
+    def take(self, source: Folder, name: str) -> None:
+        """Move a file of another folder to the same name in this one, if it was not moved before.
+
+        Raises KdumpError when it cannot be, and where another file has that name.
+        """
+        if not source.exists(name):
+            if self.exists(name):
+                return
+            raise KdumpError(f"{self.shown}/{name} is missing, and so is what was to be moved there: it is not whole")
+        if self.exists(name):  # moved by a copy, as object stores do, and killed before the first was deleted
+            if self.renames_whole or self.size(name) != source.size(name):
+                raise KdumpError(f"{self.shown}/{name} is there already, and is another one's")
+            source.delete(name)
+            return
+        with writing(f"{self.shown}/{name}"):
+            self._files.mkdirs(self._at(name).getParent())
+            moved = self._files.rename(source._at(name), self._at(name))
+        if not moved:
+            raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
+
+    def become(self, target: Folder) -> None:
+        """Rename this folder to ``target``, which is not there. Raises KdumpError when it cannot be."""
+        if target.exists():  # Hadoop moves a folder into one that is there
+            raise KdumpError(f"{target.path} is there now, and was not before: somebody else writes to it")
+        with writing(target.shown):
+            moved = self._files.rename(self._at(""), target._at(""))
+        if not moved:
+            raise KdumpError(f"{self.path} cannot be renamed to {target.path}")
+
+    def delete(self, name: str = "") -> None:
+        """Delete a file, or a folder with all that is in it."""
+        self._files.delete(self._at(name), True)
+
+    def delete_empty(self) -> None:
+        """Delete this folder, which holds nothing. Raises where something has come into it."""
+        with writing(self.shown):
+            self._files.delete(self._at(""), False)
+
+    def prune(self, folder: str) -> None:
+        """Delete a folder in this one, and those around it, as far as they are empty."""
+        while folder and self.exists(folder) and not self._texts.listStatusIterator(self._at(folder)).hasNext():
+            self._files.delete(self._at(folder), False)
+            folder = folder.rpartition("/")[0]
+
+    def read_text(self, name: str) -> str:
+        """Return the content of a file."""
+        stream = self._texts.open(self._at(name))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file, or write it anew: whole or not at all.
+
+        On the driver's own disks it is replaced in one step; elsewhere :data:`NEW` holds it where a run is killed.
+        """
+        with writing(f"{self.shown}/{name}"):
+            self._create(name + NEW, text)
+            self.flush([name + NEW])
+        self._replace(self, name + NEW, name)
+
+    def take_text(self, source: Folder, name: str) -> None:
+        """Move a text file of another folder over that of the same name in this one."""
+        self._replace(source, name, name)
+
+    def text_name(self, name: str) -> str | None:
+        """Return the name under which a text file is there, None when it is not."""
+        return next((one for one in (name, name + NEW) if self.exists(one)), None)
+
+    def _replace(self, source: Folder, old: str, name: str) -> None:
+        with writing(f"{self.shown}/{name}"):
+            if self._is_local:  # an older kdump's checksum would not be that of the new text
+                self._texts.delete(self._at(self._checksum(name)), False)
+            else:
+                self._files.delete(self._at(name), False)
+            moved = self._texts.rename(source._at(old), self._at(name))
+        if not moved:
+            raise KdumpError(f"{self.shown}: {old} cannot be renamed to {name}")
+
+    @staticmethod
+    def _checksum(name: str) -> str:
+        folder, slash, last = name.rpartition("/")
+        return f"{folder}{slash}.{last}.crc"
+
+    def _create(self, name: str, text: str) -> None:
+        """Write a file; where it cannot be, none is left."""
+        try:
+            self._fill(self._texts.create(self._at(name), True), text)
+        except BaseException:
+            try_to(lambda: self.delete(name))
+            raise
+
+    def create_new(self, text: str) -> bool:
+        """Write a file in the place of this folder, if there is none; tell whether there was none."""
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+
+        try:
+            stream = self._texts.create(self._at(""), False)
+        except Py4JJavaError:
+            if self.exists():
+                return False
+            raise
+        self._fill(stream, text)
+        return True
+
+    def overwrite(self, text: str) -> None:
+        """Write a file in the place of this folder, whatever is there."""
+        self._fill(self._texts.create(self._at(""), True), text)
+
+    @staticmethod
+    def _fill(stream: Any, text: str) -> None:
+        try:
+            stream.write(text.encode())
+        finally:
+            stream.close()
+
+    def modified(self) -> float:
+        """Return when the file or folder was last changed: seconds since 1970, as the file system counts."""
+        return int(self._files.getFileStatus(self._at("")).getModificationTime()) / 1000
+
+    def flush(self, names: Iterable[str]) -> None:
+        """Wait until files, and the names of the folders they are in, are on the driver's own disk."""
+        local = self.local
+        if local is None:
+            return
+        paths = [local / name for name in names]
+        around = {folder for path in paths for folder in path.parents if folder.is_relative_to(local)}
+        try:
+            for path in [*paths, *around]:
+                number = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(number)
+                finally:
+                    os.close(number)
+        except OSError as reason:
+            raise UnreadableError(self.shown, f"cannot be written: {reason.strerror}") from reason
+
+    def _at(self, name: str) -> Any:
+        return self._path(f"{self.path}/{name}" if name else self.path)

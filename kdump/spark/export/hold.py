@@ -1,0 +1,294 @@
+"""One export at a time into one folder: who holds it, and when nobody does any more.
+
+The holder's name stands in a small file beside the output. It is made in one step where the file system can do that:
+on local disks, NFS and HDFS. An object store without such a step may let two in; then each looks once more before
+anything of the output is touched, and the one whose name is not there ends.
+
+A holder on this machine that has died is known by its process. Of one elsewhere the file tells: a living holder touches
+it every :data:`BEAT` seconds, and one that has not for :data:`SILENCE` is held to be dead. Both times are the file
+system's own, so no clocks are compared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from kdump.errors import KdumpError, UnreadableError
+from kdump.spark.export.failures import try_to, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.spark.export.folder import Folder
+    from kdump.spark.export.output import Output
+
+BEAT: Final = 10.0
+SILENCE: Final = 120.0
+LOCK: Final = "lock"
+"""The name that a lock has among the hidden ones of its output."""
+_GUARD: Final = "taking"
+_TRIES: Final = 50
+_PAUSE: Final = 0.02
+
+
+class Holder(NamedTuple):
+    """Who holds an output: a process and its start, the place that its number belongs to, since when (UTC)."""
+
+    host: str
+    place: str
+    pid: int
+    started: str
+    since: str
+    token: str
+
+    def __str__(self) -> str:
+        return f"kdump on {self.host}, process {self.pid}, since {self.since}"
+
+
+def _place() -> str:
+    """Return what tells this machine, since its last start, and its processes from all others."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115  it is no path
+    except OSError:  # not Linux
+        return f"{socket.gethostname()} {uuid.getnode():x}"
+
+
+def _started(pid: int) -> str:
+    """Return when a process of this machine began, in its own terms; empty where nothing tells or there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's
+        return True
+    return True
+
+
+def me() -> Holder:
+    """Return this process as a holder of something, from now on."""
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return Holder(socket.gethostname(), _place(), os.getpid(), _started(os.getpid()), now, uuid.uuid4().hex)
+
+
+class Lock(Protocol):
+    """Where the names of holders are kept."""
+
+    def create(self, text: str) -> bool:
+        """Write the lock; return False where there is one."""
+
+    def read(self) -> str | None:
+        """Return what the lock says, None where there is none."""
+
+    def touch(self, text: str) -> None:
+        """Show that its holder lives."""
+
+    def age(self) -> float | None:
+        """Return for how many seconds the lock has not been touched, None where there is none."""
+
+    def remove(self) -> None:
+        """Remove the lock, if there is one."""
+
+    def guard(self) -> Lock:
+        """Return the place for the lock of whoever removes this one."""
+
+
+class LocalLock:
+    """A lock on the driver's own disks, ``path``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def create(self, text: str) -> bool:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with self._path.open("x", encoding="utf-8") as out:
+                out.write(text)
+        except FileExistsError:
+            return False
+        return True
+
+    def read(self) -> str | None:
+        try:
+            return self._path.read_text("utf-8")
+        except FileNotFoundError:
+            return None
+
+    def touch(self, text: str) -> None:  # noqa: ARG002  the file says it already
+        os.utime(self._path)
+
+    def age(self) -> float | None:
+        probe = self._path.with_name(f"{self._path.name}-{uuid.uuid4().hex}")
+        try:
+            probe.touch()
+            return probe.stat().st_mtime - self._path.stat().st_mtime
+        except FileNotFoundError:
+            return None
+        finally:
+            probe.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def guard(self) -> Lock:
+        return LocalLock(self._path.with_name(f"{self._path.name}-{_GUARD}"))
+
+
+class HadoopLock:
+    """A lock on a file system of Hadoop's: the file :data:`LOCK` of ``folder``'s hidden ones."""
+
+    def __init__(self, lock: Folder) -> None:
+        self._lock = lock
+
+    def create(self, text: str) -> bool:
+        return self._lock.create_new(text)
+
+    def read(self) -> str | None:
+        return self._lock.read_text("") if self._lock.exists() else None
+
+    def touch(self, text: str) -> None:
+        self._lock.overwrite(text)
+
+    def age(self) -> float | None:
+        probe = self._named(uuid.uuid4().hex)
+        probe.create_new("")
+        try:
+            return probe.modified() - self._lock.modified() if self._lock.exists() else None
+        finally:
+            probe.delete()
+
+    def remove(self) -> None:
+        self._lock.delete()
+
+    def guard(self) -> Lock:
+        return HadoopLock(self._named(_GUARD))
+
+    def _named(self, word: str) -> Folder:
+        return self._lock.beside(f"{self._lock.path.rpartition('/')[2]}-{word}")
+
+
+class Hold:
+    """The right to write to ``output``, for as long as nobody has taken it away."""
+
+    def __init__(self, output: Output, place: Lock, holder: Holder) -> None:
+        self._output, self._place, self._holder = output, place, holder
+
+    def check(self) -> None:
+        """Raise KdumpError where another one holds the output: this process was held to be dead."""
+        now = _read(self._place.read())
+        if now is None or now.token != self._holder.token:
+            who = "nobody" if now is None else str(now)
+            raise KdumpError(f"{self._output.path} is held by {who} now: this export was silent for too long, and ends")
+
+    def beat(self) -> None:
+        """Show that the holder lives."""
+        self._place.touch(_text(self._holder))
+
+
+@contextmanager
+def held(output: Output) -> Iterator[Hold]:
+    """Hold an output while the block runs. Raises KdumpError that says who holds it already."""
+    lock = output.hidden(LOCK)
+    local = lock.local
+    place: Lock = HadoopLock(lock) if local is None else LocalLock(local)
+    holder = me()
+    with _refusals(output):
+        _acquire(output, place, holder)
+    hold = Hold(output, place, holder)
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(BEAT):
+            try_to(hold.beat)  # where it fails for long, check() tells
+
+    beating = threading.Thread(target=beat, name="kdump-hold", daemon=True)
+    beating.start()
+    try:
+        yield hold
+    finally:
+        done.set()
+        beating.join()
+        try_to(lambda: place.remove() if _is(place.read(), holder) else None)
+
+
+@contextmanager
+def _refusals(output: Output) -> Iterator[None]:
+    try:
+        with writing(output.shown):
+            yield
+    except OSError as reason:
+        raise UnreadableError(output.shown, f"cannot be written: {reason.strerror}") from reason
+
+
+def _acquire(output: Output, place: Lock, holder: Holder) -> None:
+    for _ in range(_TRIES):
+        if place.create(_text(holder)):
+            return
+        text = place.read()
+        if text is None:  # it has ended meanwhile
+            continue
+        other = _read(text)
+        if not _is_dead(other, place):
+            who = "an export that is just beginning" if other is None else str(other)
+            raise KdumpError(f"{output.path} is held by {who}: one export at a time writes there")
+        _bury(place, text, holder)
+    raise KdumpError(f"{output.path} is held by one export after the other: try again")
+
+
+def _bury(place: Lock, text: str, holder: Holder) -> None:
+    """Remove the lock of a dead one, which says ``text``: one at a time, or the next holder's would go, too."""
+    guard = place.guard()
+    if guard.create(_text(holder)):
+        try:
+            if place.read() == text:
+                place.remove()
+        finally:
+            guard.remove()
+    elif _is_silent(guard):
+        guard.remove()
+    else:
+        time.sleep(_PAUSE)
+
+
+def _is_dead(other: Holder | None, place: Lock) -> bool:
+    if other is not None and other.place == _place():
+        began = _started(other.pid)
+        return not _lives(other.pid) or (bool(began) and began != other.started)
+    return _is_silent(place)
+
+
+def _is_silent(place: Lock) -> bool:
+    age = place.age()
+    return age is not None and age > SILENCE
+
+
+def _is(text: str | None, holder: Holder) -> bool:
+    found = _read(text)
+    return found is not None and found.token == holder.token
+
+
+def _text(holder: Holder) -> str:
+    return json.dumps(holder._asdict())
+
+
+def _read(text: str | None) -> Holder | None:
+    try:
+        return None if text is None else Holder(**json.loads(text))
+    except (ValueError, TypeError):  # it is being written, or was when its machine died
+        return None

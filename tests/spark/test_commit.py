@@ -1,0 +1,245 @@
+"""A prepared folder becomes an output, killed before each operation on the file system. No Spark job runs."""
+
+import json
+import shutil
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from kdump.errors import KdumpError, UsageError
+from kdump.spark.export import commit
+from kdump.spark.export.account import NOTHING
+from kdump.spark.export.folder import Folder
+from kdump.spark.export.output import MANIFEST, Output
+
+OLD, NEW = {0, 1}, {10, 11}
+STRANGERS = {"notes.txt": "mine", "topic_name=t/of-another.txt": "too"}
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+class Dying:
+    """A file system of Hadoop's on which nothing is changed any more from the operation ``at`` on."""
+
+    def __init__(self, files, life):
+        self._files, self._life = files, life
+
+    def __getattr__(self, name):
+        real = getattr(self._files, name)
+        if name not in {"rename", "delete", "mkdirs", "create"}:
+            return real
+
+        def change(*given):
+            self._life.done += 1
+            if self._life.done > self._life.at:
+                if name == "create" and self._life.done == self._life.at + 1:
+                    real(*given).close()  # killed in the middle of it
+                raise KilledError
+            return real(*given)
+
+        return change
+
+
+@pytest.fixture
+def life(monkeypatch):
+    """``at`` says after how many changes of the file system the process is killed, ``done`` counts them."""
+    told = SimpleNamespace(at=1 << 30, done=0)
+    init = Folder.__init__
+
+    def dying(self, *given):
+        init(self, *given)
+        self._files, self._texts = Dying(self._files, told), Dying(self._texts, told)
+
+    monkeypatch.setattr(Folder, "__init__", dying)
+    return told
+
+
+def prepare(spark, out, rows, before=()):
+    """Write the files of an export beside ``out``, each row in one; return the name of the folder."""
+    output = Output(spark, str(out), "parquet")
+    with output.staging(pytest.fail) as (name, staging):
+        folder = Path(staging.path)
+        files = {f"topic_name=t/part-{row}.parquet": row for row in rows} | {f"_damaged/part-{min(rows)}.parquet": None}
+        for file, row in files.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            parquet.write_table(pa.table({"row": [] if row is None else [row]}), folder / file)
+        (folder / "_SUCCESS").touch()
+        named = [{"file": file, "rows": int(row is not None), "bytes": 0} for file, row in files.items()]
+        run = {"totals": {**NOTHING, "rows": len(rows)}, "output": named}
+        staging.write_runs([*before, run])
+    return output, name, staging, run
+
+
+def publish(spark, out, rows, mode):
+    runs = Output(spark, str(out), "parquet").check(mode)
+    output, name, staging, run = prepare(spark, out, rows, runs if mode == "append" else [])
+    made = {"request": mode, "run": run, "staging": name, "replaces": mode == "overwrite"}
+    made["removes"] = commit.written(runs) if mode == "overwrite" else []
+    commit.publish(output, staging, made, lambda: None)
+
+
+def by_glob(out):
+    files = [path for path in out.rglob("*.parquet") if not path.relative_to(out).parts[0].startswith(("_", "."))]
+    return sorted(row for path in files for row in parquet.read_table(path, partitioning=None)["row"].to_pylist())
+
+
+def by_manifest(out):
+    """The rows of the files that the manifest names, None where there is no manifest."""
+    if not (out / MANIFEST).exists():
+        return None
+    named = [file for run in json.loads((out / MANIFEST).read_text())["runs"] for file in run["output"]]
+    found = [parquet.read_table(out / one["file"], partitioning=None)["row"].to_pylist() for one in named]
+    assert [len(rows) for rows in found] == [one["rows"] for one in named]
+    return sorted(row for rows in found for row in rows)
+
+
+def finish(spark, out, rows, mode):
+    """What the next run does."""
+    if commit.recover(Output(spark, str(out), "parquet")) is None:
+        publish(spark, out, rows, mode)
+    (out / commit.COMMIT).unlink(missing_ok=True)
+
+
+SITUATIONS = {
+    "new": ("error", []),
+    "an empty folder": ("error", None),
+    "append": ("append", OLD),
+    "overwrite": ("overwrite", OLD),
+    "overwrite beside files of others": ("overwrite", OLD),
+}
+
+
+@pytest.mark.parametrize("store", ["renames", "copies", "inside"])
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_killed_anywhere_a_reader_sees_the_old_or_the_new(spark, tmp_path, monkeypatch, life, situation, store):
+    """Nothing lost, doubled or misleading: also in an object store, and in a folder without a place beside it."""
+    if store == "copies":
+        monkeypatch.setattr(Folder, "renames_whole", property(lambda _: False))
+    if store == "inside":
+        monkeypatch.setattr(Output, "_has_place_beside", False)
+    mode, before = SITUATIONS[situation]
+    strangers = STRANGERS if "others" in situation else {}
+    start = tmp_path / "start" / "out"
+    if before:
+        publish(spark, start, before, "error")
+        (start / commit.COMMIT).unlink()
+    elif before is None:
+        start.mkdir(parents=True)
+    for name, text in strangers.items():
+        (start / name).write_text(text)
+    olds = sorted(before or [])
+    news = sorted(NEW | (OLD if mode == "append" else set()))
+    killed_again = 0
+    for at in count():
+        place = tmp_path / str(at)
+        shutil.copytree(start.parent, place) if start.parent.exists() else place.mkdir()
+        out = place / "out"
+        life.at, life.done = at, 0
+        is_whole = False
+        try:
+            publish(spark, out, NEW, mode)
+            is_whole = True
+        except KilledError:
+            pass
+        look(out, olds, news, mode)
+        killed_again = 0 if is_whole else (killed_again + 1) % 5
+        life.at, life.done = killed_again, 0
+        try:  # the next run is killed, too
+            finish(spark, out, NEW, mode)
+        except KilledError:
+            look(out, olds, news, mode)
+            life.at = 1 << 30
+            finish(spark, out, NEW, mode)
+        life.at = 1 << 30
+        assert by_glob(out) == by_manifest(out) == news
+        assert {name: (out / name).read_text() for name in strangers} == strangers
+        assert not [path for path in place.rglob("*") if ".kdump-" in path.name or path.name == "_commit.json"]
+        if is_whole:
+            break
+    assert at > 3
+
+
+def look(out, olds, news, mode):
+    """Hold what readers see of a killed export against what it was and what it is to be."""
+    seen, told = by_glob(out), by_manifest(out)
+    assert told in (None, olds, news)
+    assert len(seen) == len(set(seen))
+    assert set(seen) <= set(news) or set(seen) <= set(olds)
+    if seen not in ([], olds, news):  # what is being moved is said to be, and no manifest speaks of it
+        assert (out / commit.COMMIT).exists()
+        assert told in (None, olds if mode == "append" else None)
+
+
+def test_a_file_of_another_is_not_overwritten(spark, tmp_path):
+    out = tmp_path / "out"
+    publish(spark, out, OLD, "error")
+    (out / commit.COMMIT).unlink()
+    theirs = out / "topic_name=t" / "part-10.parquet"
+    theirs.write_bytes(b"theirs")
+    with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and is another one's"):
+        publish(spark, out, NEW, "append")
+    assert theirs.read_bytes() == b"theirs"
+    theirs.unlink()
+    finish(spark, out, NEW, "append")
+    assert by_glob(out) == by_manifest(out) == sorted(OLD | NEW)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_what_kdump_has_not_written_is_not_touched(spark, tmp_path, mode):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "theirs.parquet").touch()
+    with pytest.raises(UsageError, match=rf"holds no _manifest\.json: --mode {mode} is for"):
+        publish(spark, out, NEW, mode)
+    (out / MANIFEST).write_text(json.dumps({"runs": [{"rowsWritten": 1}]}))
+    if mode == "overwrite":
+        with pytest.raises(UsageError, match="names no files of the output"):
+            publish(spark, out, NEW, mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_somebody_elses_folder_in_the_place_of_an_output_ends_it(spark, tmp_path, monkeypatch):
+    out, real = tmp_path / "out", commit._make_place
+
+    def make_place(output, old):
+        real(output, old)
+        out.mkdir()
+
+    monkeypatch.setattr(commit, "_make_place", make_place)
+    with pytest.raises(KdumpError, match="is there now, and was not before: somebody else writes to it"):
+        publish(spark, out, NEW, "error")
+    assert [path.name for path in tmp_path.rglob("*")] == ["out"]
+
+
+def test_an_output_that_somebody_made_while_it_was_replaced_is_for_people_to_judge(spark, tmp_path, life):
+    out = tmp_path / "out"
+    publish(spark, out, OLD, "error")
+    (out / commit.COMMIT).unlink()
+    life.at = 0
+    while out.exists():
+        life.at, life.done = life.at + 1, 0
+        with pytest.raises(KilledError):
+            publish(spark, out, NEW, "overwrite")
+    life.at = 1 << 30
+    out.mkdir()
+    with pytest.raises(KdumpError, match=r"since then somebody else has made .*: move or delete one of them"):
+        finish(spark, out, NEW, "overwrite")
+    out.rmdir()
+    finish(spark, out, NEW, "overwrite")
+    assert by_glob(out) == by_manifest(out) == sorted(NEW)
+
+
+def test_a_commit_that_is_none_of_kdumps_is_told(spark, tmp_path):
+    out = tmp_path / "out"
+    publish(spark, out, OLD, "error")
+    (out / commit.COMMIT).write_text("{}")
+    with pytest.raises(KdumpError, match=r"_commit\.json is not one of kdump's"):
+        finish(spark, out, NEW, "append")

@@ -1,0 +1,170 @@
+"""One export at a time into one folder; what is held by the dead is free."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+
+from kdump.errors import KdumpError
+from kdump.spark.export import following, hold, job
+from kdump.spark.export.folder import Folder
+from kdump.spark.export.output import Output
+from testing import forge
+
+QUIET = job.Listener(lambda _: None, lambda *_: None)
+
+
+@pytest.fixture(params=["local", "remote"])
+def output(spark, tmp_path, monkeypatch, request):
+    if request.param == "remote":
+        monkeypatch.setattr(Folder, "local", None)
+    return Output(spark, str(tmp_path / "out"), "parquet")
+
+
+def lock(output):
+    return Path(output.path).with_name(".out.kdump-lock")
+
+
+def leave(output, **given):
+    """Leave the lock of another process behind."""
+    lock(output).write_text(json.dumps({**hold.me()._asdict(), "token": "another", **given}))
+
+
+def ended():
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    return done.pid
+
+
+def test_the_second_is_told_who_holds_it(output):
+    with hold.held(output):
+        told = json.loads(lock(output).read_text())
+        with pytest.raises(KdumpError) as error, hold.held(output):
+            pass
+        who = f"kdump on {told['host']}, process {os.getpid()}, since {told['since']}"
+        assert str(error.value) == f"{output.path} is held by {who}: one export at a time writes there"
+    assert not list(lock(output).parent.iterdir())
+    with hold.held(output):
+        pass
+
+
+def test_no_export_of_any_kind_begins_beside_another(spark, tmp_path):
+    folder = tmp_path / "in" / "t-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    out = tmp_path / "out"
+    exports = {
+        mode: job.Export(paths=(str(folder),), out=str(out), options={}, conf={}, mode=mode)
+        for mode in ("error", "overwrite", "append")
+    }
+    job.run(exports["error"], QUIET)
+    before = sorted(out.rglob("*"))
+    with hold.held(Output(spark, str(out), "parquet")):
+        for export in exports.values():
+            with pytest.raises(KdumpError, match=r"out is held by kdump on .*, process \d+, since 20"):
+                job.run(export, QUIET)
+        with pytest.raises(KdumpError, match="out is held by kdump on"):
+            following.Follower(exports["error"], QUIET).run(forever=True)
+    assert sorted(out.rglob("*")) == before
+
+
+def test_a_dead_process_of_this_machine_holds_nothing(output):
+    leave(output, pid=ended())
+    with hold.held(output):
+        pass
+    leave(output, started="1")  # the number is another process's now
+    with hold.held(output):
+        pass
+    leave(output, pid=os.getppid(), started=hold._started(os.getppid()))
+    with pytest.raises(KdumpError, match=f"process {os.getppid()}, since"), hold.held(output):
+        pass
+
+
+def test_a_process_elsewhere_is_dead_when_it_has_been_silent_for_long(output):
+    leave(output, place="another", host="far")
+    with pytest.raises(KdumpError, match="kdump on far, process"), hold.held(output):
+        pass
+    long_ago = time.time() - hold.SILENCE - 5
+    os.utime(lock(output), (long_ago, long_ago))
+    with hold.held(output):
+        pass
+    assert not list(lock(output).parent.iterdir())
+
+
+def test_a_lock_without_words_is_of_one_that_begins_or_died_in_that_moment(output):
+    lock(output).touch()
+    with pytest.raises(KdumpError, match="held by an export that is just beginning"), hold.held(output):
+        pass
+    os.utime(lock(output), (0, 0))
+    with hold.held(output):
+        pass
+
+
+def test_the_living_touch_their_lock(output, monkeypatch):
+    monkeypatch.setattr(hold, "BEAT", 0.02)
+    with hold.held(output):
+        os.utime(lock(output), (0, 0))
+        for _ in range(200):
+            if lock(output).stat().st_mtime > 0:
+                break
+            time.sleep(0.02)
+        assert lock(output).stat().st_mtime > 0
+
+
+def test_who_was_held_to_be_dead_ends_before_anything_is_touched(spark, tmp_path, monkeypatch):
+    folder, out = tmp_path / "t-0", tmp_path / "out"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    output = Output(spark, str(out), "parquet")
+    real = job.Work.run
+
+    def run(self):
+        done = real(self)
+        leave(output, host="far", place="another")
+        return done
+
+    monkeypatch.setattr(job.Work, "run", run)
+    with pytest.raises(KdumpError, match=r"out is held by kdump on far, .* now: this export was silent for too long"):
+        job.run(job.Export(paths=(str(folder),), out=str(out), options={}, conf={}), QUIET)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.kdump-lock", "t-0"]
+    assert json.loads(lock(output).read_text())["host"] == "far"
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_of_many_at_once_one_holds_it(spark, tmp_path, left):
+    """Also where all of them find what a dead one has left."""
+    output = Output(spark, str(tmp_path / "out"), "parquet")
+    dead, inside, most, refused = ended(), 0, 0, 0
+    count = threading.Lock()
+    begin = threading.Barrier(8, action=lambda: leave(output, pid=dead) if left else None)
+    end = threading.Barrier(8)
+
+    def one(_):
+        nonlocal inside, most, refused
+        for _ in range(5):
+            begin.wait()
+            try:
+                with hold.held(output):
+                    with count:
+                        inside += 1
+                        most = max(most, inside)
+                    time.sleep(0.01)
+                    with count:
+                        inside -= 1
+            except KdumpError:
+                with count:
+                    refused += 1
+            end.wait()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, range(8)))
+    assert most == 1
+    assert refused > 0
