@@ -23,6 +23,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Spark's drivers and daemons live for seconds here: what Java's second compiler takes of them never comes back.
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ["KDUMP_PAGER"] = ""  # a pager would wait for somebody to read on
 os.environ |= {"SPARK_SUBMIT_OPTS": BRIEF_JAVA, "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA}
 
 

@@ -13,10 +13,11 @@ from kdump.answers.collector import once
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.commands import option_values, session
 from kdump.commands.limit_options import AtLeast
-from kdump.commands.options import LIMITS, PARTITIONS, wanted
+from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives import timestamps
 
@@ -89,6 +90,7 @@ def form(*more: str) -> list[Decorator]:
             show_default=True,
             help="The form: a table for people, JSON lines, CSV.",
         ),
+        NO_PAGER,
         click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, damage and errors."),
     ]
 
@@ -214,12 +216,12 @@ def write_answer(
     """Print the lines of an answer as ``output``, one of the forms of FORM."""
     from kdump.printers import answer_lines
 
-    with open_output() as out:
+    with paged(wanted=output == "table"), open_output() as out:
         if output == "jsonl":
             answer_lines.write_jsonl(lines, out)
         elif output == "csv":
             answer_lines.write_csv(lines, out)
-        elif sys.stdout.isatty():
+        elif out.isatty():
             from kdump.printers import answer_terminal
 
             answer_terminal.draw(tables(list(lines)), sys.stdout)

@@ -18,6 +18,7 @@ from kdump.commands.limit_options import AtLeast
 from kdump.errors import UsageError
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
+from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.endings import PRINTERS, Printer
@@ -98,6 +99,14 @@ SECTIONS: Final = {
 @click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="Read with N processes; output in order.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
 @shared.add(shared.LIMITS)
+@click.option(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    show_default=True,
+    help="Colour names in jsonl, damage, what --grep finds; auto: on a terminal without NO_COLOR.",
+)
+@shared.add([shared.NO_PAGER])
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
 def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     """Print the records of Kafka's log segments. Files are opened read-only.
@@ -123,7 +132,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     partitions: Iterable[Partition] = finder.find(paths)
     if not sys.stdout.isatty() and not options.follow:
         partitions = run.watched(partitions)
-    with open_output(escape=True) as out:
+    in_pages = options.ending == "table" and not options.follow and not options.count
+    with paged(wanted=in_pages), open_output(escape=True, paint=options.paint) as out:
         if options.follow:
             dump.follow(list(partitions), paths, out)
         elif options.is_parallel:

@@ -12,12 +12,15 @@ from kdump.commands import options as shared
 from kdump.errors import UsageError
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
+from kdump.output.stdout import is_terminal
+from kdump.printers import colours
 from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
     from kdump.log_dirs.finder import Wanted
     from kdump.primitives.encodings import Encoding
+    from kdump.printers.colours import Paint
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.segments.regions import OnError
@@ -58,6 +61,7 @@ class DumpOptions:
     delimiter: str | None
     fields: tuple[str, ...]
     keys_only: bool
+    color: str
     no_payload: bool
     redact: bool
     redact_key: str | None
@@ -148,6 +152,13 @@ class DumpOptions:
             delimiter="\\n" if self.delimiter is None else self.delimiter,
             redactor=redactor,
         )
+
+    @property
+    def paint(self) -> Paint | None:
+        """What colours the lines, None where they stay as they are."""
+        wanted = not self.count and colours.are_wanted(self.color, terminal=is_terminal())
+        searched = () if self.redact else self.filter.greps
+        return colours.painter(self.ending, searched) if wanted else None
 
     @property
     def stops_early(self) -> bool:

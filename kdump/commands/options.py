@@ -15,6 +15,7 @@ from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.filter import RECORD_TYPES, Filter
+from kdump.output import pager
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,20 @@ INPUTS: Final[list[Decorator]] = [
     *PARTITIONS,
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
 ]
+
+
+def _without_pager(_: click.Context, __: click.Parameter, given: bool) -> None:
+    if given:
+        os.environ[pager.CHOICES[0]] = ""
+
+
+NO_PAGER: Final[Decorator] = click.option(
+    "--no-pager",
+    is_flag=True,
+    expose_value=False,
+    callback=_without_pager,
+    help=f"On a terminal, show a long table at once: else {' or '.join(pager.CHOICES)} shows it page by page.",
+)
 DECODE: Final[Decorator] = click.option(
     "--decode",
     type=click.Choice(("none", "auto")),

@@ -10,10 +10,11 @@ import click
 
 from kdump.commands.answering import AT, PATHS, Answering, Moment
 from kdump.commands.limit_options import AtLeast
-from kdump.commands.options import LIMITS, PARTITIONS, add
+from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.errors import UsageError
 from kdump.findings import Level
 from kdump.output import files
+from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.report import gathering
 from kdump.report.document import LogDirReport, ReportAsked, document
@@ -42,6 +43,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     *PARTITIONS,
     AT,
     click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
+    NO_PAGER,
     click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report, damage and errors."),
     *LIMITS,
 ]
@@ -90,7 +92,8 @@ def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | No
     else:
         from kdump.report.short import draw
 
-        draw(report, sys.stdout)
+        with paged():
+            draw(report, sys.stdout)
     return run.session.status
 
 

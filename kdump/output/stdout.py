@@ -9,13 +9,15 @@ import fcntl
 import io
 import os
 import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 from kdump.errors import KdumpError
 from kdump.primitives.terminal import harmless_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from _typeshed import ReadableBuffer
 
 BUFFER: Final = 1 << 18
@@ -31,18 +33,22 @@ class OutputError(KdumpError):
 
 
 class _Raw(io.RawIOBase):
-    """File descriptor 1, with ``escape`` without the bytes that make a terminal do something."""
+    """File descriptor 1, with ``escape`` without the bytes that make a terminal do something.
 
-    def __init__(self, *, escape: bool) -> None:
-        self._escape = escape
+    ``paint`` colours each line after that.
+    """
+
+    def __init__(self, *, escape: bool, paint: Callable[[bytes], bytes] | None) -> None:
+        self._escape, self._paint = escape, paint
         self._half = b""
+        self._line = b""
         self._interrupted = False
 
     def writable(self) -> bool:
         return True
 
     def isatty(self) -> bool:
-        return os.isatty(1)
+        return is_terminal()
 
     def write(self, data: ReadableBuffer, /) -> int:
         with memoryview(data) as view:
@@ -50,8 +56,7 @@ class _Raw(io.RawIOBase):
                 return view.nbytes
             try:
                 out = view if not self._escape else memoryview(self._harmless(bytes(view)))
-                while out:
-                    out = out[os.write(1, out) :]
+                self._send(out if self._paint is None else self._painted(bytes(out), self._paint))
                 return view.nbytes
             except KeyboardInterrupt:  # nobody knows how much was written: what is buffered must not come twice
                 self._interrupted = True
@@ -61,6 +66,24 @@ class _Raw(io.RawIOBase):
             except OSError as reason:
                 raise OutputError(reason) from reason
 
+    def close(self) -> None:
+        """Send the line that was begun last."""
+        if not self.closed and self._line and not self._interrupted:
+            line, self._line = self._line, b""
+            self._send(line)
+        super().close()
+
+    def _send(self, data: bytes | memoryview) -> None:
+        with memoryview(data) as view:
+            done = 0
+            while done < view.nbytes:
+                done += os.write(1, view[done:])
+
+    def _painted(self, data: bytes, paint: Callable[[bytes], bytes]) -> bytes:
+        """Colour whole lines. The beginning of one waits for the next bytes."""
+        *lines, self._line = (self._line + data).split(b"\n")
+        return b"".join(paint(line) + b"\n" for line in lines)
+
     def _harmless(self, data: bytes) -> bytes:
         """Escape ``data``. A character that lies across its end waits for the next bytes."""
         data = self._half + data
@@ -68,14 +91,56 @@ class _Raw(io.RawIOBase):
         return harmless_bytes(data[: len(data) - len(self._half)])
 
 
-def open_output(*, escape: bool = False) -> BinaryIO:
+def open_output(*, escape: bool = False, paint: Callable[[bytes], bytes] | None = None) -> BinaryIO:
     """Return standard output, buffered, for a ``with`` statement; file descriptor 1 stays open behind it.
 
     With ``escape`` control characters but tab and newline reach a terminal as ``\\x1b`` and the like; in a pipe or a
-    file every byte stays as it is. Writing raises OutputError, and BrokenPipeError where the reader has gone.
+    file every byte stays as it is. ``paint`` colours each line, which it gets without its end. Writing raises
+    OutputError, and BrokenPipeError where the reader has gone.
     """
     _widen_pipe()
-    return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and os.isatty(1)), BUFFER))
+    return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and is_terminal(), paint=paint), BUFFER))
+
+
+class _Paged:
+    """Whether standard output goes to a terminal through a pager."""
+
+    now = False
+
+
+def is_terminal() -> bool:
+    """Tell whether standard output is shown on a terminal, be it through a pager."""
+    return _Paged.now or os.isatty(1)
+
+
+@contextmanager
+def sent_to(pager: IO[bytes]) -> Iterator[None]:
+    """Send standard output, and standard error where it is a terminal, to a pager meanwhile, and close it then.
+
+    Raises BrokenPipeError where the pager has ended: standard output then leads nowhere.
+    """
+    terminal = sys.stdout
+    terminal.flush()
+    saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2) if os.isatty(descriptor)}
+    for descriptor in saved:
+        os.dup2(pager.fileno(), descriptor)
+    pager.close()
+    paged = io.TextIOWrapper(open_output(), encoding=terminal.encoding, errors="backslashreplace")
+    sys.stdout, _Paged.now = paged, True
+    try:
+        try:
+            yield
+        finally:
+            paged.flush()
+    except BrokenPipeError:
+        give_up()
+        paged.flush()
+        raise
+    finally:
+        sys.stdout, _Paged.now = terminal, False
+        for descriptor, copy in saved.items():
+            os.dup2(copy, descriptor)
+            os.close(copy)
 
 
 def _widen_pipe() -> None:

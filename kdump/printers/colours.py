@@ -1,0 +1,74 @@
+"""Colours for lines on a terminal: names and texts of JSON as jq has them, matches as grep has them, damage in red."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Paint = Callable[[bytes], bytes]
+    """Returns a line, without its end, with colours in it."""
+
+NAME, TEXT, WORD, MATCH, DAMAGE = b"34;1", b"32", b"90", b"31;1", b"31;1"
+"""Parameters of the sequence that a terminal takes for a colour (SGR of ECMA-48)."""
+_TOKEN: Final = re.compile(rb'("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b')
+_DAMAGE: Final = b'{"kind":"damage"'
+_PAYLOAD: Final = re.compile(rb" (?:key|payload): ")
+_SEARCHED: Final = {b'"key"', b'"value"'}
+
+
+def are_wanted(when: str, *, terminal: bool) -> bool:
+    """Tell whether to colour: ``always``, ``never``, or ``auto``: on a terminal without NO_COLOR in the environment."""
+    if when == "auto":
+        return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return when == "always"
+
+
+def painter(ending: str, searched: Sequence[re.Pattern[bytes]]) -> Paint | None:
+    """Return what colours the lines of ``text`` or ``jsonl``, and what was searched for in keys and values."""
+    if ending == "jsonl":
+        return lambda line: _json(line, searched)
+    if ending == "text" and searched:
+        return lambda line: _text(line, searched)
+    return None
+
+
+def _in(colour: bytes, text: bytes) -> bytes:
+    return b"\x1b[%sm%s\x1b[m" % (colour, text) if colour and text else text
+
+
+def _marked(text: bytes, searched: Sequence[re.Pattern[bytes]], around: bytes = b"") -> bytes:
+    """Return a text with what is searched for marked; ``around`` is the colour of the rest."""
+    parts, done = [], 0
+    for start, end in sorted(match.span() for one in searched for match in one.finditer(text)):
+        if end > max(start, done):
+            start = max(start, done)
+            parts += [_in(around, text[done:start]), _in(MATCH, text[start:end])]
+            done = end
+    return b"".join([*parts, _in(around, text[done:])])
+
+
+def _text(line: bytes, searched: Sequence[re.Pattern[bytes]]) -> bytes:
+    start = _PAYLOAD.search(line)
+    return line if start is None else line[: start.end()] + _marked(line[start.end() :], searched)
+
+
+def _json(line: bytes, searched: Sequence[re.Pattern[bytes]]) -> bytes:
+    if line.startswith(_DAMAGE):
+        return _in(DAMAGE, line)
+    name = b""
+
+    def token(match: re.Match[bytes]) -> bytes:
+        nonlocal name
+        text, colon = match[1], match[2]
+        if text is None:
+            return _in(WORD, match[0])
+        if colon:
+            name = text
+            return _in(NAME, text) + colon
+        return _marked(text, searched if name in _SEARCHED else (), TEXT)
+
+    return _TOKEN.sub(token, line)
