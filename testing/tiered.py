@@ -6,6 +6,7 @@ Aiven's tiered-storage-for-apache-kafka 1.x, written down from what it writes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -15,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from testing import forge
@@ -115,11 +116,32 @@ class Keys:
         none = serialization.NoEncryption()
         return self.private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, none)
 
+    def public_pem(self) -> bytes:
+        """The public key as a broker's ``public.key.file`` holds it."""
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        return self.private.public_key().public_bytes(serialization.Encoding.PEM, form)
+
     def wrap(self, data_key: bytes) -> str:
         """A data key as a manifest holds it."""
-        sha = hashes.SHA3_512()
-        oaep = padding.OAEP(mgf=padding.MGF1(hashes.SHA3_512()), algorithm=sha, label=None)
-        return f"{self.name}:{b64encode(self.private.public_key().encrypt(data_key, oaep)).decode()}"
+        public = self.private.public_key().public_numbers()
+        size, seed = public.n.bit_length() // 8, os.urandom(64)
+        data = hashlib.sha3_512(b"").digest() + bytes(size - 130 - len(data_key)) + b"\1" + data_key
+        masked = xored(data, mgf1(seed, len(data)))
+        block = b"\0" + xored(seed, mgf1(masked, 64)) + masked
+        sealed = pow(int.from_bytes(block, "big"), public.e, public.n).to_bytes(size, "big")
+        return f"{self.name}:{b64encode(sealed).decode()}"
+
+
+def mgf1(seed: bytes, size: int) -> bytes:
+    """The mask of RFC 8017, B.2.1, by SHA3-512."""
+    out = b""
+    while len(out) < size:
+        out += hashlib.sha3_512(seed + struct.pack(">I", len(out) // 64)).digest()
+    return out[:size]
+
+
+def xored(left: bytes, right: bytes) -> bytes:
+    return (int.from_bytes(left, "big") ^ int.from_bytes(right, "big")).to_bytes(len(left), "big")
 
 
 def packed_sizes(sizes: list[int]) -> str:
@@ -146,7 +168,7 @@ class Store:
     def paths(self, segment: Segment) -> tuple[Path, Path, Path]:
         """The log, the indexes and the manifest of a segment."""
         stem = self.root / segment.folder / segment.stem
-        return tuple(Path(f"{stem}.{suffix}") for suffix in ("log", "indexes", "rsm-manifest"))  # type: ignore[return-value]
+        return Path(f"{stem}.log"), Path(f"{stem}.indexes"), Path(f"{stem}.rsm-manifest")
 
     def write(self, segment: Segment, **changes: Any) -> dict[str, Any]:
         """Write the three objects; ``changes`` replace fields of the manifest, which is returned."""

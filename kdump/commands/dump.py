@@ -43,7 +43,7 @@ SHARED: Final = 64 << 20
 
 
 SECTIONS: Final = {
-    "Which files": ("topics", "partitions", "leftovers"),
+    "Which files": ("topics", "partitions", "leftovers", "remote", "remote_keys"),
     "Which records": (*shared.FILTER_NAMES, "limit", "head", "tail"),
     "What to print": (
         "output",
@@ -66,6 +66,7 @@ SECTIONS: Final = {
 
 @click.command(cls=SectionedCommand, sections=SECTIONS, rest="How")
 @shared.add(shared.INPUTS)
+@shared.add(shared.REMOTE)
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="text", show_default=True, help="The format.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
 @click.option("--batches", is_flag=True, help="One line per batch, not per record.")
@@ -118,6 +119,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump dump orders-0 --since 2026-11-21T09:00 --until 2026-11-21T09:05
       kdump dump bundle.tar.gz --key customer-17 -o table
       kdump dump *.log --offset 1000..1010 -o jsonl --batches
+      kdump dump /var/kafka --topic orders --remote /var/tiered --remote-key key1=private.pem
       kdump dump orders-0 -f '%o %T %k %s\\n'
 
     PATH is a segment of any name, a glob, a partition's folder, a log dir, a tar archive (also gzip or zstd), or -

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--in", "paths", multiple=True, required=True, metavar="PATH", help="A log dir, folder, segment or archive."
 )
+@shared.add(shared.REMOTE)
 @click.option("--batch", is_flag=True, help="The whole batch that holds the offset.")
 @click.option("--hexdump", is_flag=True, help="Every byte, its field's name and value beside it.")
 @click.option(
@@ -61,7 +62,7 @@ def command(
     output: str,
     decode: str,
     max_batch_bytes: int,
-    **privacy: Any,
+    **given: Any,
 ) -> int:
     """Show one record, or its batch, field by field.
 
@@ -71,6 +72,7 @@ def command(
       kdump get orders-0@1234 --in /var/kafka --hexdump
       kdump get orders-0@1234 --in bundle.tar.gz --batch -o jsonl
       kdump get __consumer_offsets-3@17 --in /var/kafka --decode auto
+      kdump get orders-0@1234 --in /var/kafka --remote /var/tiered
       kdump get @1234 --in segment-of-a-customer.log
 
     @1234 alone means that offset of every partition in PATH. A segment that is named itself counts as the
@@ -87,11 +89,12 @@ def command(
     offset = int(found[3])
     run = session.Session()
     hide = Hide(
-        no_payload=privacy["no_payload"],
-        redactor=shared.redactor(redact=privacy["redact"], file=privacy["redact_key"]),
+        no_payload=given["no_payload"],
+        redactor=shared.redactor(redact=given["redact"], file=given["redact_key"]),
         decode=decode == "auto",
     )
-    partitions = partitions_of(found[1], found[2], paths, run, max_batch_bytes)
+    wanted = Wanted(max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
+    partitions = partitions_of(found[1], found[2], paths, run, wanted)
     reader = PartitionReader(
         filter=Filter(first_offset=offset, last_offset=offset),
         include_damaged=True,
@@ -117,17 +120,17 @@ def command(
 
 
 def partitions_of(
-    topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, limit: int
+    topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
     """Return the partitions that are meant: all where ``topic`` is None; loose segments where none has the name."""
     if topic is None:
-        return list(Finder(Wanted(max_batch_bytes=limit), note=run.note, fail=run.fail).find(paths))
-    wanted = Wanted(topics=(topic,), partitions=frozenset({int(number or 0)}), max_batch_bytes=limit)
-    partitions = list(Finder(wanted, fail=run.fail).find(paths))
+        return list(Finder(wanted, note=run.note, fail=run.fail).find(paths))
+    one = replace(wanted, topics=(topic,), partitions=frozenset({int(number or 0)}))
+    partitions = list(Finder(one, fail=run.fail).find(paths))
     if partitions:
         return partitions
     named = [path for path in paths if not Path(path).is_dir()]
-    every = Finder(Wanted(max_batch_bytes=limit), note=run.note, fail=run.fail).find(named) if named else ()
+    every = Finder(replace(wanted, remote=None), note=run.note, fail=run.fail).find(named) if named else ()
     return [part for part in every if part.topic is None]
 
 

@@ -20,6 +20,7 @@ from kdump.output import pager
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.log_dirs.tiered_log import RemoteStorage
     from kdump.rows.redaction import Redactor
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -74,6 +75,22 @@ PRIVACY: Final[list[Decorator]] = [
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding"})
 VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded"})
 """Columns that hold payloads."""
+REMOTE: Final[list[Decorator]] = [
+    click.option(
+        "--remote",
+        multiple=True,
+        metavar="PATH",
+        help="Remote storage (tiered topics), a folder or URI: its segments and the local ones are one log.",
+    ),
+    click.option(
+        "--remote-key",
+        "remote_keys",
+        multiple=True,
+        metavar="NAME=FILE",
+        help="The private key (PEM) of the key pair NAME, for segments that are encrypted.",
+    ),
+]
+"""Where segments lie that were copied; :func:`remote_storage` takes them."""
 LIMITS: Final[list[Decorator]] = [MAX_BATCH_BYTES, CACHE]
 FILTERS: Final[list[Decorator]] = [
     click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
@@ -135,8 +152,31 @@ def wanted(options: dict[str, Any], **more: Any) -> Wanted:
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
         max_batch_bytes=options.pop("max_batch_bytes"),
+        remote=remote_storage(options),
         **{"leftovers": options.pop("leftovers", False), **more},
     )
+
+
+def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
+    """Take REMOTE out of ``options``; None where nothing is given. Raises UsageError and UnreadableError."""
+    paths, keys = options.pop("remote", ()), options.pop("remote_keys", ())
+    if not paths:
+        if keys:
+            raise UsageError("--remote-key is for what --remote names")
+        return None
+    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.primitives.encryption import PrivateKey
+
+    found = {}
+    for given in keys:
+        name, equals, file = given.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--remote-key {given!r} is not NAME=FILE")
+        try:
+            found[name] = PrivateKey(Path(file).read_bytes(), file)
+        except OSError as reason:
+            raise UnreadableError(file, reason.strerror or str(reason)) from None
+    return RemoteStorage(paths, found)
 
 
 def filter_of(options: dict[str, Any]) -> Filter:

@@ -104,7 +104,7 @@ FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASC
 LEFTOVER_FOLDER: Final = re.compile(
     rf"(?P<folder>.+-\d{{1,10}})\.[0-9a-f]{{32}}-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})", re.ASCII
 )
-TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-[\w-]{22}", re.ASCII)
+TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
 
 
 class Name(NamedTuple):

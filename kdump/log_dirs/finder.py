@@ -11,7 +11,7 @@ files on their way (``LogFileUtils``); ``<base offset>-<uuid>.log`` one of tiere
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from kdump.log_dirs import archives  # slow to import, and most runs meet no archive
+    from kdump.log_dirs.tiered_log import RemotePartitions, RemoteStorage
 
 
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
@@ -63,6 +64,8 @@ class Wanted:
     """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
     every_folder: bool = False
     """Whether folders count whatever they hold."""
+    remote: RemoteStorage | None = None
+    """Where segments lie that were copied: they and the local ones of a partition are then one log."""
 
     def takes(self, name: Name) -> bool:
         """Tell whether a folder is to be read."""
@@ -91,12 +94,33 @@ class Finder:
         self.fail = fail
         self._seen: set[object] = set()
         self._skipped: list[str] = []
+        self._remote: RemotePartitions | None = None
 
     def find(self, paths: Iterable[str], files: Files = LOCAL) -> Iterator[Partition]:
         """Yield the partitions that ``paths`` name, in the order given; folders in order of topic and partition.
 
-        Files of one folder that stand together in ``paths`` make one partition.
+        Files of one folder that stand together in ``paths`` make one partition. Those that are in remote storage alone
+        come last.
         """
+        if self.wanted.remote is None:
+            yield from self._find(paths, files)
+            return
+        remote = self._remote_partitions(self.wanted.remote)
+        for partition in self._find(paths, files):
+            yield remote.join(partition)
+        yield from remote.rest()
+
+    def _remote_partitions(self, storage: RemoteStorage) -> RemotePartitions:
+        from kdump.log_dirs.tiered_log import RemotePartitions
+
+        if self._remote is None:
+            wanted = replace(self.wanted, remote=None, leftovers=False, siblings=False, log_dirs=False)
+            finder = Finder(wanted, note=self.note, fail=self.fail)
+            found = [part for files, paths in storage.places(self.fail) for part in finder.find(paths, files)]
+            self._remote = RemotePartitions(found, self.fail)
+        return self._remote
+
+    def _find(self, paths: Iterable[str], files: Files) -> Iterator[Partition]:
         group: list[Entry] = []
         for entry in self._named(paths, files):
             if group and (isinstance(entry, _Place) or _folder_of(files, group[0]) != _folder_of(files, entry)):

@@ -6,12 +6,12 @@ import posixpath
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kdump.formats.record_layout import LOG_OVERHEAD
+from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from kdump.log_dirs.files import Entry, Files, OpenSource
+    from kdump.log_dirs.files import Entry, Files, OpenSource, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Segment:
     """When the file was last written, in ms; None where the place does not tell."""
     disk_size: int | None = None
     """Bytes that the file occupies; None where the place does not tell."""
+    until: int | None = None
+    """The offset from which on another segment is read in its place; None for its end."""
 
     @property
     def name(self) -> str:
@@ -42,6 +44,8 @@ class Segment:
         """Open the file for reading. Raises UnreadableError."""
         source = self.files.open(self.path)
         source.limit = self.limit
+        if self.until is not None:
+            source.size = start_of(source, self.until)
         return source
 
     def first_offset(self) -> int | None:
@@ -99,6 +103,22 @@ class Partition:
             return None
         with self.files.open(path) as source:
             return source.read(0, source.size)
+
+
+def start_of(source: Source, offset: int) -> int:
+    """Return the byte at which the first batch of ``offset`` or higher begins; the source's size where damage comes."""
+    position = 0
+    while position < source.size:
+        data = source.read(position, LOG_OVERHEAD.size)
+        if len(data) < LOG_OVERHEAD.size:
+            return source.size
+        overhead = LOG_OVERHEAD.read(data)
+        if overhead.size < SMALLEST_ENTRY or position + LOG_OVERHEAD.size + overhead.size > source.size:
+            return source.size
+        if overhead.offset >= offset:
+            return position
+        position += LOG_OVERHEAD.size + overhead.size
+    return position
 
 
 def folder_above(files: Files, folder: str) -> str:

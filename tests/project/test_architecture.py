@@ -53,6 +53,7 @@ OWNERS = {
     "snappy": {"primitives.compression"},
     "crc32c": {"primitives.crc"},
     "crcmod": {"primitives.crc"},
+    "cryptography": {"primitives.encryption"},
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = [*MODULES, *sorted(PACKAGE.rglob("*.pyx"))]
@@ -199,6 +200,7 @@ def test_a_class_name_has_one_meaning():
 
 def test_help_imports_nothing_heavy():
     heavy = {"rich", "jinja2", "vl_convert", "pyarrow", "pyspark", "zstandard", "lz4", "snappy", "cramjam"}
+    heavy |= {"cryptography"}
     code = (
         "import sys; sys.argv = ['kdump', '--help']\nfrom kdump.cli import main\nmain()\n"
         f"print(sorted({heavy} & set(sys.modules)), file=sys.stderr)"

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from kdump import cli
-from testing import GOLDEN, ROOT, forge
+from testing import GOLDEN, ROOT, forge, tiered
 from tests.helpers import log_dirs
 from tools.docs import layouts, pictures, shown, site, tables
 
@@ -73,23 +73,29 @@ def stage(tmp_path_factory):
     for path in (*golden.glob("txn-0/*.log"), *golden.glob("txn-0/*index")):
         shutil.copy(path, root)
     shutil.copy(next(broker.glob("orders-0/*.log")), root / "segment-of-a-customer.log")
+    keys = tiered.Keys()
+    (root / "private.pem").write_bytes(keys.pem())
+    copied = tiered.Segment(0, 99, batch_of(0), topic="views")
+    tiered.Store(root / "var" / "tiered", keys=None).write(copied)
     (root / "secret.txt").write_text("a secret of some length")
     return root
 
 
 def segment():
     """A segment of 2,100 records, a minute apart, in batches of 100."""
-    return b"".join(
-        forge.batch(
-            [
-                forge.record(b"customer-%d" % (n % 50), b'{"customer":%d}' % n, offset=n - first, timestamp=n - first)
-                for n in range(first, first + 100)
-            ],
-            base_offset=first,
-            base_timestamp=TIME + first,
-            max_timestamp=TIME + first + 99,
-        )
-        for first in range(0, 2100, 100)
+    return b"".join(map(batch_of, range(0, 2100, 100)))
+
+
+def batch_of(first):
+    """A batch of 100 records from an offset on."""
+    return forge.batch(
+        [
+            forge.record(b"customer-%d" % (n % 50), b'{"customer":%d}' % n, offset=n - first, timestamp=n - first)
+            for n in range(first, first + 100)
+        ],
+        base_offset=first,
+        base_timestamp=TIME + first,
+        max_timestamp=TIME + first + 99,
     )
 
 

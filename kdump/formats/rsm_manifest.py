@@ -1,0 +1,179 @@
+"""``<offset>-<segment id>.rsm-manifest``: how Aiven's remote storage manager transformed a segment when it copied it.
+
+Beside the manifest stand two objects: ``.log``, the segment cut into chunks of one size, each compressed and then
+encrypted, or one of both, or neither; and ``.indexes``, the files beside the segment in a row, never compressed.
+Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, ChunkIndex and ChunkSizesBinaryCodec. JSON::
+
+    version            "1"
+    chunkIndex         type: fixed or variable, originalChunkSize, originalFileSize, and
+                       fixed: transformedChunkSize, finalTransformedChunkSize
+                       variable: transformedChunks, in base64 a zstd frame of big-endian numbers: int32 count, int32
+                       base and int8 width unless the count is 1, count - 1 sizes less the base, int32 last size
+    segmentIndexes     offset, timestamp, producerSnapshot, leaderEpoch, transaction (null: none): position and size
+    compression        whether each chunk is a zstd frame
+    encryption         where there is one: dataKey, KEY NAME:base64 of the AES key encrypted by RSA; aad in base64
+    remoteLogSegmentMetadata  what Kafka knew of the segment; the manager does not read it
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump.errors import DamageError
+from kdump.primitives import compression
+
+if TYPE_CHECKING:
+    from kdump.primitives.wire import Bytes
+
+VERSION: Final = "1"
+INDEX_PARTS: Final = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
+MOST_CHUNKS: Final = 1 << 22
+"""Chunks of a segment: those of 2 GiB are 512 bytes then, and nobody cuts that small."""
+LARGEST: Final = 5 * MOST_CHUNKS
+"""Bytes of a list of chunk sizes, as it is unpacked."""
+
+
+class Part(NamedTuple):
+    """Where a file lies in ``.indexes``: position and size in bytes."""
+
+    position: int
+    size: int
+
+
+class Encryption(NamedTuple):
+    """The name of the RSA key pair, the AES key that it encrypted, and what else authenticates each chunk."""
+
+    key_name: str
+    data_key: bytes
+    aad: bytes
+
+
+class Manifest(NamedTuple):
+    """What a manifest says. Sizes are bytes; ``chunks`` are those of the chunks as they are stored, in order."""
+
+    chunk_size: int
+    file_size: int
+    chunks: tuple[int, ...]
+    indexes: dict[str, Part]
+    is_compressed: bool
+    encryption: Encryption | None
+    end_offset: int | None
+    """The last offset of the segment, where the manifest tells it."""
+    last_epoch: int | None
+    """The last leader epoch in it, likewise."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether ``.log`` is the segment as it was."""
+        return not self.is_compressed and self.encryption is None
+
+    def original_size(self, chunk: int) -> int:
+        """Return how many bytes of the segment a chunk holds."""
+        return min(self.chunk_size, self.file_size - chunk * self.chunk_size)
+
+
+def read(data: Bytes) -> Manifest:
+    """Return what a manifest says. Raises DamageError."""
+    try:
+        content = json.loads(bytes(data))
+    except (ValueError, RecursionError) as fault:  # the second when it is nested deeply
+        raise _wrong(f"the manifest is not JSON: {fault}") from None
+    if not isinstance(content, dict):
+        raise _wrong("the manifest is no JSON object", found=type(content).__name__)
+    if content.get("version") != VERSION:
+        raise _wrong("the manifest has an unknown version", expected=VERSION, found=content.get("version"))
+    index = _object(content, "chunkIndex")
+    chunk_size, file_size = _number(index, "originalChunkSize", 1), _number(index, "originalFileSize", 0)
+    places = _object(content, "segmentIndexes")
+    is_compressed = content.get("compression")
+    if not isinstance(is_compressed, bool):
+        raise _wrong("compression is missing in the manifest, or odd", expected="true or false", found=is_compressed)
+    known = content.get("remoteLogSegmentMetadata")
+    known = known if isinstance(known, dict) else {}
+    end, epochs = known.get("endOffset"), known.get("segmentLeaderEpochs")
+    numbers = [int(name) for name in epochs if name.isdecimal()] if isinstance(epochs, dict) else []
+    return Manifest(
+        chunk_size,
+        file_size,
+        _chunks(index, -(-file_size // chunk_size)),
+        {name: _part(places, name) for name in INDEX_PARTS if name != "transaction" or places.get(name) is not None},
+        is_compressed,
+        None if content.get("encryption") is None else _encryption(_object(content, "encryption")),
+        end if type(end) is int else None,
+        max(numbers, default=None),
+    )
+
+
+def _wrong(reason: str, *, expected: object = None, found: object = None) -> DamageError:
+    return DamageError("manifest", reason, expected=expected, found=None if found is None else repr(found))
+
+
+def _object(content: dict[str, Any], name: str) -> dict[str, Any]:
+    value = content.get(name)
+    if not isinstance(value, dict):
+        raise _wrong(f"{name} is missing in the manifest, or odd", expected="an object", found=value)
+    return value
+
+
+def _number(content: dict[str, Any], name: str, lowest: int) -> int:
+    value = content.get(name)
+    if type(value) is not int or not lowest <= value < 1 << 31:
+        raise _wrong(f"{name} is missing in the manifest, or odd", expected=f"a number from {lowest} on", found=value)
+    return value
+
+
+def _bytes(content: dict[str, Any], name: str, text: object) -> bytes:
+    try:
+        return b64decode(text if isinstance(text, str) else "?", validate=True)
+    except binascii.Error:
+        raise _wrong(f"{name} is missing in the manifest, or no base64", found=content.get(name)) from None
+
+
+def _part(places: dict[str, Any], name: str) -> Part:
+    place = _object(places, name)
+    return Part(_number(place, "position", 0), _number(place, "size", 0))
+
+
+def _encryption(content: dict[str, Any]) -> Encryption:
+    name, colon, wrapped = str(content.get("dataKey")).partition(":")
+    if not colon or not name:
+        raise _wrong("dataKey is missing in the manifest, or odd", expected="KEY NAME:BASE64")
+    return Encryption(name, _bytes({}, "dataKey", wrapped), _bytes(content, "aad", content.get("aad")))
+
+
+def _chunks(index: dict[str, Any], count: int) -> tuple[int, ...]:
+    """Return the sizes of ``count`` chunks."""
+    if count > MOST_CHUNKS:
+        raise _wrong("the manifest tells of too many chunks", expected=f"at most {MOST_CHUNKS}", found=count)
+    kind = index.get("type")
+    if kind == "fixed":
+        size, last = _number(index, "transformedChunkSize", 0), _number(index, "finalTransformedChunkSize", 0)
+        return (*[size] * (count - 1), last) if count else ()
+    if kind != "variable":
+        raise _wrong("the chunk index is of an unknown type", expected="fixed or variable", found=kind)
+    packed = _bytes(index, "transformedChunks", index.get("transformedChunks"))
+    try:
+        sizes = _unpacked(compression.decompress(compression.ZSTD, packed, limit=LARGEST))
+    except DamageError as damage:
+        raise _wrong(f"transformedChunks is broken: {damage.reason}") from None
+    if len(sizes) != max(count, 1):
+        raise _wrong("the manifest tells of another number of chunks than its sizes", expected=count, found=len(sizes))
+    return sizes if count else ()
+
+
+def _unpacked(data: bytes) -> tuple[int, ...]:
+    """Return the sizes that a list of them holds. Raises DamageError."""
+    count = int.from_bytes(data[:4], "big")
+    if len(data) == 8 and count == 1:
+        return (int.from_bytes(data[4:], "big"),)
+    base, width = int.from_bytes(data[4:8], "big"), data[8] if len(data) > 8 else 0
+    if not 1 <= width <= 4 or count < 2 or len(data) != 9 + (count - 1) * width + 4:
+        raise _wrong("the list of sizes has another size than its numbers say")
+    ends = range(9, 9 + (count - 1) * width, width)
+    return (
+        *(base + int.from_bytes(data[at : at + width], "big") for at in ends),
+        int.from_bytes(data[-4:], "big"),
+    )

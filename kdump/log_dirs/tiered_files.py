@@ -1,0 +1,231 @@
+"""Segments in remote storage as if they were a log dir's: another place of files (:mod:`kdump.log_dirs.files`).
+
+Below ``<prefix>/<topic>-<topic id>/<partition>`` Aiven's remote storage manager keeps ``.log``, ``.indexes`` and
+``.rsm-manifest`` of each segment (:mod:`kdump.formats.rsm_manifest`); here stand ``.log`` as it was, ``.index``,
+``.timeindex`` and ``.txnindex``. Its producer snapshot is not among them: it is that of the segment's end, where a log
+dir has the one of its start. What has no manifest is given as it is: plain copies of other managers.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import rsm_manifest
+from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
+from kdump.primitives import compression, encryption
+from kdump.primitives.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kdump.formats.rsm_manifest import Manifest
+    from kdump.log_dirs.files import Entry, Files, OpenSource
+    from kdump.primitives.encryption import PrivateKey
+
+MANIFEST: Final = "rsm-manifest"
+INDEXES: Final = "indexes"
+"""What the names of the other objects of a segment end in."""
+INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "transaction"}
+"""Suffix of a file beside a segment -> its name in a manifest."""
+UNREADABLE: Final = b"\xff"
+"""Fills a chunk that cannot be read: no batch begins so, and a reader goes on behind it."""
+KEPT: Final = 4
+"""Chunks of a segment that are kept unpacked: threads read ahead."""
+
+
+class TieredFiles:
+    """A place in which remote storage lies. ``fail`` is told what of it cannot be read, each once."""
+
+    def __init__(self, place: Files, keys: Mapping[str, PrivateKey], fail: Callable[[UnreadableError], None]) -> None:
+        self._place, self._keys, self._fail = place, keys, fail
+        self._manifests: dict[str, Manifest] = {}
+        self._indexes: dict[str, tuple[str, str]] = {}
+        self._data_keys: dict[rsm_manifest.Encryption, bytes] = {}
+
+    def manifest(self, path: str) -> Manifest | None:
+        """Return the manifest of a segment whose folder was listed, None for a plain copy."""
+        return self._manifests.get(path)
+
+    def look(self, path: str) -> Entry | None:
+        return self._place.look(path)
+
+    def glob(self, pattern: str) -> list[str]:
+        return self._place.glob(pattern)
+
+    def shown(self, path: str) -> str:
+        return self._place.shown(path)
+
+    def entries(self, folder: str) -> list[Entry]:
+        entries = self._place.entries(folder)
+        there = {entry.name: entry for entry in entries}
+        found = []
+        for entry in entries:
+            stem, _, suffix = entry.name.rpartition(".")
+            if entry.is_folder or suffix not in {LOG, INDEXES, MANIFEST} or f"{stem}.{LOG}" not in there:
+                if suffix == MANIFEST and file_names.SEGMENT_NAME.fullmatch(f"{stem}.{LOG}"):
+                    self._fail(UnreadableError(self.shown(entry.path), "the manifest is there, and its .log is not"))
+                elif suffix != INDEXES:
+                    found.append(entry)
+            elif suffix == LOG:
+                found += self._segment(stem, entry, there)
+        return sorted(found)
+
+    def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
+        """Return the files of a segment as a log dir has them; none of one that nothing says how to read."""
+        told, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
+        if told is None and indexes is None:
+            return [log]
+        try:
+            if told is None:
+                raise UnreadableError(self.shown(log.path), f"it has no .{MANIFEST}: its copy did not come to its end")
+            manifest = self._manifest(told)
+            self._data_key(manifest, told)
+            stored = sum(manifest.chunks)
+            if stored != log.size:
+                reason = f"it has {log.size} bytes, and its manifest tells of {stored}"
+                self._fail(UnreadableError(self.shown(log.path), reason))
+            if indexes is None:
+                self._fail(UnreadableError(self.shown(log.path), f"its .{INDEXES} is absent"))
+        except UnreadableError as error:
+            self._fail(error)
+            return []
+        self._manifests[log.path] = manifest
+        files = [log._replace(size=manifest.file_size)]
+        for suffix, name in INDEX_FILES.items():
+            part = manifest.indexes.get(name)
+            if part is None or indexes is None:
+                continue
+            path = f"{log.path.removesuffix(LOG)}{suffix}"
+            self._indexes[path] = log.path, name
+            size = part.size - (encryption.IV + encryption.TAG if manifest.encryption and part.size else 0)
+            files.append(log._replace(name=f"{stem}.{suffix}", path=path, size=size, identity=(log.identity, suffix)))
+        return files
+
+    def _manifest(self, entry: Entry) -> Manifest:
+        with self._place.open(entry.path) as source:
+            data = source.read(0, source.size)
+        try:
+            return rsm_manifest.read(data)
+        except DamageError as damage:
+            raise UnreadableError(self.shown(entry.path), _told(damage)) from None
+
+    def _data_key(self, manifest: Manifest, told: Entry) -> None:
+        """Learn the AES key of a segment. Raises UnreadableError."""
+        sealed = manifest.encryption
+        if sealed is None:
+            return
+        key = self._keys.get(sealed.key_name)
+        if key is None:
+            hint = f"--remote-key {sealed.key_name}=PRIVATE.pem"
+            reason = f"it is encrypted with the key pair {sealed.key_name!r}, which is not given"
+            raise UnreadableError(self.shown(told.path), reason, hint)
+        try:
+            self._data_keys[sealed] = key.data_key(sealed.data_key)
+        except DamageError as damage:
+            raise UnreadableError(self.shown(told.path), f"dataKey: {_told(damage)}") from None
+
+    def open(self, path: str) -> OpenSource:
+        if path in self._indexes:
+            return self._index(path, *self._indexes[path])
+        manifest = self._manifests.get(path)
+        if manifest is None:
+            return self._place.open(path)
+        sealed = manifest.encryption
+        key = None if sealed is None else self._data_keys[sealed]
+        return ChunkedSource(self._place.open(path), manifest, key, self._fail)
+
+    def _index(self, path: str, log: str, name: str) -> OpenSource:
+        """Open a file that lies in ``.indexes``."""
+        manifest = self._manifests[log]
+        part, sealed = manifest.indexes[name], manifest.encryption
+        with self._place.open(f"{log.removesuffix(LOG)}{INDEXES}") as source:
+            data = source.read(part.position, part.size)
+        try:
+            if len(data) != part.size:
+                raise DamageError("manifest", f"{name} ends behind its .{INDEXES}", expected=part.size, found=len(data))
+            if sealed is not None and data:
+                data = encryption.decrypt(data, self._data_keys[sealed], sealed.aad)
+        except DamageError as damage:
+            raise UnreadableError(self.shown(path), _told(damage)) from None
+        return MemorySource(self.shown(path), data)
+
+
+class MemorySource:
+    """Bytes that are held, as a file."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name, self._data, self.size, self.limit = name, data, len(data), DEFAULT_LIMIT
+
+    def __enter__(self) -> MemorySource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, position: int, size: int) -> bytes:
+        return self._data[position : position + size]
+
+
+class ChunkedSource:
+    """A segment as it was, read from its chunks. A chunk that cannot be read is told once, and filled."""
+
+    def __init__(
+        self, stored: OpenSource, manifest: Manifest, key: bytes | None, fail: Callable[[UnreadableError], None]
+    ) -> None:
+        self._stored, self._manifest, self._key, self._fail = stored, manifest, key, fail
+        self._starts = (0, *accumulate(manifest.chunks))
+        self._kept: dict[int, bytes] = {}
+        self._failed: set[int] = set()
+        self.name, self.size, self.limit = stored.name, manifest.file_size, DEFAULT_LIMIT
+
+    def __enter__(self) -> ChunkedSource:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stored.__exit__(*raised)
+
+    def read(self, position: int, size: int) -> bytes:
+        end = min(position + size, self.size)
+        if position >= end:
+            return b""
+        chunk_size = self._manifest.chunk_size
+        first, last = position // chunk_size, (end - 1) // chunk_size
+        data = b"".join(self._chunk(number) for number in range(first, last + 1))
+        return data[position - first * chunk_size : end - first * chunk_size]
+
+    def _chunk(self, number: int) -> bytes:
+        data = self._kept.get(number)
+        if data is None:
+            if len(self._kept) >= KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+            data = self._kept[number] = self._read(number)
+        return data
+
+    def _read(self, number: int) -> bytes:
+        """Return the bytes of a chunk as they were."""
+        size = self._manifest.original_size(number)
+        start, stored = self._starts[number], self._manifest.chunks[number]
+        try:
+            data = self._stored.read(start, stored)
+            if len(data) != stored:
+                raise DamageError("chunk", "it is cut off", expected=f"{stored} bytes", found=len(data))
+            if self._manifest.encryption is not None and self._key is not None:
+                data = encryption.decrypt(data, self._key, self._manifest.encryption.aad)
+            if self._manifest.is_compressed:
+                data = compression.decompress(compression.ZSTD, data, limit=size)
+            if len(data) != size:
+                raise DamageError("chunk", "it has another size than the manifest says", expected=size, found=len(data))
+        except DamageError as damage:
+            if number not in self._failed:
+                self._failed.add(number)
+                where = f"chunk {number}, bytes {start} to {start + stored - 1} of the object"
+                self._fail(UnreadableError(self.name, f"{where}: {_told(damage)}"))
+            return UNREADABLE * size
+        return data
+
+
+def _told(damage: DamageError) -> str:
+    return str(damage).partition(": ")[2]

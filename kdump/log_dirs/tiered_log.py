@@ -1,0 +1,125 @@
+"""Local and remote segments of a partition as one log (KIP-405).
+
+A broker deletes local segments that are copied, so the log begins in remote storage and ends on its disk; between
+them some segments are in both. Local ones are taken where they are. Remote ones may overlap each other too: a new
+leader copies its own segments, whose borders are others. Each offset is then taken once, from the later leader epoch.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import partition_metadata
+from kdump.log_dirs import file_names
+from kdump.log_dirs.remote import places
+from kdump.log_dirs.tiered_files import TieredFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from kdump.log_dirs.files import Files
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.primitives.encryption import PrivateKey
+
+
+@dataclass(frozen=True)
+class RemoteStorage:
+    """Where remote storage lies: folders or URIs, and the private keys of its key pairs by the names of those."""
+
+    paths: tuple[str, ...]
+    keys: Mapping[str, PrivateKey] = field(default_factory=dict)
+
+    def places(self, fail: Callable[[UnreadableError], None]) -> Iterator[tuple[Files, list[str]]]:
+        """Yield each place with the paths in it; segments in it look as those of a log dir do."""
+        for files, paths in places(self.paths):
+            yield TieredFiles(files, self.keys, fail), paths
+
+
+class RemotePartitions:
+    """The partitions of remote storage, each to be joined with the local one of its topic id."""
+
+    def __init__(self, partitions: Iterable[Partition], fail: Callable[[UnreadableError], None]) -> None:
+        self._left: dict[tuple[str | None, int | None], list[Partition]] = {}
+        self._fail = fail
+        for one in partitions:
+            self._left.setdefault((one.topic, one.partition), []).append(one)
+
+    def join(self, local: Partition) -> Partition:
+        """Return a local partition with what of it is in remote storage: a topic of its name may have had other ids."""
+        there = self._left.get((local.topic, local.partition), [])
+        topic_id = self._id(local) if there else None
+        for one in there:
+            if topic_id is None or topic_id == folder_id(one):
+                there.remove(one)
+                return joined(local, one)
+        return local
+
+    def rest(self) -> Iterator[Partition]:
+        """Yield those that were not joined, each offset once."""
+        for partitions in self._left.values():
+            for one in partitions:
+                yield joined(replace(one, segments=()), one)
+        self._left.clear()
+
+    def _id(self, local: Partition) -> str | None:
+        """Return the topic id that a folder notes, as text."""
+        path = posixpath.join(local.folder, file_names.PARTITION_METADATA)
+        try:
+            if local.files.look(path) is None:
+                return None
+            with local.files.open(path) as source:
+                return partition_metadata.read(source.read(0, source.size)).topic_id_text
+        except UnreadableError as error:
+            self._fail(error)
+        except DamageError as damage:
+            self._fail(UnreadableError(local.files.shown(path), str(damage)))
+        return None
+
+
+def folder_id(remote: Partition) -> str | None:
+    """Return the topic id that the folder of a partition in remote storage names."""
+    found = file_names.TIERED_FOLDER.fullmatch(posixpath.basename(posixpath.dirname(remote.folder.rstrip("/"))))
+    return None if found is None else found["id"]
+
+
+def joined(local: Partition, remote: Partition) -> Partition:
+    """Return the partition that both hold."""
+    begins = min((one.base_offset for one in local.segments if one.base_offset is not None), default=None)
+    kept: list[Segment] = []
+    for segment in sorted(remote.segments, key=_order):
+        base = segment.base_offset
+        if base is None or (begins is not None and base >= begins):
+            continue
+        while kept and kept[-1].base_offset == base:
+            kept.pop()
+        last = _end(kept[-1]) if kept else None
+        end = _end(segment)
+        if last is not None and end is not None and end <= last and _epoch(segment) <= _epoch(kept[-1]):
+            continue
+        if last is not None and last > base:
+            kept[-1] = replace(kept[-1], until=base)
+        kept.append(segment)
+    if kept and begins is not None:
+        end = _end(kept[-1])
+        if end is None or end > begins:
+            kept[-1] = replace(kept[-1], until=begins)
+    return replace(local, segments=(*kept, *local.segments))
+
+
+def _order(segment: Segment) -> tuple[int, int, int]:
+    """Sort segments so that of those that begin alike the best one is the last."""
+    return segment.base_offset or 0, _epoch(segment), _end(segment) or 0
+
+
+def _end(segment: Segment) -> int | None:
+    """Return the offset behind a remote segment, as its manifest tells."""
+    manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
+    return None if manifest is None or manifest.end_offset is None else manifest.end_offset + 1
+
+
+def _epoch(segment: Segment) -> int:
+    manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
+    return -1 if manifest is None or manifest.last_epoch is None else manifest.last_epoch

@@ -1,0 +1,92 @@
+"""The encryption of segments in remote storage: AES in GCM, whose keys are encrypted by RSA.
+
+Sources: Aiven's ``AesEncryptionProvider`` (12 bytes of IV, the encrypted bytes, 16 bytes of tag) and
+``RsaEncryptionProvider`` (OAEP with SHA3-512, MGF1 with it too). The library is ``cryptography``, an extra; its
+OAEP has no SHA3, so the padding is taken off here (RFC 8017, 7.1.2).
+"""
+
+from __future__ import annotations
+
+from hashlib import sha3_512
+from typing import Any, Final
+
+from kdump.errors import DamageError, UsageError
+
+IV: Final = 12
+TAG: Final = 16
+"""Bytes in front of and behind what is encrypted."""
+DIGEST: Final = 64
+"""Bytes of a SHA3-512."""
+KEY_SIZES: Final = (16, 24, 32)
+"""Bytes of an AES key."""
+
+
+class PrivateKey:
+    """The private key of an RSA key pair."""
+
+    def __init__(self, pem: bytes, name: str) -> None:
+        """Raise UsageError when ``pem`` holds none that is not itself encrypted."""
+        try:
+            from cryptography.exceptions import UnsupportedAlgorithm
+            from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+            from cryptography.hazmat.primitives.serialization import load_pem_private_key
+        except ImportError:
+            raise UsageError("encrypted segments need cryptography: pip install 'kdump[tiered]'") from None
+        try:
+            key = load_pem_private_key(pem, None)
+        except (ValueError, TypeError, UnsupportedAlgorithm) as reason:
+            raise UsageError(f"{name} holds no private key in PEM that can be read: {reason}") from None
+        if not isinstance(key, RSAPrivateKey):
+            raise UsageError(f"{name} holds another key than one of RSA")
+        numbers = key.private_numbers()
+        self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
+
+    def data_key(self, encrypted: bytes) -> bytes:
+        """Return the AES key that was encrypted with the public key. Raises DamageError."""
+        size = self._modulus.bit_length() + 7 >> 3
+        number = int.from_bytes(encrypted, "big")
+        if len(encrypted) != size or number >= self._modulus:
+            raise DamageError("encryption", "the data key is of another key pair", expected=size, found=len(encrypted))
+        found = _without_padding(pow(number, self._exponent, self._modulus).to_bytes(size, "big"))
+        if found is None:
+            raise DamageError("encryption", "the key pair given does not decrypt the data key")
+        if len(found) not in KEY_SIZES:
+            raise DamageError("encryption", "the data key is no key of AES", expected="32 bytes", found=len(found))
+        return found
+
+
+def _without_padding(block: bytes) -> bytes | None:
+    """Return what OAEP holds, with an empty label; None where it is not padded so."""
+    seed, data = block[1 : 1 + DIGEST], block[1 + DIGEST :]
+    seed = _xor(seed, _mask(data, DIGEST))
+    data = _xor(data, _mask(seed, len(data)))
+    padding, one, message = data[DIGEST:].partition(b"\1")
+    fits = block[:1] == b"\0" and data[:DIGEST] == sha3_512().digest() and bool(one) and not padding.strip(b"\0")
+    return message if fits else None
+
+
+def _mask(seed: bytes, size: int) -> bytes:
+    """Return MGF1 of a seed."""
+    counts = range(-(-size // DIGEST))
+    return b"".join(sha3_512(seed + count.to_bytes(4, "big")).digest() for count in counts)[:size]
+
+
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(left, right, strict=True))
+
+
+def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:
+    """Return what was encrypted with ``key`` and authenticated with ``aad``. Raises DamageError."""
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    if len(data) < IV + TAG:
+        raise DamageError(
+            "encryption", "it is too short to be encrypted", expected=f"{IV + TAG} bytes", found=len(data)
+        )
+    cipher: Any = AESGCM(key)
+    try:
+        plain: bytes = cipher.decrypt(data[:IV], data[IV:], aad)
+    except InvalidTag:
+        raise DamageError("encryption", "its authentication tag is wrong: bytes or keys are not those") from None
+    return plain

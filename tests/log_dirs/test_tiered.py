@@ -1,0 +1,277 @@
+"""Remote storage: segments that Aiven's manager transformed, and local and remote ones as one log."""
+
+import json
+
+import pytest
+
+from kdump.errors import UnreadableError, UsageError
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.tiered_log import RemoteStorage
+from kdump.primitives.encryption import PrivateKey
+from testing import forge, tiered
+from testing.processes import kdump
+from testing.tiered import Keys, Segment, Store
+
+KEYS = Keys()
+PRIVATE = {KEYS.name: PrivateKey(KEYS.pem(), "private.pem")}
+WAYS = [(compress, keys) for compress in (False, True) for keys in (None, KEYS)]
+
+
+def batches(first, end, *, epoch=0, note=b"v"):
+    """Batches of one record each."""
+    records = [forge.batch([forge.record(b"k", note)], base_offset=at, leader_epoch=epoch) for at in range(first, end)]
+    return b"".join(records)
+
+
+def of(first, end, number=1, *, epoch=0, **rest):
+    """A segment of these offsets."""
+    return Segment(first, end - 1, batches(first, end, epoch=epoch), number, epochs=((epoch, first),), **rest)
+
+
+def described(segment):
+    """What the manager writes into a manifest of what Kafka knew."""
+    epochs = {str(epoch): offset for epoch, offset in segment.epochs}
+    return {"remoteLogSegmentMetadata": {"endOffset": segment.end, "segmentLeaderEpochs": epochs}}
+
+
+def local(log_dir, *starts, end, topic_id=tiered.TOPIC_ID):
+    """A partition whose local segments begin at ``starts``."""
+    folder = log_dir / "t-0"
+    folder.mkdir(parents=True)
+    for first, following in zip(starts, [*starts[1:], end], strict=True):
+        (folder / f"{first:020}.log").write_bytes(batches(first, following))
+    (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {tiered.uuid(topic_id)}")
+    return log_dir
+
+
+def found(log_dir, store, keys=PRIVATE):
+    """The partitions of a log dir with a store, and what could not be read."""
+    failed = []
+    wanted = Wanted(remote=RemoteStorage((str(store),), keys))
+    paths = [] if log_dir is None else [str(log_dir)]
+    return list(Finder(wanted, fail=failed.append).find(paths)), failed
+
+
+def content(segment):
+    with segment.open() as source:
+        return source.read(0, source.size)
+
+
+def offsets(log_dir, *args, status=0):
+    done = kdump("dump", log_dir, *args, "-o", "jsonl")
+    assert done.returncode == status, done.stderr.decode()
+    return [line["offset"] for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "record"]
+
+
+@pytest.mark.parametrize(("compress", "keys"), WAYS)
+def test_a_segment_and_its_indexes_are_what_they_were(tmp_path, compress, keys):
+    indexes = {"offset": b"o" * 16, "timestamp": b"t" * 24, "leaderEpoch": b"0\n", "producerSnapshot": b"p" * 10}
+    segment = of(0, 9, indexes=indexes)
+    for chunk in (1, 7, 100, 10_000):
+        root = tmp_path / str(chunk)
+        Store(root, chunk, compress, keys).write(segment)
+        ((partition,), failed) = found(None, root)
+        assert failed == []
+        assert (partition.topic, partition.partition) == ("t", 0)
+        (one,) = partition.segments
+        assert (one.base_offset, one.size, content(one)) == (0, len(segment.data), segment.data)
+        with one.open() as source:
+            for start in range(0, len(segment.data), 33):
+                for size in (0, 1, 50, 5000):
+                    assert source.read(start, size) == segment.data[start : start + size]
+        assert set(one.siblings) == {"index", "timeindex"}
+        assert (one.sibling("index"), one.sibling("timeindex")) == (b"o" * 16, b"t" * 24)
+
+
+def test_an_empty_index_is_empty(tmp_path):
+    Store(tmp_path, keys=KEYS).write(of(0, 2))
+    (((segment,), failed),) = [(found(None, tmp_path)[0][0].segments, found(None, tmp_path)[1])]
+    assert (segment.sibling("index"), failed) == (b"", [])
+
+
+def test_plain_copies_of_other_managers_are_read_by_their_names(tmp_path):
+    segment = of(5, 9)
+    path = tmp_path / segment.folder / f"{segment.stem}.log"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(segment.data)
+    ((partition,), failed) = found(None, tmp_path)
+    assert (partition.name, content(partition.segments[0]), failed) == ("t-0", segment.data, [])
+
+
+@pytest.mark.parametrize(("compress", "keys"), WAYS)
+def test_local_and_remote_segments_are_one_log(tmp_path, compress, keys):
+    log_dir = local(tmp_path / "logs", 6, 9, end=12)
+    store = Store(tmp_path / "store", 100, compress, keys)
+    for number, (first, end) in enumerate(((0, 3), (3, 6), (6, 9))):
+        store.write(of(first, end, number))
+    key = tmp_path / "private.pem"
+    key.write_bytes(KEYS.pem())
+    remote = ("--remote", store.root, *(("--remote-key", f"key1={key}") if keys else ()))
+    assert offsets(log_dir, "--topic", "t") == [*range(6, 12)]
+    assert offsets(log_dir, "--topic", "t", *remote) == [*range(12)]
+    assert offsets(log_dir, "--topic", "t", *remote, "--jobs", "2") == [*range(12)]
+    assert offsets(log_dir, "--topic", "t", *remote, "--offset", "2..7") == [*range(2, 8)]
+    done = kdump("get", "t-0@4", "--in", log_dir, *remote)
+    assert (done.returncode, done.stdout.splitlines()[3].split()) == (0, [b"offset", b"4"])
+
+
+def test_borders_of_another_leader_give_no_offset_twice(tmp_path):
+    log_dir = local(tmp_path / "logs", 7, end=9)
+    store = Store(tmp_path / "store")
+    for number, (first, end, epoch) in enumerate(((0, 4, 0), (0, 4, 1), (2, 8, 1), (3, 5, 1), (6, 9, 1))):
+        segment = of(first, end, number, epoch=epoch)
+        store.write(segment, **described(segment))
+    (partition,) = found(log_dir, store.root)[0]
+    held = [(one.base_offset, one.until, one.files.shown(one.path).count("store")) for one in partition.segments]
+    assert held == [(0, 2, 1), (2, 6, 1), (6, 7, 1), (7, None, 0)]
+    assert offsets(log_dir, "--remote", store.root) == [*range(9)]
+
+
+def test_a_remote_segment_that_reaches_into_the_local_log_ends_where_that_begins(tmp_path):
+    log_dir = local(tmp_path / "logs", 3, end=9)
+    store = Store(tmp_path / "store")
+    store.write(of(0, 6))  # its manifest tells no end
+    assert offsets(log_dir, "--remote", store.root) == [*range(9)]
+
+
+def test_a_topic_that_was_created_again_is_another_one(tmp_path):
+    log_dir = local(tmp_path / "logs", 3, end=4, topic_id=bytes(15) + b"\x08")
+    store = Store(tmp_path / "store")
+    store.write(of(0, 3))
+    partitions, _ = found(log_dir, store.root)
+    assert [[one.base_offset for one in partition.segments] for partition in partitions] == [[3], [0]]
+
+
+def broken(tmp_path, change, *, compress=False, keys=None, given=PRIVATE, end=9):
+    """What is said of a store after ``change(log, indexes, manifest)``."""
+    store = Store(tmp_path / "store", 150, compress, keys)
+    segment = of(0, end, indexes={"offset": b"o" * 16})
+    store.write(segment)
+    change(*store.paths(segment))
+    partitions, failed = found(None, tmp_path / "store", given)
+    for partition in partitions:
+        for one in partition.segments:
+            content(one)
+            try:
+                one.sibling("index")
+            except UnreadableError as error:
+                failed.append(error)
+    return [str(error) for error in failed]
+
+
+def change_json(**changes):
+    def change(_log, _indexes, manifest):
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **changes}))
+
+    return change
+
+
+def flip(path, at):
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= 1
+    path.write_bytes(raw)
+
+
+def test_a_manifest_that_is_cut_off_is_named(tmp_path):
+    told, _ = broken(tmp_path, lambda _, __, manifest: manifest.write_text(manifest.read_text()[:50]))
+    assert "rsm-manifest: the manifest is not JSON" in told
+
+
+def test_a_manifest_of_another_version_is_named(tmp_path):
+    told, _ = broken(tmp_path, change_json(version="9"))
+    assert "unknown version (expected 1, found '9')" in told
+
+
+def test_a_manifest_that_is_absent_is_named(tmp_path):
+    told, _ = broken(tmp_path, lambda _, __, manifest: manifest.unlink())
+    assert ".log: it has no .rsm-manifest" in told
+
+
+def test_a_log_that_is_absent_is_named(tmp_path):
+    told = broken(tmp_path, lambda log, *_: log.unlink())
+    assert "the manifest is there, and its .log is not" in told[0]
+
+
+def test_indexes_that_are_absent_are_named(tmp_path):
+    (told,) = broken(tmp_path, lambda _, indexes, __: indexes.unlink())
+    assert ".log: its .indexes is absent" in told
+
+
+def test_indexes_that_are_cut_off_are_named(tmp_path):
+    (told,) = broken(tmp_path, lambda _, indexes, __: indexes.write_bytes(b"o" * 5))
+    assert ".index: offset ends behind its .indexes (expected 16, found 5)" in told
+
+
+def test_a_log_that_is_cut_off_is_named_with_its_chunks(tmp_path):
+    size, chunk = told = broken(tmp_path, lambda log, *_: log.write_bytes(log.read_bytes()[:-10]))
+    assert len(told) == 2
+    assert "and its manifest tells of" in size
+    assert "chunk 4, bytes 600 to" in chunk
+    assert "it is cut off" in chunk
+
+
+def test_a_key_that_is_not_given_is_named(tmp_path):
+    told, _ = broken(tmp_path, lambda *_: None, keys=KEYS, given={})
+    assert "encrypted with the key pair 'key1', which is not given (--remote-key key1=PRIVATE.pem)" in told
+
+
+def test_a_key_that_is_another_one_is_named(tmp_path):
+    other = {KEYS.name: PrivateKey(Keys().pem(), "other.pem")}
+    told, _ = broken(tmp_path, lambda *_: None, keys=KEYS, given=other)
+    assert "the key pair given does not decrypt the data key" in told
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_chunk_with_a_changed_byte_is_named(tmp_path, compress):
+    (told,) = broken(tmp_path, lambda log, *_: flip(log, 40), compress=compress, keys=KEYS)
+    assert "chunk 0, bytes 0 to" in told
+    assert "authentication tag is wrong" in told
+
+
+def test_a_chunk_that_does_not_unpack_is_named(tmp_path):
+    (told,) = broken(tmp_path, lambda log, *_: flip(log, 0), compress=True)
+    assert "chunk 0, bytes 0 to" in told
+    assert "the zstd stream is broken" in told
+
+
+def test_an_index_with_a_changed_byte_is_named(tmp_path):
+    (told,) = broken(tmp_path, lambda _, indexes, __: flip(indexes, 20), keys=KEYS)
+    assert ".index: its authentication tag is wrong" in told
+
+
+def test_sizes_of_chunks_that_do_not_fit_are_named(tmp_path):
+    def change(_log, _indexes, manifest):
+        held = json.loads(manifest.read_text())
+        held["chunkIndex"]["transformedChunks"] = tiered.packed_sizes([10, 10])
+        manifest.write_text(json.dumps(held))
+
+    told, _ = broken(tmp_path, change, compress=True)
+    assert "another number of chunks than its sizes (expected 5, found 2)" in told
+
+
+def test_records_behind_a_broken_chunk_are_read(tmp_path):
+    store = Store(tmp_path / "store", 100, compress=True)
+    segment = of(0, 20)
+    store.write(segment)
+    flip(store.paths(segment)[0], 0)
+    log_dir = local(tmp_path / "logs", 20, end=22)
+    done = kdump("dump", log_dir, "--remote", store.root, "-o", "jsonl")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["offset"] for line in lines if line["kind"] == "record"] == [*range(2, 22)]
+    assert [line["position"] for line in lines if line["kind"] == "damage"] == [0]
+    assert done.stderr.count(b"chunk 0") == 1
+    assert done.returncode == 1
+
+
+def test_what_is_no_private_key_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="holds no private key"):
+        PrivateKey(b"odd", "file.pem")
+    local(tmp_path / "logs", 0, end=1)
+    for given, says in (
+        (("--remote-key", "key1=x"), b"--remote-key is for what --remote names"),
+        (("--remote", tmp_path, "--remote-key", "key1"), b"is not NAME=FILE"),
+    ):
+        done = kdump("dump", tmp_path / "logs", *given)
+        assert (done.returncode, says in done.stderr) == (2, True)
+    done = kdump("dump", tmp_path / "logs", "--remote", tmp_path, "--remote-key", f"key1={tmp_path / 'none'}")
+    assert (done.returncode, b"No such file" in done.stderr) == (1, True)
