@@ -182,6 +182,8 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
         inner = iter(found)
     for offset, start, end in inner:
         message = Message(data[start:end], to_int64(base + offset), entry.position, wrapper, dialect.newest_magic)
+        if message.magic < 0 and dialect.inner_types_of_wrapper:
+            message = Message(data[start:end], message.offset, entry.position, None, dialect.newest_magic)
         yield from _inner(message, dialect, limit)
 
 

@@ -33,3 +33,11 @@ def test_only_0_10_0_refuses_a_message_of_another_magic_and_prints_none_of_its_w
 @pytest.mark.parametrize("release", ["0.9.0.1", "0.10.0.1", "0.10.2.2"])
 def test_a_wrapper_without_messages_is_passed_over(tmp_path, release):
     assert printed(tmp_path, release, wrapper(0, 0, b"") + plain(0, 1)) == (0, 1)
+
+
+def test_0_10_2_leaves_a_message_of_a_magic_below_0_its_own_time(tmp_path):
+    inner = [(0, forge.message(1, b"k", b"v", timestamp=7)), (1, forge.message(-1, b"k", b"v", timestamp=9))]
+    (tmp_path / f"{0:020}.log").write_bytes(forge.wrapper(1, 1, inner, timestamp=500, attributes=1 | 8))
+    done = kdump("--files", tmp_path / f"{0:020}.log", "--deep-iteration", "--compat", "0.10.2.2")
+    times = [line.split(" isvalid")[0].split(" position: 0 ")[1] for line in done.stdout.decode().splitlines()[2:]]
+    assert times == ["LogAppendTime: 500", "CreateTime: 9"]
