@@ -22,18 +22,25 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from kdump.answers import log_dir_pass
 from kdump.answers.abort_lines import AbortLines
-from kdump.answers.collector import AnswerLine, as_json
+from kdump.answers.collector import AnswerLine, Place, as_json
 from kdump.answers.compaction.cleaning import CleaningLimits
 from kdump.answers.compaction.compacted_logs import CleanedRecord, Compaction, KeyUsage, PartitionCompaction
 from kdump.answers.disk_usage import By, DiskUsage, OtherUsage, PartitionUsage, SegmentUsage, TopicUsage
+from kdump.answers.explain.explanation import Explanation, OffsetRange, explain_all
+from kdump.answers.explain.topic_history import topic_history
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.expiry import DEFAULT_RETENTION_MS
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine
 from kdump.answers.groups.log_ends import LogEnds
-from kdump.answers.metadata.image import image_of, partition_count, topic_names
+from kdump.answers.metadata.answer import TopicLine, takes, topic_lines
+from kdump.answers.metadata.copies import Copies, Said
+from kdump.answers.metadata.events import Event
+from kdump.answers.metadata.image import MetadataLog, image_of, partition_count, topic_names
 from kdump.answers.offsets import Offsets, PartitionOffsets, facts_of
 from kdump.answers.producers import ActiveProducer, Producers
 from kdump.answers.remote_copies import copied_offsets
+from kdump.answers.replica_diff.brokers import by_partition, compare_all, pairs
+from kdump.answers.replica_diff.pair import BrokerReplica, PairDifference, RecordDifference
 from kdump.answers.retention.deletions import Retention, SegmentRetention, TopicRetention
 from kdump.answers.retention.rules import rules_of
 from kdump.answers.sequences import SequenceBreak
@@ -43,9 +50,11 @@ from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference, Transactions
 from kdump.answers.what_if import WhatIfAnswer, target
 from kdump.api import Path, Time, moment, numbers
+from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.timestamps import now
 
 if TYPE_CHECKING:
@@ -61,29 +70,38 @@ __all__ = [
     "CleanedRecord",
     "CommitLine",
     "CommittedLine",
+    "Event",
+    "Explanation",
     "GroupLine",
     "HourStatistics",
     "KeyUsage",
     "MissingLine",
     "OtherUsage",
+    "PairDifference",
     "PartitionCompaction",
     "PartitionOffsets",
     "PartitionStatistics",
     "PartitionTransaction",
     "PartitionUsage",
     "ProducerStatistics",
+    "RecordDifference",
     "ReplicaDifference",
     "SegmentRetention",
     "SegmentUsage",
     "SequenceBreak",
+    "TopicLine",
     "TopicRetention",
     "TopicUsage",
     "TransactionalId",
     "UnreadLine",
     "WhatIfAnswer",
     "compaction",
+    "diff",
     "disk_usage",
+    "events",
+    "explain",
     "groups",
+    "metadata",
     "offsets",
     "producers",
     "retention",
@@ -131,8 +149,12 @@ class _Question:
         *,
         also: Collection[str] = (),
         every: bool = False,
+        leftovers: bool = False,
     ) -> None:
-        """All partitions of the topics ``also`` are found too; ``every`` asks for each folder of a log dir."""
+        """All partitions of the topics ``also`` are found too.
+
+        ``leftovers`` asks for -future, -delete and -stray folders too, ``every`` for each folder of a log dir.
+        """
         when = moment(at)
         self.at = now() if when is None else when
         self.asked = Wanted(
@@ -140,12 +162,13 @@ class _Question:
             partitions=numbers(partition),
             siblings=True,
             log_dirs=True,
-            leftovers=every,
+            leftovers=every or leftovers,
             every_folder=every,
         )
         self._said: tuple[list[str], list[str], list[str]] = ([], [], [])
         wanted = replace(self.asked, topics=(), partitions=frozenset()) if also else self.asked
         places = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
+        self.where = ", ".join(fspath(path) for path in places)
         found = Finder(wanted, fail=raise_it).find(tuple(fspath(path) for path in places))
         self.found = [
             one for one in found if every or (one.topic is not None and (one.topic in also or self.takes(one)))
@@ -167,6 +190,23 @@ class _Question:
         """Keep a sentence on what cannot be read."""
         self._said[0].append(text)
 
+    def wrong(self, text: str) -> None:
+        """Keep a sentence on a derived file that is not used."""
+        self._said[1].append(text)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the partitions that the question means, each with the state of its log dir."""
+        states = LogDirStates(in_words(self.wrong), raise_it)
+        for one in self.meant():
+            yield Place(one, states.of(one), self.damage, self.wrong, fail=raise_it)
+
+    def metadata_log(self) -> MetadataLog:
+        """Return the metadata log of the paths. Raises UnreadableError where it is not there."""
+        copies = Copies(self.found, Said(self.damage, self._said[2].append, raise_it))
+        if not copies:
+            raise UnreadableError(self.where, "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it")
+        return MetadataLog(copies, self.damage)
+
     def run(self, collector: Collector, partitions: Iterable[Partition]) -> None:
         """Feed a collector."""
         done = log_dir_pass.gather([collector], list(partitions))
@@ -178,8 +218,12 @@ class _Question:
     def answer(self, collector: Collector, partitions: Iterable[Partition]) -> Answer[L]:
         """Feed a collector; return its answer."""
         self.run(collector, partitions)
-        lines = tuple(cast("Iterable[L]", collector.answer(self.at)))
-        return Answer(lines, *(tuple(dict.fromkeys(said)) for said in self._said))
+        return self.lines(cast("Iterable[L]", collector.answer(self.at)))
+
+    def lines(self, lines: Iterable[L]) -> Answer[L]:
+        """Return an answer of lines, with all that was said on the way."""
+        gathered = tuple(lines)
+        return Answer(gathered, *(tuple(dict.fromkeys(said)) for said in self._said))
 
 
 def offsets(
@@ -351,3 +395,85 @@ def compaction(
     run = _Question(paths, topic, partition, at, also=(cluster_metadata.TOPIC,))
     configs = TopicConfigs(run.image(), tuple(map(given_config, config)))
     return run.answer(Compaction(configs, run.at, CleaningLimits(), listed=records, top=top), run.meant())
+
+
+def metadata(
+    paths: Path | Iterable[Path],
+    *,
+    topic: str | Iterable[str] = (),
+    at: Time | None = None,
+    offset: int | None = None,
+) -> Answer[TopicLine]:
+    """Return the topics of the metadata log, as of the records below ``offset`` or up to ``at``, by default of all.
+
+    >>> [(line.topic, line.configs["cleanup.policy"]) for line in metadata("golden/brokers/4.2.2", topic="compact")]
+    [('compact', 'compact')]
+    """
+    run = _Question(paths, cluster_metadata.TOPIC, (), at)
+    image = run.metadata_log().image(offset=offset, at=moment(at))
+    return run.lines(topic_lines(image, (topic,) if isinstance(topic, str) else tuple(topic)))
+
+
+def events(
+    paths: Path | Iterable[Path],
+    *,
+    topic: str | Iterable[str] = (),
+    at: Time | None = None,
+    offset: int | None = None,
+) -> Answer[Event]:
+    """Return what happened to the cluster, below ``offset`` or up to ``at``, with ``topic`` to topics of these names.
+
+    >>> [line.what for line in events("golden/brokers/4.2.2", topic="one")][:2]
+    ['TopicCreated', 'ConfigChanged']
+    """
+    run = _Question(paths, cluster_metadata.TOPIC, (), at)
+    names = (topic,) if isinstance(topic, str) else tuple(topic)
+    return run.lines(
+        event for event in run.metadata_log().history(offset=offset, at=moment(at)) if takes(names, event.topic)
+    )
+
+
+def explain(
+    paths: Path | Iterable[Path],
+    topic: str,
+    partition: int,
+    offset: int | tuple[int, int],
+    *,
+    at: Time | None = None,
+) -> Answer[Explanation]:
+    """Return whether a consumer is given the record of an offset, and why not; of a range both ends belong to it.
+
+    >>> [line.reason for line in explain("golden/brokers/4.2.2", "txn", 0, (127, 128))]
+    ['control-marker', 'open-transaction']
+    """
+    first, last = (offset, offset) if isinstance(offset, int) else offset
+    if not 0 <= first <= last:
+        raise UsageError(f"offsets {first} to {last} are no range")
+    run = _Question(paths, topic, partition, at, also=(cluster_metadata.TOPIC,), leftovers=True)
+    history = topic_history(run.found, run.damage, raise_it)
+    return run.lines(
+        explain_all([OffsetRange(topic, partition, first, last)], list(run.places()), history, run.at, raise_it)
+    )
+
+
+def diff(
+    brokers: Iterable[Path | Iterable[Path]],
+    *,
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    records: bool = False,
+) -> Answer[PairDifference | RecordDifference]:
+    """Return how the copies that brokers have of the same partitions differ; each of ``brokers`` is the paths of one.
+
+    ``records`` adds the records that differ.
+
+    >>> [line.verdict for line in diff(["golden/brokers/4.2.2", "golden/brokers/4.2.2"], topic="one")]
+    ['same']
+    """
+    runs = [_Question(paths, topic, partition, None) for paths in brokers]
+    if len(runs) < 2:
+        raise UsageError("diff compares two brokers or more: name paths for each")
+    run = runs[0]
+    copies = by_partition([BrokerReplica(each.where, place) for place in each.places()] for each in runs)
+    found = compare_all(pairs(copies), records=records, damage=run.damage, wrong=run.wrong, fail=raise_it)
+    return run.lines(cast("Iterator[PairDifference | RecordDifference]", found))

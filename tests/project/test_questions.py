@@ -26,6 +26,16 @@ LINES = {
     "compaction": ("--records --topic compact", {"records": True, "topic": "compact"}),
 }
 FUNCTIONS = {"du": "disk_usage", "stats": "statistics"}
+ELSE = {
+    f"metadata {BROKER} --topics --topic c-*": lambda: kdump.metadata(BROKER, topic="c-*"),
+    f"metadata {BROKER} --topics --offset 100": lambda: kdump.metadata(BROKER, offset=100),
+    f"metadata {BROKER} --events --topic txn": lambda: kdump.events(BROKER, topic="txn"),
+    f"metadata {BROKER} --events --at 2026-11-21T09:50": lambda: kdump.events(BROKER, at="2026-11-21T09:50"),
+    f"explain txn-0@0..140 --in {BROKER} --at {AT}": lambda: kdump.explain(BROKER, "txn", 0, (0, 140), at=AT),
+    f"explain gone-0@0 --in {BROKER} --at {AT}": lambda: kdump.explain(BROKER, "gone", 0, 0, at=AT),
+    f"diff {BROKER} {BROKER}-live --topic c-*": lambda: kdump.diff([BROKER, f"{BROKER}-live"], topic="c-*"),
+    f"diff {BROKER} {BROKER}-live --records": lambda: kdump.diff([BROKER, [f"{BROKER}-live"]], records=True),
+}
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -37,6 +47,24 @@ def test_an_answer_is_that_of_the_command(name, monkeypatch):
     lines = [json.loads(line) for line in printed.output.splitlines()]
     assert json.loads(json.dumps(answer.rows())) == lines
     assert len(answer) == len(lines) > 0
+
+
+@pytest.mark.parametrize("line", ELSE)
+def test_answers_on_metadata_offsets_and_replicas_are_those_of_the_commands(line, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    printed = shown.run(f"kdump {line} -q -o jsonl")
+    lines = [json.loads(text) for text in printed.output.splitlines()]
+    assert json.loads(json.dumps(ELSE[line]().rows())) == lines
+    assert lines
+
+
+def test_what_cannot_be_asked_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="two brokers"):
+        kdump.diff([BROKER])
+    with pytest.raises(UsageError, match="no range"):
+        kdump.explain(BROKER, "txn", 0, (5, 4))
+    with pytest.raises(UnreadableError, match="metadata log"):
+        kdump.events(tmp_path)
 
 
 @pytest.mark.parametrize("module", [api, questions], ids=lambda module: module.__name__)
