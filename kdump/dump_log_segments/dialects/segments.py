@@ -74,8 +74,8 @@ class Dialect(NamedTuple):
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
     """What becomes of a message inside a wrapper that is compressed again."""
     inner_types_of_wrapper: bool = False
-    """Whether inner messages take the timestamp type of a wrapper of magic 0 too, which has none; those of a magic below 0
-    have their own."""
+    """Whether inner messages take the timestamp type of a wrapper of magic 0 too, which has none; those of a
+    magic below 0 have their own."""
     inner_magic_must_match: bool = False
     """Whether a message inside a wrapper of another magic ends the run."""
 
