@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump import __version__
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
+from kdump.commands.limit_options import CACHE, JOBS, MAX_BATCH_BYTES
 from kdump.errors import KdumpError, UsageError
 from kdump.primitives.wire import INT32_MAX, to_int32
 
@@ -222,6 +222,7 @@ class Root(click.Group):
 @_decoder_switches
 @click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
 @MAX_BATCH_BYTES
+@JOBS
 @CACHE
 @click.option(
     "--compat",
@@ -285,13 +286,14 @@ def classic(files: str, compat: str, options: dict[str, Any], given: list[str]) 
     decoders = (options["key_decoder_class"], options["value_decoder_class"], *switches)
     if dialect.decoders_imply_print:
         options["print_data_log"] |= any(name is not None for name in decoders)
+    jobs = options.pop("jobs")
     with open_output(escape=True) as out:
         chosen = Options(**options, decoder_switch=switches[0] if switches else None)
         state = dialects_state.find(compat)
-        dump_files(DumpRun(dialect, chosen, out, state=state, release=compat), java_split(files))
+        dump_files(DumpRun(dialect, chosen, out, state=state, release=compat, jobs=jobs), java_split(files))
 
 
-OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes"})
+OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs"})
 """Options beside --files that are kdump's, not the original's."""
 
 

@@ -48,6 +48,10 @@ class DamageError(KdumpError):
         self.kind, self.reason = kind, reason
         self.position, self.expected, self.found = position, expected, found
 
+    def __reduce__(self) -> tuple[object, ...]:
+        told = {"position": self.position, "expected": self.expected, "found": self.found}
+        return type(self), (self.kind, self.reason), told
+
     def at(self, base: int) -> DamageError:
         """Return the same damage, its position counted from ``base`` bytes further out."""
         return type(self)(

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import click
 
 from kdump.commands import options as shared
-from kdump.commands import session
+from kdump.commands import parallel, session
 from kdump.commands.completion import in_list
 from kdump.commands.dump_options import DumpOptions
 from kdump.commands.help_sections import SectionedCommand
-from kdump.commands.limit_options import AtLeast
-from kdump.errors import UsageError
+from kdump.commands.limit_options import JOBS, AtLeast
+from kdump.commands.session import SaidSoFar
+from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
+from kdump.output import in_turns
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.endings import PRINTERS, Printer
 from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.segments import parts, read_ahead
+from kdump.segments.resync import BUDGET
 from kdump.transaction_replay.outcomes import is_transactional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kdump.commands.parallel import Task, TaskPart
-    from kdump.log_dirs.partition import Partition
+    from kdump.commands.parallel import Piece
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.output.in_turns import Turn
+    from kdump.segments.parts import SegmentPart
 
 FORMATS: Final = tuple(name for name in PRINTERS if name != "format")
 """The words of -o; --format chooses the printer of that name."""
@@ -97,7 +104,7 @@ SECTIONS: Final = {
     help="After damage: give up the file, go where the bad length says, or find the next sound batch.",
 )
 @click.option("--include-damaged", is_flag=True, help="Show batches with a wrong crc too, marked as such.")
-@click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="Read with N processes; output in order.")
+@JOBS
 @click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
 @shared.add(shared.LIMITS)
 @click.option(
@@ -138,19 +145,33 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     with paged(wanted=in_pages), open_output(escape=True, paint=options.paint) as out:
         if options.follow:
             dump.follow(list(partitions), paths, out)
-        elif options.is_parallel:
-            dump.parallel(partitions, out)
-        else:
+        elif not options.may_be_parallel:
             dump.run(partitions, out)
+        else:
+            found = list(partitions)
+            jobs = parallel.processes(found) if options.jobs is None else options.jobs
+            if jobs > 1:
+                dump.parallel(found, jobs, out)
+            else:
+                dump.run(found, out)
     return run.status
 
 
-class Printed(NamedTuple):
-    """What came of a part of the work: the exit statuses met, whether there was anything, the records counted."""
+class PrintedSoFar(NamedTuple):
+    """What a process tells the next one: what was said, whether there was anything, how many records were counted.
 
-    met: frozenset[int]
-    found: bool
-    records: int
+    Of a segment that is read in parts also where the next one begins, what :class:`SegmentPart` has beside that,
+    whether anything of it is printed, and whether it was told that it became shorter.
+    """
+
+    said: SaidSoFar
+    found: bool = False
+    records: int = 0
+    reached: int = 0
+    hops: int = BUDGET
+    is_over: bool = False
+    has_printed: bool = False
+    has_told: bool = False
 
 
 class Dump:
@@ -186,7 +207,7 @@ class Dump:
         if printer is not None:
             printer.begin()
         items = (item for partition in partitions for item in self._stream(reader, partition))
-        found, counted = self._print(self._first(items, self.options.limit), printer)
+        found, counted = self.print_items(self._first(items, self.options.limit), printer)
         if printer is not None:
             printer.end()
         self._finish(out, counted, found=found)
@@ -196,7 +217,7 @@ class Dump:
             return reader.tail(partition, self.options.tail)
         return self._first(reader.read(partition), self.options.head)
 
-    def _print(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
+    def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
         """Print items, or count records where there is no printer; return whether there were any, and how many."""
         found, counted = False, 0
         for item in items:
@@ -218,49 +239,31 @@ class Dump:
             why = " that the options ask for" if self.options.asks_for_some else ": no record is there"
             self.session.note(f"nothing was found{why}")
 
-    def parallel(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
-        """Print the same in several processes."""
-        from kdump.commands import parallel
-
+    def parallel(self, partitions: Sequence[Partition], jobs: int, out: BinaryIO) -> None:
+        """Print the same with several processes."""
         progress, self.session.progress = self.session.progress, session.Progress()
         reader = self.reader()
-        counted, found = 0, False
-
-        def work(parts: list[TaskPart], file: BinaryIO) -> Printed:
-            self.session.met.clear()
-            printer = None if self.options.count else self.printer(file)
-            some, count = self._print((item for part in parts for item in reader.read(*part)), printer)
-            self.session.sum_up()
-            return Printed(frozenset(self.session.met), some, count)
-
-        def take(file: IO[bytes], result: Printed, task: Task) -> None:
-            nonlocal counted, found
-            self.session.met |= result.met
-            found |= result.found
-            counted += result.records
-            parallel.copy(file, out)
-            progress(task.size)
-
+        self._prepare(reader, partitions)
+        pieces = parallel.pieces(partitions, cut=not self.options.filter.is_bounded)
         if not self.options.count:
             self.printer(out).begin()
-            out.flush()
-        parallel.run(self._prepared(reader, partitions), self.options.jobs, work, take)
+        out.flush()
+        begun = PrintedSoFar(self.session.said)
+        last = in_turns.run(jobs, pieces, PieceWork(self, reader), begun, lambda piece, _: progress(piece.size))
         self.session.progress = progress
-        self._finish(out, counted, found=found)
+        self.session.said = last.said
+        self._finish(out, last.records, found=last.found)
 
-    def _prepared(self, reader: PartitionReader, partitions: Iterable[Partition]) -> Iterator[Task]:
-        """Yield tasks. The transactions of a large partition are followed before: else each process would do it."""
-        from kdump.commands import parallel
-
-        for task in parallel.tasks(partitions):
-            partition = task.parts[0][0]
+    def _prepare(self, reader: PartitionReader, partitions: Sequence[Partition]) -> None:
+        """Find out what processes share: the checkpoints, and the transactions of large partitions."""
+        for partition in partitions:
+            reader.marks.facts(partition)
             if (
                 (reader.outcomes or self.options.filter.committed)
                 and sum(segment.size for segment in partition.segments) > SHARED
                 and is_transactional(partition)
             ):
-                reader.outcomes_of(partition)
-            yield task
+                reader.follow_ahead(partition)
 
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
         """Print what there is, what is appended and partitions that appear, until interrupted or the limit is reached.
@@ -280,9 +283,9 @@ class Dump:
                 out.flush()
                 time.sleep(POLL)
             elif left is None or isinstance(item, DamagedRange):
-                self._print([item], printer)
+                self.print_items([item], printer)
             else:
-                self._print(self._first(iter([item]), left), printer)
+                self.print_items(self._first(iter([item]), left), printer)
                 left -= self._count(item)
                 if left <= 0:
                     break
@@ -336,7 +339,7 @@ class Dump:
         return len(item.records) or (item.batch.count or 0 if self.options.counting else 0)
 
     def _lost(self, item: DamagedRange, printer: Printer | None) -> None:
-        self.session.met.add(session.DAMAGED)
+        self.session.damages()
         if self._redactor is not None or self.options.no_payload:
             from kdump.rows.redaction import bare
 
@@ -345,3 +348,86 @@ class Dump:
             printer.lost(item)
         if printer is None or not printer.shows_damage or not (self.session.quiet or sys.stdout.isatty()):
             self.session.damaged_range(item.file.name, item.damage)
+
+
+class PieceWork:
+    """What one of several processes does: it prints its pieces, and tells the next process what that must know."""
+
+    def __init__(self, dump: Dump, reader: PartitionReader) -> None:
+        self._dump, self._reader, self._session = dump, reader, dump.session
+        self._printer: Printer | None = None
+
+    def __call__(self, piece: Piece, turn: Turn[PrintedSoFar]) -> None:
+        """Print a piece."""
+        read_ahead.alone()
+        self._session.before = turn.take
+        self._session.said = SaidSoFar() if turn.state is None else turn.state.said
+        if self._printer is None and not self._dump.options.count:
+            self._printer = self._dump.printer(turn.file)
+        turn.check = self._hear
+        if piece.part is not None:
+            self._print_part(replace(piece.part), *piece.runs[0], turn)
+            return
+        items = (item for run in piece.runs for item in self._reader.read(*run))
+        found, records = self._dump.print_items(items, self._printer)
+        before = turn.take()
+        turn.state = PrintedSoFar(self._session.said, before.found or found, before.records + records)
+
+    def _hear(self, before: PrintedSoFar) -> None:
+        self._session.said = before.said
+
+    def _print_part(
+        self, part: SegmentPart, partition: Partition, segments: tuple[Segment, ...], turn: Turn[PrintedSoFar]
+    ) -> None:
+        """Print a part of a segment. All but the first begin on a guess; it is checked when the turn comes."""
+        (segment,) = segments
+        is_first = part.start == 0
+        if not is_first:
+            self._go_on(part, segment, turn)
+        found, records = False, 0
+        if part.is_over or part.start >= part.stop:
+            part.reached = part.start
+        else:
+            found, records = self._dump.print_items(self._reader.read_part(partition, segment, part), self._printer)
+        before = turn.take()
+        has_told = before.has_told and not is_first
+        if part.lost and not has_told:
+            self._reader.tell_lost(segment, part.lost)
+            has_told = True
+        turn.state = PrintedSoFar(
+            self._session.said,
+            before.found or found,
+            before.records + records,
+            part.reached,
+            part.hops,
+            part.is_over,
+            turn.has_written or (before.has_printed and not is_first),
+            has_told,
+        )
+
+    def _go_on(self, part: SegmentPart, segment: Segment, turn: Turn[PrintedSoFar]) -> None:
+        """Find where a part begins that is not the first one of its segment."""
+        lead = b"" if self._printer is None else self._printer.go_on(segment.name)
+        guess = self._guess(segment, part) if turn.state is None else None
+        if guess is None:
+            before = turn.take()
+            part.start, part.hops, part.is_over = before.reached, before.hops, before.is_over
+            turn.lead = b"" if before.has_printed else lead
+            return
+
+        def check(before: PrintedSoFar) -> None:
+            if (before.reached, before.hops, before.is_over) != (guess, hops, False):
+                raise in_turns.WrongGuessError
+            turn.lead = b"" if before.has_printed else lead
+            self._hear(before)
+
+        hops = part.hops
+        part.start = guess
+        turn.check = check
+
+    def _guess(self, segment: Segment, part: SegmentPart) -> int | None:
+        try:
+            with segment.open() as source:
+                return parts.guess(source, part)
+        except UnreadableError:  # whoever reads the segment says so
+            return None

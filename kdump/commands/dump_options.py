@@ -67,7 +67,8 @@ class DumpOptions:
     redact_key: str | None
     on_error: OnError
     include_damaged: bool
-    jobs: int
+    jobs: int | None
+    """How many processes read; None for as many as are worth it."""
     follow: bool
 
     @classmethod
@@ -94,7 +95,7 @@ class DumpOptions:
         if (self.no_payload or self.keys_only) and plain:
             raise UsageError("-o raw and -f say themselves what of payloads they print: --redact goes with them")
         self.columns  # noqa: B018  it refuses what is no column
-        if self.is_parallel and self.output in WHOLE:
+        if self.jobs is not None and self.jobs > 1 and self.output in WHOLE:
             raise UsageError(f"--jobs does not go with -o {self.output}, which is one thing: try -o jsonl")
         if self.follow and (self.filter.committed or self.count or self.output in WHOLE):
             raise UsageError(
@@ -171,9 +172,14 @@ class DumpOptions:
         return self.count and not self.batches and not self.stops_early
 
     @property
-    def is_parallel(self) -> bool:
-        """Whether several processes read."""
-        return self.jobs > 1 and not self.stops_early and not self.follow
+    def may_be_parallel(self) -> bool:
+        """Whether several processes may read: by default not where offsets or times may leave little to read.
+
+        They print bytes as they are: a terminal, and whoever wants colours, has one process.
+        """
+        if self.stops_early or self.follow or self.output in WHOLE or self.paint is not None or is_terminal():
+            return False
+        return not self.filter.is_bounded if self.jobs is None else self.jobs > 1
 
     @property
     def take(self) -> Take:

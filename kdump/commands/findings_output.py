@@ -64,8 +64,8 @@ class Telling:
         for name, told in blocks.items():
             self._report.block(name, told)
         levels = {finding.level for finding in findings}
-        run.met |= {session.DAMAGED} if Level.LOG in levels else set()
-        run.met |= {session.DERIVED} if Level.DERIVED in levels else set()
+        run.said.met |= {session.DAMAGED} if Level.LOG in levels else set()
+        run.said.met |= {session.DERIVED} if Level.DERIVED in levels else set()
 
     def end(self) -> None:
         """Tell what was gone through, and how it went."""

@@ -1,7 +1,7 @@
-"""Options of several commands: what reading may take, memory for a batch and the page cache, and a topic's settings.
+"""Options of several commands: what reading may take, and a topic's settings.
 
-The first two are those of ``--files`` and all commands that read segments; the second not of ``spark-export``: Spark
-reads.
+The memory for a batch and the page cache are those of ``--files`` and all commands that read segments; the second not
+of ``spark-export``: Spark reads.
 """
 
 from __future__ import annotations
@@ -40,6 +40,14 @@ MAX_BATCH_BYTES: Final = click.option(
     show_default=True,
     metavar="BYTES",
     help="The most that a batch may take, as it is and unpacked; more is damage.",
+)
+
+
+JOBS: Final = click.option(
+    "--jobs",
+    type=AtLeast(1),
+    metavar="N",
+    help="Processes that read.  [default: one per core where there is much to read]",
 )
 
 

@@ -133,7 +133,7 @@ def _both(said: list[str], say: Callable[[str], None]) -> Callable[[str], None]:
 
 def _take_status(session: Session, report: LogDirReport) -> None:
     """Let the findings of the check make the exit status."""
-    session.met |= {STATUS[line["level"]] for line in report.lines("check", "finding")}
+    session.said.met |= {STATUS[line["level"]] for line in report.lines("check", "finding")}
 
 
 def _write_page(report: LogDirReport, out: str, *, overwrite: bool) -> None:

@@ -14,7 +14,7 @@ from kdump.primitives.terminal import harmless_line
 from kdump.printers.quantities import size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
@@ -84,15 +84,31 @@ class Progress(StatusLine):
 
 
 @dataclass
+class SaidSoFar:
+    """What a run has met and said so far, as one process tells it another."""
+
+    met: set[int] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    """What could not be read."""
+    ranges: dict[str, Counter[str]] = field(default_factory=dict)
+    """By file how many damaged ranges of each kind there are."""
+
+
+@dataclass
 class Session:
     """One run of a command. Whatever is said goes to standard error; what was met makes the exit status."""
 
     quiet: bool = False
-    met: set[int] = field(default_factory=set)
     progress: Progress = field(default_factory=Progress)
     """It shows nothing until :meth:`watch` is called."""
-    _failed: set[str] = field(default_factory=set)
-    _ranges: dict[str, Counter[str]] = field(default_factory=dict)
+    said: SaidSoFar = field(default_factory=SaidSoFar)
+    before: Callable[[], object] = lambda: None
+    """Called before anything is said or met: one of several processes waits for its turn."""
+
+    @property
+    def met(self) -> set[int]:
+        """The exit statuses that were met."""
+        return self.said.met
 
     def watch(self, total: int) -> None:
         """Show how much of ``total`` bytes is done, where somebody sees standard error."""
@@ -110,39 +126,48 @@ class Session:
     def note(self, text: str) -> None:
         """Say something that changes nothing."""
         if not self.quiet:
+            self.before()
             self._say(text)
 
     def fail(self, error: UnreadableError) -> None:
         """Say what cannot be read, once."""
+        self.before()
         self.met.add(UNREADABLE)
-        if str(error) not in self._failed:
-            self._failed.add(str(error))
+        if str(error) not in self.said.failed:
+            self.said.failed.add(str(error))
             self._say(str(error))
 
     def wrong_index(self, text: str) -> None:
         """Say what is wrong with a file that can be made again from the log."""
+        self.before()
         self.met.add(DERIVED)
         self._say(f"{text}; it is not used (kdump check says more)")
 
     def damage(self, text: str) -> None:
         """Say what is damaged."""
-        self.met.add(DAMAGED)
+        self.damages()
         self._say(text)
+
+    def damages(self) -> None:
+        """Note that something is damaged."""
+        self.before()
+        self.met.add(DAMAGED)
 
     def damaged_range(self, file: str, damage: Damage) -> None:
         """Say which bytes of a file are damaged; after the first ones only count (see :meth:`sum_up`)."""
-        kinds = self._ranges.setdefault(file, Counter())
+        self.before()
+        kinds = self.said.ranges.setdefault(file, Counter())
         if kinds.total() < ALIKE:
             self.damage(f"{file}: byte {damage.position}: {damage}")
         kinds[damage.kind] += 1
 
     def sum_up(self) -> None:
         """Say how many damaged ranges were not written out."""
-        for file, kinds in self._ranges.items():
+        for file, kinds in self.said.ranges.items():
             if kinds.total() > ALIKE:
                 of = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
                 self._say(f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all that were met: {of}")
-        self._ranges.clear()
+        self.said.ranges.clear()
 
     @property
     def status(self) -> int:

@@ -13,7 +13,6 @@ from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record import Record
 from kdump.formats.record_layout import BATCH_HEADER
-from kdump.log_dirs.local import LocalFile
 from kdump.primitives.compression import NONE
 from kdump.primitives.wire import INT32_MAX
 from kdump.records import log_entry
@@ -32,21 +31,23 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.options import Options
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
+    from kdump.log_dirs.local import LocalFile
+    from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import Region
 if kernel.COMPILED:
     from kdump.dump_log_segments.kernel_lines import KernelLines
     from kdump.dump_log_segments.kernel_messages import KernelEntries
 
 
-def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
+def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> None:
+    """Print the lines of a part of a segment; then say in ``part`` where it ended.
+
+    Raises what ends the original, with the same lines printed before.
+    """
+    run, path = printer.run, printer.path
     options = run.options
     deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
-    with (
-        LocalFile(path) as source,
-        closing(_regions(source, options, deep=deep)) as regions,
-    ):
-        printer = LogPrinter(run, path, decoders)
+    with closing(_regions(source, options, part, deep=deep)) as regions:
         for region in regions:
             if isinstance(region, Run):
                 printer.batches(region, 0, region.count, deep=deep)
@@ -66,18 +67,19 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
                     expected=region.expected,
                     found=region.found,
                 )
-        run.close(source)
 
 
-def _regions(source: Source, options: Options, *, deep: bool) -> Generator[Region | Run | Entries, None, None]:
+def _regions(
+    source: Source, options: Options, part: SegmentPart, *, deep: bool
+) -> Generator[Region | Run | Entries, None, None]:
     end = end_of(source.size, options)
     leash = read_ahead.Leash(source)
-    return read_ahead.read(
-        batch_runs.walk(leash, 0, end, Window(leash, end), limit=options.max_batch_bytes, packed=deep, old=True),
-        leash,
-        end,
-        unpack=deep,
-    )
+    window = Window(leash, end)
+    if part.start or part.stop < end:
+        window.narrow(part.start, part.stop)
+    limit = options.max_batch_bytes
+    regions = batch_runs.walk(leash, part.start, end, window, limit=limit, packed=deep, old=True, stop=part.stop)
+    return read_ahead.read(part.cut(regions, end), leash, end, unpack=deep)
 
 
 def end_of(size: int, options: Options) -> int:

@@ -41,10 +41,14 @@ class DumpRun:
         *,
         state: StateDialect = dialects_state.NEWEST,
         release: str | None = None,
+        jobs: int | None = 1,
     ) -> None:
-        """``release`` is the one whose words records of Kafka's own topics are told in, None the newest."""
+        """``release`` is the one whose words records of Kafka's own topics are told in, None the newest.
+
+        ``jobs`` processes print a large segment, None for as many as are worth it: ``out`` is standard output then.
+        """
         self.dialect, self.options, self.out, self.state = dialect, options, out, state
-        self.release = release
+        self.release, self.jobs = release, jobs
         self.gaps: dict[str, list[tuple[int, int]]] = {}
         self.reports = Reports()
         self.parser = _parser(self.payloads, options.decoder_switch) if options.decoder_switch else None

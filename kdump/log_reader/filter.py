@@ -43,8 +43,12 @@ class Filter:
     @property
     def looks_into_records(self) -> bool:
         """Whether headers of batches are not enough to decide."""
-        ranges = (self.first_offset, self.last_offset, self.since, self.until)
-        return any(bound is not None for bound in ranges) or self.looks_into_fields
+        return self.is_bounded or self.looks_into_fields
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether offsets or timestamps lie in a range."""
+        return any(bound is not None for bound in (self.first_offset, self.last_offset, self.since, self.until))
 
     @property
     def looks_into_fields(self) -> bool:

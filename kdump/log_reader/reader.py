@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.batch_selection import Offer
     from kdump.rows.selection import SegmentFacts, SelectedBatch
+    from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError, Region
     from kdump.transaction_replay.outcomes import Outcomes
 
@@ -57,6 +58,8 @@ class PartitionReader:
     offer: Offer | None = None
     """What reads batches itself (:class:`kdump.log_reader.batch_selection.BatchSelection`)."""
     _followed: tuple[Partition, Outcomes] | None = None
+    _ahead: dict[int, Outcomes] = field(default_factory=dict)
+    """By the identity of the partition."""
 
     def __post_init__(self) -> None:
         self.marks = CheckpointMarks(self.wrong_index, self.fail)
@@ -69,11 +72,22 @@ class PartitionReader:
 
         ``only`` names those of its segments that are read.
         """
-        selection, facts = self._begin(partition)
+        whole = only is None or only[:1] == partition.segments[:1]
+        selection, facts = self._begin(partition, told=not whole)
         paths = None if only is None else {segment.path for segment in only}
         for segment in segment_choice.segments(partition, self.filter, self.progress):
             if paths is None or segment.path in paths:
                 yield from self._segment(segment, selection, facts._replace(name=segment.name))
+
+    def read_part(
+        self, partition: Partition, segment: Segment, part: SegmentPart
+    ) -> Iterator[SelectedBatch | DamagedRange]:
+        """Yield what the filter, which must be one without offsets and times, takes of a part of a segment.
+
+        What stands there is then noted in ``part``.
+        """
+        selection, facts = self._begin(partition, told=part.start > 0 or segment != partition.segments[0])
+        yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 
     def tail(self, partition: Partition, count: int) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the last ``count`` records that the filter takes (or batches), reading segments from the last one.
@@ -108,32 +122,45 @@ class PartitionReader:
     def _size(self, item: SelectedBatch) -> int:
         return 1 if self.take is Take.BATCHES else len(item.records)
 
-    def _begin(self, partition: Partition) -> tuple[BatchSelection, SegmentFacts]:
-        """Return what selects the batches of a partition, and what rows say of its segments."""
+    def _begin(self, partition: Partition, *, told: bool = False) -> tuple[BatchSelection, SegmentFacts]:
+        """Return what selects the batches of a partition, and what rows say of its segments.
+
+        ``told`` says that what is held back has been told already.
+        """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
         selection = BatchSelection(self.filter, self.take, outcomes, self.offer)
-        if self.filter.committed:
+        if self.filter.committed and not told:
             for text in self.outcomes_of(partition).held_back:
                 self.note(f"{partition.name}: {text}")
         return selection, self.marks.facts(partition)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
         """Return what became of a partition's transactions; that of the last partition is kept."""
+        known = self._ahead.get(id(partition))
+        if known is not None:
+            return known
         if self._followed is None or self._followed[0] is not partition:
             self._followed = (partition, follow(partition, self.wrong_index, self.fail))
         return self._followed[1]
 
+    def follow_ahead(self, partition: Partition) -> None:
+        """Find out now what became of a partition's transactions, and keep it as long as the reader."""
+        self._ahead[id(partition)] = self.outcomes_of(partition)
+
     def _segment(
-        self, segment: Segment, selection: BatchSelection, file: SegmentFacts
+        self, segment: Segment, selection: BatchSelection, file: SegmentFacts, part: SegmentPart | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield what the filter takes of one segment."""
+        """Yield what the filter takes of one segment, or of a part of it."""
         done = 0
         try:
             with segment.open() as source:
                 span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
                 runs = self._runs or (selection.in_runs and not self.include_damaged and span == Range())
-                stream = region_stream.stream(segment, source, span, self.on_error, runs=runs, check=self._runs)
+                if part is None:
+                    stream = region_stream.stream(segment, source, span, self.on_error, runs=runs, check=self._runs)
+                else:
+                    stream = region_stream.part_of(segment, source, part, self.on_error, runs=runs)
                 with closing(stream) as regions:
                     for region in regions:
                         if isinstance(region, RecordBatch) and selection.is_past(region):
@@ -142,10 +169,19 @@ class PartitionReader:
                         self.progress(region.position + region.size - done)
                         done = region.position + region.size
                 if isinstance(source, local.LocalFile) and source.lost:
-                    self.note(f"{segment.name} became {source.lost} bytes shorter while it was read")
+                    if part is None:
+                        self.tell_lost(segment, source.lost)
+                    else:
+                        part.lost = source.lost
         except UnreadableError as error:
+            if part is not None:
+                part.is_over = True
             self.fail(error)
         self.progress(segment.size - done)
+
+    def tell_lost(self, segment: Segment, lost: int) -> None:
+        """Say that a segment became shorter while it was read."""
+        self.note(f"{segment.name} became {lost} bytes shorter while it was read")
 
     def _region(
         self, region: Region | Run, source: Source, selection: BatchSelection, file: SegmentFacts

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
     from kdump.segments.batch_runs import Run
     from kdump.segments.index_lookup import Range
+    from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import Damage, OnError, Region
 
 
@@ -38,6 +39,17 @@ def stream(
     leash = read_ahead.Leash(source)
     reader = resync.ResyncReader(leash, 0, source.size, on_error, segment.base_offset, limit=None, runs=True)
     yield from read_ahead.read(reader.read(), leash, source.size, unpack=True, check=check)
+
+
+def part_of(
+    segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool
+) -> Generator[Region | Run, None, None]:
+    """Yield the regions of a part of a segment as :func:`stream` would; then complete ``part``."""
+    first = segment.base_offset if part.start == 0 else None
+    runs = runs and source.limit >= compression.DEFAULT_LIMIT
+    reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=runs)
+    yield from reader.read_part(part.stop, part.hops)
+    part.reached, part.hops = reader.reached, reader.hops
 
 
 def _range(segment: Segment, source: Source, span: Range, on_error: OnError) -> Iterator[Region]:

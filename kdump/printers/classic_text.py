@@ -99,17 +99,28 @@ class DumpText:
     def end(self) -> None:
         """Nothing stands behind the last line."""
 
+    def go_on(self, name: str) -> bytes:
+        """Begin amid a segment; return the lines before its first batch."""
+        if self._printer is None or self._printer.path != name:
+            self._printer = _Printer(self._run, name, self._decoders, self.redactor, values=self.values)
+        return _title(name)
+
     def _of(self, item: SelectedBatch | DamagedRange) -> _Printer:
         name = item.file.name
         if self._printer is None or self._printer.path != name:
             self._printer = _Printer(self._run, name, self._decoders, self.redactor, values=self.values)
-            self.out.write(f"Dumping {path_text(name)}\n".encode())
-            try:
-                base = offset_in_name(name)
-            except UnreadableError:
-                return self._printer
-            self.out.write(NEWEST.starting_offset.format(offset=base).encode() + b"\n")
+            self.out.write(_title(name))
         return self._printer
+
+
+def _title(name: str) -> bytes:
+    """Return the lines before those of a segment."""
+    first = f"Dumping {path_text(name)}\n".encode()
+    try:
+        base = offset_in_name(name)
+    except UnreadableError:
+        return first
+    return first + NEWEST.starting_offset.format(offset=base).encode() + b"\n"
 
 
 class _Printer(LogPrinter):

@@ -26,6 +26,10 @@ class RecordRows:
     def begin(self) -> None:
         """Nothing stands before the first row."""
 
+    def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not mind which segment they are of
+        """Begin amid a segment, before which nothing stands."""
+        return b""
+
     def found(self, item: SelectedBatch) -> None:
         """Print the records of a batch, or of a run of batches."""
         records = item.records

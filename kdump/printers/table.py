@@ -71,6 +71,10 @@ class Tables:
     def begin(self) -> None:
         """Nothing stands before the first line."""
 
+    def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not mind which segment they are of
+        """Begin amid a segment, before which nothing stands."""
+        return b""
+
     def found(self, item: SelectedBatch) -> None:
         if self.redactor is not None:
             item = self.redactor(item)

@@ -133,6 +133,11 @@ class Entries:
         self.limit = first.limit
 
     @property
+    def position(self) -> int:
+        """The position of the first message."""
+        return self.start + self.at
+
+    @property
     def end(self) -> int:
         """The position behind the last message."""
         return self.start + self.stop
@@ -155,22 +160,39 @@ def entries(first: Message, window: Window) -> Entries | None:
 
 @overload
 def walk(
-    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool
+    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool, stop: int | None = None
 ) -> Iterator[Region | Run]: ...
 
 
 @overload
 def walk(
-    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool, old: Literal[True]
+    source: Source,
+    start: int,
+    end: int,
+    window: Window,
+    *,
+    limit: int,
+    packed: bool,
+    old: Literal[True],
+    stop: int | None = None,
 ) -> Iterator[Region | Run | Entries]: ...
 
 
 def walk(
-    source: Source, start: int, end: int, window: Window, *, limit: int, packed: bool, old: bool = False
+    source: Source,
+    start: int,
+    end: int,
+    window: Window,
+    *,
+    limit: int,
+    packed: bool,
+    old: bool = False,
+    stop: int | None = None,
 ) -> Iterator[Region | Run | Entries]:
     """Yield what :func:`kdump.segments.walk.walk` does; batches that are sound and like each other come as one run.
 
-    With ``packed``, compressed batches stand alone. With ``old``, messages in a row come as one too.
+    With ``packed``, compressed batches stand alone. With ``old``, messages in a row come as one too. A run ends at
+    ``stop`` or before: whoever reads up to there needs no more.
     """
     if not kernel.COMPILED:
         yield from segment.walk(source, start, end, window, limit=limit)
@@ -181,7 +203,7 @@ def walk(
         for region in segment.walk(source, start, end, window, limit=limit):
             found: Run | Entries | None = None
             if isinstance(region, Batch) and not (packed and region.header.attributes & CODEC_MASK):
-                found = run(region, window)
+                found = run(region, window, stop)
             elif old and isinstance(region, Message):
                 found = entries(region, window)
             if found is not None:
@@ -191,9 +213,11 @@ def walk(
             yield region
 
 
-def run(first: Batch, window: Window) -> Run | None:
-    """Return the run that a batch in the block of ``window`` begins, None when it has not two batches."""
+def run(first: Batch, window: Window, stop: int | None = None) -> Run | None:
+    """Return the run, up to ``stop``, that a batch in the block of ``window`` begins; None without a second one."""
     block, start = window.block, window.start
+    if stop is not None:
+        block = block[: max(0, stop - start)]
     rows = batches.rows(first, block, start, min(first.limit, LARGE))
     if not rows:
         return None

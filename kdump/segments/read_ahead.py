@@ -42,6 +42,7 @@ STRETCHES: Final = 4
 HELD: Final = 16 << 20
 """Unpacked bytes that wait to be read and keep a thread from unpacking more."""
 THREADS: Final = 2
+_alone = False
 
 
 class _EndedError(BaseException):
@@ -219,7 +220,7 @@ def read(
     the regions is raised behind the last one before it. The source must stay open until this is closed.
     """
     stretches = Stretches(regions, unpack=unpack, check=check)
-    threads = min(THREADS, processors() - 1)
+    threads = 0 if _alone else min(THREADS, processors() - 1)
     done = 0
     taken: list[T] = []
     while threads <= 0 or not WORTH_IT <= done <= size - WORTH_IT or (unpack and _is_slow(taken)):
@@ -255,6 +256,12 @@ def _is_slow(regions: Sequence[Region | Run | Entries]) -> bool:
     """Tell whether most of the bytes are of compressed batches that are too small for threads."""
     small = sum([region.size for region in regions if region.size < LARGE and _is_packed(region)])
     return 2 * small > sum([region.size for region in regions])
+
+
+def alone() -> None:
+    """Start no threads in this process from now on: others of the same work use the processors."""
+    global _alone  # noqa: PLW0603  it is said once in the life of a process
+    _alone = True
 
 
 def processors() -> int:

@@ -110,8 +110,22 @@ class ResyncReader:
         self._window = Window(source, end)
         self._sums = {kind: RangeChecksum(source, start, kind) for kind in (CRC32, CRC32C)}
         self._runs, self._packed = runs, packed
-        self._hops = BUDGET
+        self._stop: int | None = None
+        self._origin = start
+        self.hops = BUDGET
+        """Records that may still be hopped over in vain, beyond those that the place in the file allows."""
+        self.reached = end
+        """Where the batch stands in front of which reading ended, the end of the bytes where it did not."""
         self._claimed_end = start
+
+    def read_part(self, stop: int, hops: int) -> Iterator[Region | Run]:
+        """Yield the regions up to the first sound batch at ``stop`` or behind it; others have read what comes before.
+
+        ``hops`` is what they left.
+        """
+        self._window.narrow(self._start, stop)
+        self._stop, self._origin, self.hops = stop, 0, hops
+        return self.read()
 
     def read(self) -> Iterator[Region | Run]:
         """Yield the regions; their sizes sum to the bytes that were asked for."""
@@ -125,6 +139,9 @@ class ResyncReader:
                 if bad is not None:
                     yield self._account(bad, region.first if isinstance(region, Run) else region)
                     bad = None
+                if self._stop is not None and region.position >= self._stop:
+                    self.reached = region.position
+                    return
                 position = region.end
                 self._next_offset = region.last_offset + 1
                 yield region
@@ -140,7 +157,9 @@ class ResyncReader:
     def _walk(self, position: int) -> Iterator[Region | Run]:
         limit = self._source.limit if self._limit is None else self._limit
         if self._runs:
-            return batch_runs.walk(self._source, position, self._end, self._window, limit=limit, packed=self._packed)
+            return batch_runs.walk(
+                self._source, position, self._end, self._window, limit=limit, packed=self._packed, stop=self._stop
+            )
         return walk(self._source, position, self._end, self._window, limit=limit)
 
     def _fault(self, region: Region | Run) -> Damage | Trailing | None:
@@ -230,7 +249,7 @@ class ResyncReader:
         if header.attributes & record_layout.CODEC_MASK or header.records_count < 0:
             return None
         at = position + record_layout.BATCH_HEADER.size
-        budget = self._hops + (position - self._start) // FRAMED
+        budget = self.hops + (position - self._origin) // FRAMED
         for _ in range(header.records_count):
             try:
                 size, used = read_varint(self._window.view(at, 5), 0)
@@ -242,7 +261,7 @@ class ResyncReader:
                 break
         else:
             return at
-        self._hops = budget - (position - self._start) // FRAMED
+        self.hops = budget - (position - self._origin) // FRAMED
         return None
 
     def _goes_on(self, position: int, offset: int) -> bool:
@@ -256,13 +275,23 @@ class ResyncReader:
         follows = first == offset if self._magic(position) == record_layout.MAGIC_2 else first >= offset
         return follows and self._is_credible(position)
 
-    def _search(self, position: int) -> int:
-        """Return where the next credible batch begins, at ``position`` or behind it; the file's end if nowhere."""
-        while position < self._zeros:
+    def guess(self, until: int) -> int | None:
+        """Return where a batch may begin, at the start or behind it but before ``until``; it may be part of another."""
+        found = self._search(self._start, until)
+        return found if found < until else None
+
+    def _search(self, position: int, until: int | None = None) -> int:
+        """Return where the next credible batch begins, at ``position`` or behind it; the file's end if nowhere.
+
+        Nothing is looked for at ``until`` or behind it.
+        """
+        until = self._zeros if until is None else until
+        while position < until:
             block = self._window.ahead(position, record_layout.BATCH_HEADER.size + CHUNK)
             starts = len(block)
             if position + starts < self._end:
                 starts -= record_layout.BATCH_HEADER.size
+            starts = min(starts, until - position)
             for at in _candidates(block, starts):
                 if self._is_credible(position + at):
                     return position + at

@@ -32,9 +32,14 @@ class Window:
         self._source = source
         self._end = end
         self._next = FIRST_BLOCK
+        self._until: int | None = None
         self.start = 0
         """The position of the block that is in memory."""
         self.block = memoryview(b"")
+
+    def narrow(self, start: int, until: int) -> None:
+        """Read in large blocks from ``start`` on, and no further than to ``until`` but for what is asked for."""
+        self.start, self._until, self._next = start, until, BLOCK
 
     def load(self, position: int, size: int) -> tuple[memoryview, int]:
         """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""
@@ -42,7 +47,8 @@ class Window:
         if at < 0 or at + size > len(self.block):
             if not 0 <= at <= len(self.block) + BLOCK:  # a leap: what follows is nobody's guess
                 self._next = FIRST_BLOCK
-            wanted = min(max(size, self._next), self._end - position)
+            ahead = self._next if self._until is None else min(self._next, self._until - position)
+            wanted = min(max(size, ahead), self._end - position)
             self._next = min(BLOCK, self._next * 2)
             self.block = memoryview(self._source.read(position, max(0, wanted)))
             self.start, at = position, 0

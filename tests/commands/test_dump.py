@@ -304,7 +304,7 @@ def test_several_processes_print_the_same_in_order(tmp_path, output):
             write(tmp_path / f"t-{number}", base, 1)
     (tmp_path / "t-1" / "00000000000000000016.log").write_bytes(b"damaged damaged damaged damaged")
     one = kdump("dump", tmp_path, output)
-    many = patched("import kdump.commands.parallel as p; p.TASK = 2000", "dump", tmp_path, output, "--jobs", "3")
+    many = patched("import kdump.segments.parts as p; p.SIZE = 2000", "dump", tmp_path, output, "--jobs", "3")
     assert (many.returncode, many.stdout) == (one.returncode, one.stdout) == (3, one.stdout)
     assert many.stderr == one.stderr
 
@@ -312,7 +312,9 @@ def test_several_processes_print_the_same_in_order(tmp_path, output):
 def test_several_processes_agree_on_transactions(dump):
     one = dump("dump", GOLDEN_TXN, "-o", "jsonl")
     for shared in (0, 100_000_000):
-        patch = f"import kdump.commands.parallel as p, kdump.commands.dump as d; p.TASK, d.SHARED = 500, {shared}"
+        patch = (
+            f"import kdump.segments.parts as p, kdump.commands.dump as d; p.SIZE = p.PACKED = 500; d.SHARED = {shared}"
+        )
         assert patched(patch, "dump", GOLDEN_TXN, "-o", "jsonl", "--jobs", "2", check=True).stdout == one
 
 
@@ -360,15 +362,15 @@ def test_what_ends_a_worker_is_told_in_its_own_words(folder):
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("when", ["p.get_context('fork').Process.start = started", "p._collect = kill"])
+@pytest.mark.parametrize("when", ["os.fork = forked", "p._receive = kill"])
 def test_ctrl_c_leaves_no_worker_behind(folder, when):
     """Interrupted while a process is started or waited for, a dump ends, and its processes with it."""
     patch = (
-        "import kdump.commands.parallel as p, kdump.log_reader.reader as s, os, signal, time\n"
-        "s.PartitionReader.read = lambda *a: time.sleep(60)\n"
+        "import kdump.output.in_turns as p, kdump.segments.parts as s, os, signal\n"
+        "s.SIZE = s.PACKED = 500\n"
         "def kill(*a): os.kill(os.getpid(), signal.SIGINT)\n"
-        "start = p.get_context('fork').Process.start\n"
-        "def started(self): start(self); kill()\n"
+        "fork = os.fork\n"
+        "def forked():\n    process = fork()\n    if process: kill()\n    return process\n"
         f"{when}"
     )
     done = patched(patch, "dump", folder, "--jobs", "2", timeout=30)

@@ -219,16 +219,6 @@ def test_a_reader_of_standard_error_that_goes_away_leaves_nothing_half_written(f
 
 
 @pytest.mark.parametrize("blocks", [0, 1])
-def test_no_room_for_temporary_files_is_told(folder, blocks):
-    environment = {**os.environ, "TMPDIR": str(folder.parent)}
-    done = child(words("jobs", folder), shell=f"ulimit -f {blocks};", stdout=subprocess.PIPE, env=environment)
-    assert done.returncode == 1
-    assert "cannot be written: " in done.stderr
-    assert "(set TMPDIR to a folder with more room)" in done.stderr
-    assert blocks == 0 or done.stderr.startswith(f"kdump: {folder.parent}: cannot be written: File too large")
-
-
-@pytest.mark.parametrize("blocks", [0, 1])
 def test_no_room_for_what_an_archive_holds_is_told(folder, blocks):
     packed = folder.parent / "0.log.gz"
     packed.write_bytes(gzip.compress((folder / FIRST).read_bytes()))

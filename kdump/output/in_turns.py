@@ -1,0 +1,274 @@
+"""Standard output that several processes write in turns: the bytes that one process would write, in the same order.
+
+The work is cut into pieces, of which each process does every so-manieth. What it prints it holds until its turn comes;
+then it writes to standard output itself, so that nothing is copied from one process to another. A turn hands on a
+state: what those who come later must know of what was done before. A piece may be begun on a guess; where the state
+says otherwise, what is held is dropped, and the piece is done once more with the state known.
+
+Processes are forked, so that they read what their parent has open.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeVar, cast
+
+from kdump.errors import KdumpError
+from kdump.output.stdout import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.primitives.wire import Bytes
+
+P = TypeVar("P")
+S = TypeVar("S")
+R = TypeVar("R")
+
+HELD: Final = 16 << 20
+"""Bytes of output that a process holds. One that has more waits for its turn."""
+AT_ONCE: Final = 1 << 18
+"""Bytes of output that go out in one go once the turn has come."""
+_SIZE: Final = 8
+
+
+class WrongGuessError(BaseException):
+    """A piece was begun on a guess that its turn shows to be wrong."""
+
+
+class _GoneError(BaseException):
+    """Whoever should send or receive has ended."""
+
+
+class Turn(Generic[S]):
+    """The output of one process for one piece after the other, as a file.
+
+    ``state`` is None until the turn has come. It is what the next piece is told once this one is done.
+    """
+
+    def __init__(self, receive: Callable[[], S]) -> None:
+        """``receive`` waits for the state that the piece before hands on."""
+        self._receive = receive
+        self._buffer = memoryview(bytearray(HELD))  # a bytearray would copy twice what is assigned to a slice of it
+        self._used = 0
+        self.state: S | None = None
+        self.check: Callable[[S], None] = lambda _: None
+        """Called when the turn has come; raises WrongGuessError where the piece must be done anew."""
+        self.lead = b""
+        """What stands before the first byte of the piece, if there is one. It may be set until the turn has come."""
+        self.has_written = False
+        """Whether the piece has printed anything."""
+
+    def begin(self, state: S | None) -> None:
+        """Begin a piece; with ``state`` its turn has come."""
+        self._used, self.state, self.lead, self.has_written = 0, state, b"", False
+        self.check = lambda _: None
+
+    def take(self) -> S:
+        """Wait for the turn; return the state. Raises WrongGuessError as ``check`` does."""
+        if self.state is None:
+            self.state = self._receive()
+            self.check(self.state)
+        return self.state
+
+    def write(self, data: Bytes) -> int:
+        """Print ``data``: later, if the turn has not come. Raises OSError."""
+        size = len(data)
+        if not size:
+            return 0
+        self.has_written = True
+        most = HELD if self.state is None else AT_ONCE
+        if self._used + size > most:
+            self.flush()
+            if size > AT_ONCE:
+                _write(memoryview(data))
+                return size
+        self._buffer[self._used : self._used + size] = data
+        self._used += size
+        return size
+
+    def flush(self) -> None:
+        """Wait for the turn and write what is held."""
+        self.take()
+        if self.has_written and self.lead:
+            _write(memoryview(self.lead))
+            self.lead = b""
+        if self._used:
+            _write(self._buffer[: self._used])
+            self._used = 0
+
+    @property
+    def file(self) -> BinaryIO:
+        """This as what printers print to, which write and flush alone."""
+        return cast("BinaryIO", self)
+
+
+def run(jobs: int, pieces: Sequence[P], work: Callable[[P, Turn[S]], R], state: S, take: Callable[[P, R], None]) -> S:
+    """Do ``work`` on the pieces in processes; hand what comes of each to ``take``, in order; return the last state.
+
+    ``work`` is called with a turn that has not come, and then perhaps once more with one that has. What standard output
+    holds must be written before. What ``work`` raises is raised here, with all written that was printed before it, and
+    nothing behind it; also OutputError, BrokenPipeError, and KdumpError where a process ends without a result.
+    """
+    jobs = min(jobs, len(pieces))
+    turns = [os.pipe() for _ in range(jobs)]
+    children: list[tuple[int, int]] = []
+    gc.freeze()  # else the first collection of each process would touch, and so copy, all that they share
+    try:
+        with _uninterrupted():
+            for number in range(jobs):
+                reader, writer = os.pipe()
+                process = os.fork()
+                if not process:
+                    for end in (reader, *(other for _, other in children)):
+                        os.close(end)
+                    _child(number, jobs, pieces, work, turns, writer)
+                os.close(writer)
+                children.append((process, reader))
+        _send(turns[0][1], state)
+        for pair in turns:
+            os.close(pair[0])
+            os.close(pair[1])
+        turns.clear()
+        for number, piece in enumerate(pieces):
+            try:
+                result, last = _receive(children[number % jobs][1])
+            except _GoneError:
+                status = _end(children[number % jobs][0])
+                if status == -signal.SIGINT:
+                    raise KeyboardInterrupt from None
+                raise KdumpError(f"a process that read with others ended with {status}") from None
+            if isinstance(result, BaseException):
+                raise _told(result)
+            take(piece, result)
+            state = last
+        return state
+    finally:
+        gc.unfreeze()
+        for process, reader in children:
+            os.close(reader)
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        for pair in turns:
+            os.close(pair[0])
+            os.close(pair[1])
+
+
+def _told(failure: BaseException) -> BaseException:
+    """Return what to raise for what a process raised: what readers cannot read they tell in words of their own."""
+    if isinstance(failure, OSError) and not isinstance(failure, BrokenPipeError):
+        return OutputError(failure)
+    return failure
+
+
+def _end(process: int) -> int:
+    """Return the exit status of a process that ends, which stays to be waited for: -9 where that signal ended it."""
+    ended = os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+    if ended is None:  # the call waits, so that it always has an answer
+        return 1
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until new processes are listed: else they would go on alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _child(
+    number: int,
+    jobs: int,
+    pieces: Sequence[P],
+    work: Callable[[P, Turn[S]], R],
+    turns: list[tuple[int, int]],
+    results: int,
+) -> None:
+    """Do the work of one process, and end it."""
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        mine, following = turns[number][0], turns[(number + 1) % jobs][1]
+        for pair in turns:
+            for end in pair:
+                if end not in (mine, following):
+                    os.close(end)
+        turn: Turn[S] = Turn(lambda: _receive(mine))
+        for at in range(number, len(pieces), jobs):
+            result = _piece(pieces[at], work, turn)
+            if at + 1 < len(pieces):
+                _send(following, turn.state)
+            _send(results, (result, turn.state if at + 1 == len(pieces) else None))
+        status = 0
+    except _GoneError:  # the parent says so
+        pass
+    except (KdumpError, OSError, MemoryError) as failure:
+        with suppress(_GoneError):
+            _send(results, (failure, None))
+    except BaseException:  # a bug: the parent says that a process ended
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with suppress(OSError):
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _piece(piece: P, work: Callable[[P, Turn[S]], R], turn: Turn[S]) -> R:
+    """Do the work on a piece, and once more where it was begun on a wrong guess; write what it prints."""
+    turn.begin(None)
+    try:
+        try:
+            result = work(piece, turn)
+        except Exception:
+            turn.take()  # what only a wrong guess has met is no error
+            turn.flush()
+            raise
+        turn.take()
+    except WrongGuessError:
+        turn.begin(turn.state)
+        try:
+            result = work(piece, turn)
+        except Exception:
+            turn.flush()
+            raise
+    turn.flush()
+    return result
+
+
+def _write(data: memoryview) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _send(end: int, what: object) -> None:
+    data = pickle.dumps(what)
+    view = memoryview(len(data).to_bytes(_SIZE, "big") + data)
+    try:
+        while view:
+            view = view[os.write(end, view) :]
+    except BrokenPipeError:
+        raise _GoneError from None
+
+
+def _receive(end: int) -> Any:
+    """Return what the other end sends."""
+    return pickle.loads(_read(end, int.from_bytes(_read(end, _SIZE), "big")))  # noqa: S301  kdump's own
+
+
+def _read(end: int, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = os.read(end, size - len(data))
+        if not part:
+            raise _GoneError
+        data += part
+    return data

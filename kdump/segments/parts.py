@@ -1,0 +1,81 @@
+"""Parts of a large segment, which several processes read side by side.
+
+Where a part begins is guessed: at the first batch behind its first byte that can be believed. That may be a batch in
+the value of a record. Who reads the part before knows; see :mod:`kdump.output.in_turns`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
+from kdump.segments import resync
+from kdump.segments.read_ahead import processors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeVar
+
+    from kdump.log_dirs.files import Source
+    from kdump.segments.batch_runs import Entries, Run
+    from kdump.segments.regions import Region
+
+    T = TypeVar("T", bound=Region | Run | Entries)
+
+MUCH: Final = 8 << 20
+"""Bytes from which on several processes read, where nobody says how many: with less, one is as fast."""
+MOST: Final = 16
+"""Processes that read, where nobody says how many: standard output takes no more than these make."""
+SIZE: Final = 4 << 20
+"""Bytes of a part."""
+PACKED: Final = 1 << 20
+"""The same where batches are compressed: what is made of them has to fit into the memory that there is for it."""
+
+
+@dataclass
+class SegmentPart:
+    """A part of a segment: from the batch at ``start`` to the first one at ``stop`` or behind it (bytes).
+
+    ``reached`` is where that batch stands once the part is read, ``is_over`` says that nothing behind it is wanted.
+    """
+
+    start: int
+    stop: int
+    hops: int = resync.BUDGET
+    """What is left to a search through damage (:class:`kdump.segments.resync.ResyncReader`)."""
+    reached: int = 0
+    is_over: bool = False
+    lost: int = 0
+    """Bytes that the file became shorter while it was read."""
+
+    def cut(self, regions: Iterator[T], end: int) -> Iterator[T]:
+        """Yield regions that begin in front of ``stop``; ``end`` is that of the file."""
+        for region in regions:
+            if region.position >= self.stop:
+                self.reached = region.position
+                return
+            yield region
+        self.reached = end
+
+
+def parts(source: Source, end: int) -> list[SegmentPart]:
+    """Return what the bytes of a segment up to ``end`` are read in, nothing where it is not to be cut."""
+    head = source.read(0, BATCH_HEADER.size)
+    if len(head) < BATCH_HEADER.size:
+        return []
+    header = BATCH_HEADER.read(head)
+    size = PACKED if header.attributes & CODEC_MASK else SIZE
+    if header.magic != MAGIC_2 or end < 2 * size:
+        return []
+    return [SegmentPart(start, min(start + size, end)) for start in range(0, end, size)]
+
+
+def processes(size: int) -> int:
+    """Return how many processes read so many bytes where nobody says how many."""
+    return 1 if size < MUCH else min(processors(), MOST, size // SIZE)
+
+
+def guess(source: Source, part: SegmentPart) -> int | None:
+    """Return where the first batch of a part may stand, None where none does."""
+    return resync.ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop)

@@ -1,0 +1,139 @@
+"""Several processes print what one prints: the same bytes, words and exit status, whatever stands in the segments."""
+
+import random
+import zlib
+
+import pytest
+
+from kdump.segments import parts
+from testing import GOLDEN, damages, forge
+from tests.helpers import forked
+
+SMALL = [(parts, "SIZE", 3000), (parts, "PACKED", 1000), (parts, "MUCH", 1)]
+OUTPUTS = (
+    ("dump", "{path}"),
+    ("dump", "{path}", "-o", "jsonl"),
+    ("dump", "{path}", "-o", "csv", "--include-damaged"),
+    ("dump", "{path}", "--batches"),
+    ("dump", "{path}", "--count"),
+    ("dump", "{path}", "-f", "%o %k\\n", "--grep", "k.?7"),
+    ("dump", "{path}", "--key", "k307"),
+    ("dump", "{path}", "-o", "jsonl", "--on-error", "skip"),
+    ("dump", "{path}", "--on-error", "stop"),
+    ("--files", "{path}", "--print-data-log"),
+    ("--files", "{path}", "--deep-iteration", "--max-bytes", "20000"),
+    ("--files", "{path}"),
+)
+LINES = pytest.mark.parametrize("line", OUTPUTS, ids=" ".join)
+
+
+@pytest.fixture
+def alike(tmp_path):
+    """Run a command line with one process and with more; hold the outcomes against each other, return the first."""
+
+    def run(line, jobs=(2, 3), **words):
+        args = [word.format(**words) for word in line]
+        one = forked.kdump(tmp_path, *args, "--jobs", "1", replaced=SMALL)
+        assert b"Traceback" not in one.errors
+        for number in jobs:
+            assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=SMALL) == one, number
+        return one
+
+    return run
+
+
+def batches(count, *, size=20, nested=False, codec=0, gap=0):
+    """Return batches of some records, some of whose values hold a sound batch."""
+    inner = forge.batch([forge.record(b"inner", b"v")], base_offset=5)
+    made = []
+    for base in range(0, count * (3 + gap), 3 + gap):
+        value = b"v" * size + (inner if nested and base % 4 == 0 else b"")
+        records = [forge.record(b"k%d" % (base + n), value, offset=n) for n in range(3)]
+        if codec:
+            packer = zlib.compressobj(wbits=31)
+            packed = packer.compress(b"".join(records)) + packer.flush()
+            made.append(forge.batch(records, base_offset=base, attributes=codec, payload=packed))
+        else:
+            made.append(forge.batch(records, base_offset=base))
+    return made
+
+
+def log(folder, parts_of_it, name=f"{0:020}.log"):
+    path = folder / "t-0" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join(parts_of_it))
+    return path
+
+
+SHAPES = {
+    "sound": batches(300),
+    "compressed": batches(300, codec=1),
+    "batches in values": batches(150, nested=True),
+    "large batches": batches(12, size=2500),
+    "gaps": batches(200, gap=2),
+    "old messages behind": [
+        *batches(100),
+        *(forge.entry(n, forge.message(1, b"k", b"v" * 50)) for n in range(300, 600)),
+    ],
+    "zeros behind": [*batches(100), bytes(9000)],
+    "a batch cut off": [*batches(100), batches(1, size=500)[0][:-40]],
+    "markers": [
+        batch
+        if number % 9
+        else forge.batch([forge.record(b"\0\0\0\1", b"\0\0\0\0\0\7")], attributes=0x30, base_offset=number * 3)
+        for number, batch in enumerate(batches(200))
+    ],
+    "offsets that fall": [*batches(80), *batches(80)],
+}
+
+
+@LINES
+@pytest.mark.parametrize("shape", SHAPES)
+def test_several_processes_print_what_one_prints(tmp_path, alike, line, shape):
+    alike(line, path=log(tmp_path, SHAPES[shape]))
+
+
+@LINES
+def test_damage_is_told_alike(tmp_path, alike, line):
+    rng = random.Random(27)
+    sound = [*batches(120), *batches(40, nested=True, gap=1), *batches(60, codec=1)]
+    starts = [sum(map(len, sound[:number])) for number in range(len(sound) + 1)]
+    statuses = set()
+    for _ in range(12):
+        data = bytearray(b"".join(sound))
+        for _ in range(rng.randint(1, 6)):
+            damages.damage(data, rng, starts)
+        statuses.add(alike(line, (2,), path=log(tmp_path, [bytes(data)])).status)
+    assert statuses - {0}
+
+
+@LINES
+def test_many_segments_and_partitions(tmp_path, alike, line):
+    for topic in "ab":
+        folder = tmp_path / f"{topic}-0"
+        folder.mkdir()
+        for base in range(0, 600, 60):
+            (folder / f"{base:020}.log").write_bytes(b"".join(batches(20 + base)))
+    (tmp_path / "a-0" / f"{120:020}.log").write_bytes(b"nothing of the kind" * 30)
+    path = tmp_path if line[0] == "dump" else ",".join(map(str, sorted(tmp_path.rglob("*.log"))))
+    alike(line, path=path)
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_transactions(alike, isolation):
+    for name in ("txn-0", "compact-txn-0"):
+        path = GOLDEN / "brokers" / "4.2.2" / name
+        alike(("dump", "{path}", "-o", "jsonl", "--isolation", isolation), path=path)
+
+
+def test_a_file_that_cannot_be_read_is_told_once(tmp_path, alike):
+    path = log(tmp_path, batches(50))
+    (path.parent / f"{600:020}.log").symlink_to("nowhere")
+    done = alike(("dump", "{path}"), path=path.parent)
+    assert done.status == 1
+    assert done.errors.count(b"nowhere") + done.errors.count(b"No such file") == 1
+
+
+def test_a_part_in_which_nothing_begins_is_passed_over(tmp_path, alike):
+    path = log(tmp_path, [*batches(3), *batches(1, size=9000), *batches(100)])
+    assert alike(("dump", "{path}", "-o", "raw"), path=path).out.count(b"\n") == 3 * 104

@@ -1,0 +1,88 @@
+"""Processes that write standard output in turns."""
+
+import os
+
+import pytest
+
+from kdump.errors import DamageError, KdumpError
+from kdump.output import in_turns
+from kdump.output.stdout import OutputError
+
+
+def counted(number, turn):
+    """Print a line; the state counts the lines."""
+    turn.write(b"%d\n" % number)
+    turn.state = turn.take() + 1
+    return number * number
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_output_results_and_state_are_in_order(capfdbinary, jobs):
+    squares = []
+    assert in_turns.run(jobs, range(9), counted, 100, lambda _, result: squares.append(result)) == 109
+    assert squares == [number * number for number in range(9)]
+    assert capfdbinary.readouterr().out == b"".join(b"%d\n" % number for number in range(9))
+
+
+@pytest.mark.parametrize("size", [1, 100, in_turns.AT_ONCE, in_turns.HELD // 2, in_turns.HELD + 1])
+def test_more_than_a_process_may_hold_waits_for_the_turn(capfdbinary, size):
+    def work(number, turn):
+        for _ in range(3):
+            turn.write(memoryview(b"%d" % number * size))
+
+    in_turns.run(2, range(2), work, 0, lambda *_: None)
+    assert capfdbinary.readouterr().out == b"0" * 3 * size + b"1" * 3 * size
+
+
+def test_a_wrong_guess_is_dropped_with_what_it_printed_and_raised(capfdbinary):
+    def work(number, turn):
+        guess = turn.state
+
+        def check(state):
+            if state != number * 10:
+                raise in_turns.WrongGuessError
+            turn.lead = b"right: "
+
+        turn.check = check
+        turn.write(b"%d\n" % number)
+        if guess is None and number == 2:
+            raise ValueError("seen by a wrong guess alone")
+        turn.state = turn.take() + (5 if number == 1 else 10)
+
+    assert in_turns.run(2, range(4), work, 0, lambda *_: None) == 35
+    assert capfdbinary.readouterr().out == b"right: 0\nright: 1\n2\n3\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (KdumpError("that is it"), KdumpError),
+        (DamageError("crc", "wrong", position=7, expected=1, found=2), DamageError),
+        (OSError(28, "No space left on device"), OutputError),
+        (BrokenPipeError(), BrokenPipeError),
+        (MemoryError(), MemoryError),
+    ],
+)
+def test_what_a_process_raises_ends_the_output_there(capfdbinary, raised, expected):
+    def work(number, turn):
+        turn.write(b"%d\n" % number)
+        if number == 3:
+            raise raised
+
+    with pytest.raises(expected) as caught:
+        in_turns.run(2, range(9), work, 0, lambda *_: None)
+    assert str(caught.value).endswith(str(raised).partition("] ")[2] or str(raised))
+    assert capfdbinary.readouterr().out == b"0\n1\n2\n3\n"
+
+
+def test_a_process_that_ends_is_told_and_none_is_left(capfdbinary):
+    def work(number, turn):
+        turn.write(b"%d\n" % number)
+        if number == 1:
+            os._exit(7)
+
+    with pytest.raises(KdumpError, match="ended with 7"):
+        in_turns.run(3, range(9), work, 0, lambda *_: None)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert capfdbinary.readouterr().out == b"0\n"
