@@ -11,8 +11,8 @@ import click
 
 from kdump.answers.collector import once
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
-from kdump.commands import option_values, session
-from kdump.commands.limit_options import AtLeast
+from kdump.commands import option_values, parallel, session
+from kdump.commands.limit_options import JOBS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
@@ -101,7 +101,7 @@ def inputs(*more: str) -> list[Decorator]:
         *PATHS,
         *PARTITIONS,
         AT,
-        click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
+        JOBS,
         *form(*more),
         *LIMITS,
     ]
@@ -133,7 +133,7 @@ class Answering:
         at: int | None = options.pop("at")
         self.at = timestamps.now() if at is None else at
         self.output: str = options.pop("output")
-        self.jobs: int = options.pop("jobs")
+        self._jobs: int | None = options.pop("jobs")
         self._also = also
         say = self.session  # some answers need two passes over a log
         self._damage, self._wrong, self._note = once(say.damage), once(say.wrong_index), once(say.note)
@@ -175,8 +175,9 @@ class Answering:
         found = self.partitions() if partitions is None else partitions
         run = self.session
         run.watched(found)
-        if self.jobs > 1 and len(found) > 1:
-            for gathered in run_over_processes(self.jobs, collectors, found):
+        jobs = self.processes(found)
+        if jobs > 1 and len(found) > 1:
+            for gathered in run_over_processes(jobs, collectors, found):
                 run.progress(gathered.size)
                 for say, texts in (
                     (self._damage, gathered.damaged),
@@ -190,6 +191,10 @@ class Answering:
         else:
             self.reader(collectors).run(found)
         run.progress.clear()
+
+    def processes(self, partitions: Sequence[Partition]) -> int:
+        """Return how many processes go through partitions."""
+        return parallel.each_in_one(partitions, parallel.MANY_HEADERS) if self._jobs is None else self._jobs
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds the collectors and says on standard error what is wrong."""

@@ -8,10 +8,10 @@ import click
 
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
-from kdump.commands import options, session
+from kdump.commands import options, parallel, session
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
-from kdump.commands.limit_options import AtLeast, index_interval
+from kdump.commands.limit_options import JOBS, index_interval
 from kdump.log_dirs.finder import Finder
 from kdump.primitives import timestamps
 from kdump.primitives.processes import over_processes
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @options.add(FINDINGS)
 @index_interval("it decides what a broker cuts where offsets are not in order")
 @AT
-@click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use.")
+@JOBS
 @options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
 def command(
@@ -39,7 +39,7 @@ def command(
     headers_only: bool,
     interval: int,
     at: int | None,
-    jobs: int,
+    jobs: int | None,
     quiet: bool,
     **given: Any,
 ) -> int:
@@ -66,6 +66,8 @@ def command(
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
+    if jobs is None:
+        jobs = parallel.each_in_one(partitions, parallel.MANY_HEADERS if headers_only else parallel.MANY_RECORDS)
     with telling(run, given) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, how, dirs, jobs, run):

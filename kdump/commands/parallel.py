@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.output.stdout import is_terminal
 from kdump.segments import parts
+from kdump.segments.read_ahead import processors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.parts import SegmentPart
+
+
+MANY_RECORDS: Final = 16 << 20
+"""Bytes of partitions from which on several processes look into their records, where nobody says how many."""
+MANY_HEADERS: Final = 256 << 20
+"""The same where the headers of batches do."""
 
 
 class Piece(NamedTuple):
@@ -50,8 +57,19 @@ def pieces(partitions: Sequence[Partition], *, cut: bool) -> list[Piece]:
     return found
 
 
+def each_in_one(partitions: Sequence[Partition], much: int) -> int:
+    """Return how many processes go through partitions, each of which one reads, where nobody says how many.
+
+    One does for less than ``much`` bytes, in an archive and while the page cache is watched.
+    """
+    segments = [segment for partition in partitions for segment in partition.segments]
+    if LocalFile.watch is not None or any(segment.files is not LOCAL for segment in segments):
+        return 1
+    return 1 if sum(segment.size for segment in segments) < much else min(processors(), parts.MOST, len(partitions))
+
+
 def processes(partitions: Sequence[Partition]) -> int:
-    """Return how many processes read partitions where nobody says how many.
+    """Return how many processes print partitions where nobody says how many.
 
     One does at a terminal, in an archive and while the page cache is watched.
     """

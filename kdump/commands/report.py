@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands.answering import AT, PATHS, Answering, Moment
-from kdump.commands.limit_options import AtLeast
+from kdump.commands.limit_options import JOBS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.errors import UsageError
 from kdump.findings import Level
@@ -42,7 +42,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     *PATHS,
     *PARTITIONS,
     AT,
-    click.option("--jobs", type=AtLeast(1), default=1, show_default=True, metavar="N", help="Processes to use."),
+    JOBS,
     NO_PAGER,
     click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report, damage and errors."),
     *LIMITS,
@@ -114,7 +114,7 @@ def _made(run: Answering, around: int | None) -> LogDirReport:
     partitions = run.partitions()
     session.watched(partitions)
     found = gathering.collectors_for(partitions, run.asked, say)
-    gathering.gather(found, partitions, run.asked, say, jobs=run.jobs, progress=session.progress)
+    gathering.gather(found, partitions, run.asked, say, jobs=run.processes(partitions), progress=session.progress)
     asked = ReportAsked(run.paths, run.asked, run.at, around)
     report = document(asked, found, partitions, say, said)
     session.progress.clear()

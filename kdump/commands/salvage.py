@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import posixpath
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.commands import options, session
-from kdump.commands.limit_options import AtLeast, index_interval
+from kdump.commands import options, parallel, session
+from kdump.commands.limit_options import JOBS, AtLeast, index_interval
 from kdump.errors import UnreadableError
 from kdump.findings import many
 from kdump.log_dirs.finder import Finder
 from kdump.output import files
+from kdump.primitives.processes import over_processes
 from kdump.salvage import writer
 from kdump.salvage.merge import UNREADABLE, merge
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kdump.log_dirs.partition import Partition
     from kdump.salvage.merge import Merged
 
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     help="The most that a segment of the output may hold (the topic's segment.bytes); 1024 or more.",
 )
 @index_interval("how much log may pass without an index entry")
+@JOBS
 @options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Say only what was lost.")
 def command(
@@ -43,6 +48,7 @@ def command(
     out: str,
     segment_bytes: int,
     interval: int,
+    jobs: int | None,
     quiet: bool,
     **given: Any,
 ) -> int:
@@ -75,9 +81,14 @@ def command(
     missing = 0
     with files.whole(out) as folder:
         folder.mkdir()
-        for name, parts in copies.items():
-            merged = merge(parts)
-            written = writer.write(merged, name, parts, folder, limits, fail=run.fail)
+        if jobs is None:
+            found = [part for parts in copies.values() for part in parts]
+            jobs = min(len(copies), parallel.each_in_one(found, parallel.MANY_RECORDS))
+        work = partial(_salvage, folder, limits)
+        done = map(work, copies.items()) if jobs == 1 else over_processes(jobs, work, copies.items())
+        for name, merged, written, errors in done:
+            for error in errors:
+                run.fail(error)
             all_written.append(written)
             missing += sum(map(len, merged.gaps))
             where = many(written.segments, "segment")
@@ -87,6 +98,17 @@ def command(
             _tell(name, merged, run)
     run.note(_conclusion(all_written, missing, out, run))
     return run.status
+
+
+def _salvage(
+    folder: Path, limits: writer.SegmentLimits, named: tuple[str, list[Partition]]
+) -> tuple[str, Merged, writer.WrittenLog, list[UnreadableError]]:
+    """Write one partition; return what was had back, without the places, and what could not be read."""
+    name, parts = named
+    merged = merge(parts)
+    errors: list[UnreadableError] = []
+    written = writer.write(merged, name, parts, folder, limits, fail=errors.append)
+    return name, merged._replace(placed=[]), written, errors
 
 
 def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, run: session.Session) -> str:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.checks import partition
-from kdump.commands import options, session
+from kdump.commands import options, parallel, session
 from kdump.commands.findings_output import FINDINGS, telling
+from kdump.commands.limit_options import JOBS
 from kdump.log_dirs.finder import Finder
+from kdump.primitives.processes import over_processes
+
+if TYPE_CHECKING:
+    from kdump.checks.partition import CheckedSegment
+    from kdump.commands.findings_output import Telling
+    from kdump.errors import UnreadableError
+    from kdump.log_dirs.partition import Partition
 
 
 @click.command("verify-index")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @options.add(FINDINGS)
+@JOBS
 @options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
-def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
+def command(paths: tuple[str, ...], *, jobs: int | None, quiet: bool, **given: Any) -> int:
     """Check the indexes of segments against their log. Files are opened read-only.
 
     \b
@@ -37,7 +46,27 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     run = session.Session(quiet=quiet)
     finder = Finder(options.wanted(given, siblings=True), note=run.note, fail=run.fail)
     with telling(run, given) as told:
-        for part in run.watched(finder.find(paths)):
-            for checked in partition.check(part, run.progress, fail=run.fail):
-                told.tell(checked.findings, segments=1, batches=checked.batches, size=checked.size)
+        partitions = list(run.watched(finder.find(paths)))
+        if jobs is None:
+            jobs = parallel.each_in_one(partitions, parallel.MANY_HEADERS)
+        if jobs > 1 and len(partitions) > 1:
+            for checks, errors in over_processes(jobs, _check, partitions):
+                for error in errors:
+                    run.fail(error)
+                for checked in checks:
+                    _tell(checked, told)
+                    run.progress(checked.size)
+        else:
+            for part in partitions:
+                for checked in partition.check(part, run.progress, fail=run.fail):
+                    _tell(checked, told)
     return run.status
+
+
+def _check(part: Partition) -> tuple[list[CheckedSegment], list[UnreadableError]]:
+    errors: list[UnreadableError] = []
+    return list(partition.check(part, fail=errors.append)), errors
+
+
+def _tell(checked: CheckedSegment, told: Telling) -> None:
+    told.tell(checked.findings, segments=1, batches=checked.batches, size=checked.size)

@@ -5,6 +5,7 @@ import zlib
 
 import pytest
 
+from kdump.commands import parallel
 from kdump.segments import parts
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
@@ -137,3 +138,40 @@ def test_a_file_that_cannot_be_read_is_told_once(tmp_path, alike):
 def test_a_part_in_which_nothing_begins_is_passed_over(tmp_path, alike):
     path = log(tmp_path, [*batches(3), *batches(1, size=9000), *batches(100)])
     assert alike(("dump", "{path}", "-o", "raw"), path=path).out.count(b"\n") == 3 * 104
+
+
+@pytest.fixture
+def log_dir(tmp_path):
+    """Three partitions, of which one is damaged."""
+    for number in range(3):
+        folder = tmp_path / "logs" / f"t-{number}"
+        folder.mkdir(parents=True)
+        data = b"".join(batches(60 + number, gap=number % 2))
+        (folder / f"{0:020}.log").write_bytes(data if number != 1 else data[:3000] + b"damage" + data[3000:])
+        (folder / f"{0:020}.index").write_bytes(bytes(range(16)))
+    return tmp_path / "logs"
+
+
+@pytest.mark.parametrize("line", ["verify-index", "verify-index --json", "check", "check --headers-only", "stats"])
+def test_answers_are_alike(tmp_path, log_dir, line):
+    one, *others = (
+        forked.kdump(tmp_path, *line.split(), log_dir, *jobs, replaced=replaced)
+        for jobs, replaced in [
+            (("--jobs", "1"), ()),
+            (("--jobs", "2"), ()),
+            ((), [(parallel, "MANY_RECORDS", 1), (parallel, "MANY_HEADERS", 1)]),
+        ]
+    )
+    assert others == [one, one]
+    assert one.out
+
+
+def test_salvage_is_alike(tmp_path, log_dir):
+    found = []
+    for jobs in ("1", "2"):
+        out = tmp_path / f"out-{jobs}"
+        done = forked.kdump(tmp_path, "salvage", log_dir, "--out", out, "--jobs", jobs)
+        written = {path.relative_to(out): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+        found.append((done.status, done.errors.replace(str(out).encode(), b"out"), written))
+    assert found[0] == found[1]
+    assert found[0][0] == 3
