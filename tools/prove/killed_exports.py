@@ -1,0 +1,467 @@
+"""Kill exports through Spark at random moments, and read what they leave with DuckDB and pyarrow.
+
+    python -m tools.prove.killed_exports [--kills 30] [--kind append ...] [--victim driver|executor ...] [--seed 1]
+
+Kinds: `new`, `overwrite` (every other time beside a file of another), `append`, `incremental` and `follow`. The driver
+dies by SIGKILL on local[2]: its Python, its Java, or both at once; every other time when its files are about to be
+published, else at any moment since it holds the output. Executors die on a standalone cluster with two workers, some
+in one export. After each kill the output is read: by glob and by the files that its manifest names. Then the same
+command runs again, to be killed again or to finish; then every row must be there once, and every damaged stretch.
+
+`lost` are rows that are not there any more or in the end, `doubled` those that are there twice, and `misleading` what a
+reader could take for whole and is not: a manifest of anything but the old output or the new one, a file that cannot be
+read, a part of an export without a journal that says so. Ends with 1 when there is one of these. Needs Java, DuckDB.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+from pyarrow import parquet
+
+from testing import ROOT, forge
+from tools import arguments
+from tools.prove import spark_cluster
+
+KINDS = ("new", "overwrite", "append", "incremental", "follow")
+ADDING = ("incremental", "follow")
+VICTIMS = ("driver", "executor")
+TOPICS, PARTITIONS, DAYS = 4, 2, 2
+PER_BATCH = 500
+DAY = 86_400_000
+BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+DAMAGE = 3
+"""The exit status of an export that met damage, as each of these does."""
+LEFT = ("_commit.json", "_temporary")
+EXECUTOR = b"CoarseGrainedExecutorBackend"
+IN_A_ROW = 4
+"""Kills of one export before it may finish."""
+PATIENCE = 300
+
+Row = tuple[str, int, int]
+
+
+class Log:
+    """A log dir that grows: ``rows`` are its records, ``broken`` the places of its damaged batches."""
+
+    def __init__(self, folder: Path, name: str, batches: int) -> None:
+        self.folder, self._name = folder, name
+        self.rows: set[Row] = set()
+        self.broken: set[tuple[str, int]] = set()
+        self._next: Counter[tuple[str, int]] = Counter()
+        self.grow(batches)
+
+    def grow(self, batches: int) -> None:
+        """Append to each partition, and a damaged batch with sound ones around it to one of them."""
+        for topic in range(TOPICS):
+            for partition in range(PARTITIONS):
+                for number in range(batches):
+                    is_broken = (topic, partition, number) == (0, 0, 1)
+                    self._append(f"{self._name}{topic}", partition, number, is_broken=is_broken)
+
+    def _append(self, topic: str, partition: int, number: int, *, is_broken: bool) -> None:
+        path = self.folder / f"{topic}-{partition}" / f"{0:020}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        base = self._next[topic, partition]
+        records = [forge.record(b"k", b"value of %d" % (base + at), offset=at) for at in range(PER_BATCH)]
+        at = 1_700_000_000_000 + number % DAYS * DAY
+        data = bytearray(forge.batch(records, base_offset=base, base_timestamp=at, max_timestamp=at))
+        if is_broken:
+            data[-1] ^= 1
+            self.broken.add((str(path), path.stat().st_size))
+        else:
+            self.rows |= {(topic, partition, base + one) for one in range(PER_BATCH)}
+        self._next[topic, partition] += PER_BATCH
+        with path.open("ab") as file:
+            file.write(data)
+
+
+class Seen(NamedTuple):
+    """What readers find in an output: rows by glob, and those of the files that the manifest names (None: no manifest).
+
+    ``strays`` are the files of records that neither the manifest nor a journal names; ``is_moving`` tells of a journal.
+    """
+
+    rows: list[Row]
+    told: list[Row] | None
+    strays: list[str]
+    is_moving: bool
+
+
+class Faults(NamedTuple):
+    """What does not hold, in numbers."""
+
+    lost: int = 0
+    doubled: int = 0
+    misleading: int = 0
+
+    def plus(self, other: "Faults") -> "Faults":
+        return Faults(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+def by_duckdb(out: Path) -> list[Row]:
+    """Return the rows that a glob finds."""
+    if not list(out.glob("topic_name=*/date=*/*.parquet")):
+        return []
+    with duckdb.connect() as lake:
+        found = lake.read_parquet(f"{out}/topic_name=*/date=*/*.parquet").select("topic", "partition", '"offset"')
+        return sorted(found.fetchall())
+
+
+def rows_of(path: Path) -> list[Row]:
+    table = parquet.ParquetFile(path).read(["topic", "partition", "offset"])
+    return list(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+
+
+def look(out: Path) -> Seen:
+    """Read an output as DuckDB and pyarrow find it. Raises ValueError where they differ or a file cannot be read."""
+    paths = sorted(out.glob("topic_name=*/date=*/*.parquet"))
+    try:
+        found = {str(path.relative_to(out)): rows_of(path) for path in paths}
+        rows = by_duckdb(out)
+    except Exception as reason:  # whatever a reader says of a file that is there under its name
+        raise ValueError(f"a file cannot be read: {reason}") from reason
+    if rows != sorted(row for part in found.values() for row in part):
+        raise ValueError("DuckDB and pyarrow differ")
+    commits = [json.loads(path.read_text()) for path in out.glob("_checkpoint/*.json")]
+    journal = out / "_commit.json"
+    commits += [json.loads(journal.read_text())] if journal.exists() else []
+    moves = {name for commit in commits for name in commit["moves"]}
+    named: dict[str, Any] = {}
+    if (out / "_manifest.json").exists():
+        runs = json.loads((out / "_manifest.json").read_text())["runs"]
+        named = {file["file"]: file["rows"] for run in runs for file in run["output"]}
+        for name, count in named.items():
+            if not (out / name).exists():
+                raise ValueError(f"the manifest names {name}, which is not there")
+            if count is not None and count != len(found[name]):
+                raise ValueError(f"{name} has {len(found[name])} rows, the manifest says {count}")
+        told = sorted(row for name in named for row in found.get(name, []))
+        strays = sorted(found.keys() - named.keys() - moves)
+        return Seen(rows, told, strays, bool(commits))
+    return Seen(rows, None, sorted(found.keys() - moves), bool(commits))
+
+
+def judge(seen: Seen, old: set[Row], new: set[Row], *, adds: bool, moves: bool) -> Faults:
+    """Return what is wrong with an output in which an export from ``old`` to ``new`` was killed.
+
+    ``adds`` says that what was there stays, and ``moves`` that steps of such an export may have come meanwhile.
+    """
+    found = set(seen.rows)
+    misleading = len(found - old - new) + (0 if adds else bool(found & (old - new) and found & (new - old)))
+    if moves:
+        misleading += len(seen.strays) + len(set(seen.told or []) - found)
+        doubled = len(seen.rows) - len(found) + len(seen.told or []) - len(set(seen.told or []))
+        return Faults(len(old - found), doubled, misleading)
+    whole = [sorted(rows) for rows in (old, new)]
+    misleading += seen.told is not None and seen.told not in whole
+    misleading += bool(seen.rows) and seen.rows not in whole and not seen.is_moving
+    return Faults(len(old - found) if adds else 0, len(seen.rows) - len(found), misleading)
+
+
+class Export:
+    """One process that exports, in a process group of its own."""
+
+    def __init__(self, place: Path, out: Path, words: list[str]) -> None:
+        self.out, self.log = out, place / "said.txt"
+        command = [sys.executable, "-m", "kdump", "spark-export", *words, "--out", str(out)]
+        env = {**os.environ, **spark_cluster.LOOPBACK, "PYTHONPATH": str(ROOT), "SPARK_SUBMIT_OPTS": BRIEF_JAVA}
+        with self.log.open("wb") as said:
+            self._process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=said, start_new_session=True)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has said that all is written."""
+        return "rows/s" in self.said or "records added in" in self.said
+
+    @property
+    def status(self) -> int | None:
+        return self._process.poll()
+
+    def holds(self) -> bool:
+        """Whether it holds its output."""
+        lock = self.out.with_name(".out.kdump-lock")
+        return lock.exists() and f'"pid": {self._process.pid},' in lock.read_text()
+
+    def until(self, happened: Callable[[], object]) -> bool:
+        """Wait until something has happened; return False where the export has ended before."""
+        end = time.monotonic() + PATIENCE
+        while not happened():
+            if self.status is not None:
+                return False
+            if time.monotonic() > end:
+                raise TimeoutError(self.said)
+            time.sleep(0.001)
+        return True
+
+    def wait(self) -> int:
+        return self._process.wait(PATIENCE)
+
+    def kill(self, victim: str) -> None:
+        """Kill the Python of the driver, its Java, or both."""
+        if victim == "both":
+            os.killpg(self._process.pid, signal.SIGKILL)
+        elif victim == "python":
+            self._process.kill()
+        else:
+            for number in children(self._process.pid, b"org.apache.spark.deploy.SparkSubmit"):
+                os.kill(number, signal.SIGKILL)
+        self.wait()
+
+    def bury(self) -> None:
+        """End what is left of its processes."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self._process.wait(PATIENCE)
+
+
+def children(parent: int, word: bytes) -> Iterator[int]:
+    """Yield the processes that ``parent`` has started and whose command holds ``word``."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+            command = (status.parent / "cmdline").read_bytes()
+        except OSError:  # it has ended since
+            continue
+        if int(fields[1]) == parent and word in command:
+            yield int(status.parent.name)
+
+
+class Trial:
+    """One kind of export from an old output to a new one, as often as it is asked for."""
+
+    def __init__(self, kind: str, place: Path, master: list[str]) -> None:
+        self.kind, self.place, self._master = kind, place, master
+        self.adds = kind in ("append", *ADDING)
+        self.moves = kind in ADDING
+        self._logs = [Log(place / f"in{number}", name, 6) for number, name in enumerate(("a", "b"))]
+        self.out = place / "lake" / "out"
+        self._round = 0
+        self.theirs: Path | None = None
+        self.took = 0.0
+        self.exports: list[Export] = []
+        self.old: set[Row] = set()
+        if kind in ("append", "overwrite"):
+            self._run(self._words(self._logs[0], ()))
+            shutil.copytree(self.out, place / "before")
+        self.reset()
+        export = self.start()
+        export.until(export.holds)
+        held = time.monotonic()
+        if kind == "follow":
+            export.until(lambda: "waiting" in export.said or "records added:" in export.said)
+            export.bury()
+        self.took = time.monotonic() - held if kind == "follow" else self.finish(export) - held
+        self.reset()
+
+    @property
+    def new(self) -> set[Row]:
+        if self.kind == "append":
+            return self._logs[0].rows | self._logs[1].rows
+        return self._logs[0 if self.moves else 1].rows
+
+    @property
+    def broken(self) -> set[tuple[str, int]]:
+        if self.kind == "append":
+            return self._logs[0].broken | self._logs[1].broken
+        return self._logs[0 if self.moves else 1].broken
+
+    def _words(self, log: Log, more: tuple[str, ...]) -> list[str]:
+        small = ["--split-bytes", "128k", "--min-partitions", "8", "--columns", "topic,partition,offset,value"]
+        return [str(log.folder), *small, *self._master, *more]
+
+    def _run(self, words: list[str]) -> None:
+        export = Export(self.place, self.out, words)
+        self.finish(export)
+
+    def finish(self, export: Export) -> float:
+        """Wait for the end of an export; return when that was. Raises RuntimeError where it went wrong."""
+        if export.wait() != DAMAGE:
+            raise RuntimeError(f"{self.kind}: ended with {export.status}: {export.said}")
+        return time.monotonic()
+
+    def reset(self) -> None:
+        """Begin anew, from the old output; an export that adds goes on with a log that has grown."""
+        for export in self.exports:
+            export.bury()
+        self.exports.clear()
+        self._round += 1
+        if self.moves:
+            self.old = set(look(self.out).rows) if self.out.exists() else set()
+            self._logs[0].grow(2)
+            return
+        shutil.rmtree(self.out.parent, ignore_errors=True)
+        self.out.parent.mkdir()
+        self.theirs = None
+        if self.kind != "new":
+            shutil.copytree(self.place / "before", self.out)
+            self.old = self._logs[0].rows
+        if self.kind == "overwrite" and self._round % 2:
+            self.theirs = self.out / "topic_name=a0" / "notes.txt"
+            self.theirs.write_text("of another")
+
+    def start(self, *, to_the_end: bool = False) -> Export:
+        """Start the export; ``follow`` comes to an end by a step of ``incremental``."""
+        more = {"append": ("--mode", "append"), "overwrite": ("--mode", "overwrite"), "new": ()}.get(self.kind)
+        if more is None:
+            more = ("--follow",) if self.kind == "follow" and not to_the_end else ("--incremental",)
+        export = Export(self.place, self.out, self._words(self._logs[0 if self.moves else 1], more))
+        self.exports.append(export)
+        return export
+
+    def is_published_soon(self) -> bool:
+        """Tell whether an export has prepared its files."""
+        if self.moves:
+            return bool(list(self.out.parent.glob(".out.kdump-*/_SUCCESS")))
+        return bool(list(self.out.parent.glob(".out.kdump-*/_manifest.json")))
+
+    def look(self) -> Faults:
+        """Return what is wrong after a kill."""
+        try:
+            found = judge(look(self.out), self.old, self.new, adds=self.adds, moves=self.moves)
+        except ValueError as reason:
+            print(f"{self.kind}: {reason}")
+            found = Faults(misleading=1)
+        if self.theirs is not None and (not self.theirs.exists() or self.theirs.read_text() != "of another"):
+            print(f"{self.kind}: {self.theirs} is gone")
+            found = found.plus(Faults(lost=1))
+        return found
+
+    def at_the_end(self, *, is_killed: bool = False) -> Faults:
+        """Return what is wrong when an export has come to its end: to that of its process unless ``is_killed``."""
+        found = self.look()
+        seen = look(self.out)
+        rows = Counter(seen.rows)
+        found = found.plus(Faults(len(self.new - rows.keys()), 0, int(seen.told != sorted(self.new))))
+        damaged = parquet.read_table(self.out / "_damaged", columns=["file", "position"]).to_pylist()
+        places = Counter((row["file"], row["position"]) for row in damaged)
+        strange = len(places.keys() - self.broken)
+        found = found.plus(Faults(len(self.broken - places.keys()), len(damaged) - len(places), strange))
+        left = [path.name for path in self.out.parent.iterdir() if ".kdump-" in path.name]
+        left += [path.name for path in self.out.rglob("*") if path.name in LEFT or path.name.endswith(".new")]
+        if left and not is_killed:
+            print(f"{self.kind}: {left} is left")
+            found = found.plus(Faults(misleading=len(left)))
+        return found
+
+
+def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, Counter[str]]:
+    """Kill drivers; return what was wrong, and how often each moment was met."""
+    found, met, in_a_row = Faults(), Counter[str](), 0
+    while sum(met.values()) < kills:
+        export = trial.start()
+        export.until(export.holds)
+        if sum(met.values()) % 2:
+            export.until(trial.is_published_soon)
+            time.sleep(rng.uniform(0, 0.3))
+        else:
+            time.sleep(rng.uniform(0, trial.took))
+        if export.status is None:
+            export.kill(rng.choice(("python", "java", "both")))
+            met[moment(trial, export)] += 1
+            in_a_row += 1
+        found = found.plus(trial.look())
+        is_done = export.is_done and trial.kind != "follow"
+        if is_done or in_a_row >= rng.randint(1, IN_A_ROW):
+            if not is_done:
+                trial.finish(trial.start(to_the_end=True))
+            found = found.plus(trial.at_the_end(is_killed=is_done and export.status != DAMAGE))
+            trial.reset()
+            in_a_row = 0
+    return found, met
+
+
+def moment(trial: Trial, export: Export) -> str:
+    """Return how far a killed export had come."""
+    if export.is_done:
+        return "when all was said"
+    if (trial.out / "_commit.json").exists():
+        return "while it was published"
+    if trial.is_published_soon():
+        return "when all was prepared"
+    if list(trial.out.parent.glob(".out.kdump-*/")):
+        return "while Spark wrote"
+    return "before and after that"
+
+
+def kill_executors(
+    trial: Trial, kills: int, rng: random.Random, cluster: spark_cluster.Cluster
+) -> tuple[Faults, Counter[str]]:
+    """Kill executors, some in one export, which must come to its end by itself."""
+    found, met = Faults(), Counter[str]()
+    while sum(met.values()) < kills:
+        export = trial.start(to_the_end=True)
+        export.until(export.holds)
+        for _ in range(rng.randint(1, 3)):
+            time.sleep(rng.uniform(0.2, trial.took * 0.7))
+            running = [one for worker in cluster.workers for one in children(worker.pid, EXECUTOR)]
+            if export.status is not None or not running:
+                break
+            os.kill(rng.choice(running), signal.SIGKILL)
+            met[moment(trial, export)] += 1
+            found = found.plus(trial.look())
+        trial.finish(export)
+        found = found.plus(trial.at_the_end())
+        trial.reset()
+    return found, met
+
+
+def prove(kind: str, victim: str, place: Path, given: argparse.Namespace) -> bool:
+    """Kill one kind of export; print the figures; return whether all holds."""
+    rng = random.Random(f"{given.seed} {kind} {victim}")
+    began = time.monotonic()
+    place.mkdir()
+    with ExitStack() as at_the_end:
+        if victim == "driver":
+            trial = Trial(kind, place, ["--master", "local[2]", "--conf", "spark.driver.memory=600m"])
+            at_the_end.callback(lambda: [export.bury() for export in trial.exports])
+            found, met = kill_drivers(trial, given.kills, rng)
+        else:
+            cluster = at_the_end.enter_context(spark_cluster.running(place))
+            trial = Trial(kind, place, cluster.options)
+            at_the_end.callback(lambda: [export.bury() for export in trial.exports])
+            found, met = kill_executors(trial, given.kills, rng, cluster)
+    told = ", ".join(f"{count} {what}" for what, count in met.most_common())
+    now, took = f"{datetime.now(UTC):%H:%M:%S}", time.monotonic() - began
+    print(f"{now} {kind}, {victim} killed {sum(met.values())} times ({told}):", end=" ")
+    print(f"{found.lost} lost, {found.doubled} doubled, {found.misleading} misleading; {took:.0f} s", flush=True)
+    return found == Faults()
+
+
+def main() -> int:
+    """Prove it for each kind and victim that was asked for."""
+    parser = arguments.parser(__doc__, kills=30, seed=1)
+    parser.add_argument("--kind", action="append", choices=KINDS)
+    parser.add_argument("--victim", action="append", choices=VICTIMS)
+    given = parser.parse_args()
+    held = []
+    for victim in given.victim or VICTIMS:
+        for kind in given.kind or KINDS:
+            if (kind, victim) != ("follow", "executor"):  # its steps are those of incremental
+                with tempfile.TemporaryDirectory(prefix="kdump-killed-") as folder:
+                    held.append(prove(kind, victim, Path(folder) / kind, given))
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
