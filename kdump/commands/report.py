@@ -102,9 +102,8 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
     from kdump.report import page
 
     page.require()
+    files.replaceable(out, overwrite=overwrite)
     files.outside(paths, out)
-    if Path(out).exists() and not overwrite:
-        raise UsageError(f"{out} is there already: --overwrite replaces it")
 
 
 def _made(run: Answering, around: int | None) -> LogDirReport:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs import file_names
+from kdump.log_dirs.local import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -105,15 +106,40 @@ def _flush_folder(folder: Path) -> None:
 
 
 def outside(paths: Iterable[str], out: str) -> None:
-    """Raise UsageError where the output would lie in a folder that is read, or in a log dir: those stay as they are."""
+    """Raise UsageError where the output would replace what is read, or lie in it or in a log dir: that stays as it is.
+
+    ``paths`` are files, folders and globs.
+    """
     target = Path(out).resolve()
     for path in paths:
-        folder = Path(path)
-        if folder.is_dir() and target.is_relative_to(folder.resolve()):
-            raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
+        for found in [path] if os.path.lexists(path) else LOCAL.glob(path):
+            read = Path(found).resolve()
+            if target == read:
+                raise UsageError(f"{out} is read and stays as it is: name another place")
+            if target.is_relative_to(read):
+                raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
     for above in target.parents:
         if os.path.lexists(above / file_names.META_PROPERTIES):
             raise UsageError(f"{out} lies in the log dir {above}, which stays as it is: name a place outside of it")
+
+
+def replaceable(out: str, *, overwrite: bool) -> None:
+    """Raise where a file cannot be written at ``out``: before the work for it begins.
+
+    UsageError where it is no name of a file, or something is there that may not be replaced; UnreadableError where its
+    folder cannot be written.
+    """
+    if out in {"", "-"}:
+        raise UsageError(f"{out!r} is no name of a file")
+    path = Path(out)
+    if os.path.lexists(path):
+        if not overwrite:
+            raise UsageError(f"{out} is there already: --overwrite replaces it")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{out} is not a file: it is not replaced")
+    folder = next(above for above in path.resolve().parents if above.exists())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UnreadableError(folder, "cannot be written")
 
 
 @contextmanager

@@ -70,3 +70,32 @@ def test_a_file_where_the_folder_should_be(tmp_path):
         files.write(tmp_path / "f", {"x": b"1"})
     with pytest.raises(UnreadableError, match="cannot be written: Not a directory"):
         files.write(tmp_path / "f" / "below", {"x": b"1"})
+
+
+def test_what_is_read_is_not_replaced(tmp_path):
+    segment, archive = tmp_path / "0.log", tmp_path / "logs.tgz"
+    segment.write_bytes(b"1")
+    archive.write_bytes(b"2")
+    link = tmp_path / "link"
+    link.symlink_to(archive)
+    for paths, out in (([segment], segment), ([tmp_path / "*.log"], segment), ([link], archive), ([archive], link)):
+        with pytest.raises(UsageError, match="is read and stays as it is"):
+            files.outside(map(str, paths), str(out))
+    files.outside([str(segment), str(tmp_path / "*.tgz")], str(tmp_path / "report.html"))
+
+
+def test_only_a_file_is_replaced(tmp_path):
+    old, pipe = tmp_path / "old", tmp_path / "pipe"
+    old.write_bytes(b"1")
+    os.mkfifo(pipe)
+    for out, overwrite in (("", True), ("-", True), (old, False), (pipe, True), (tmp_path, True)):
+        with pytest.raises(UsageError):
+            files.replaceable(str(out), overwrite=overwrite)
+    files.replaceable(str(old), overwrite=True)
+    files.replaceable(str(tmp_path / "new" / "folder" / "x"), overwrite=False)
+
+
+def test_a_folder_that_refuses_is_named_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
+    with pytest.raises(UnreadableError, match="cannot be written"):
+        files.replaceable(str(tmp_path / "x"), overwrite=False)

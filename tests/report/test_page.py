@@ -192,6 +192,16 @@ def test_a_page_is_not_written_into_what_is_read(tmp_path):
     assert b"stays as it is" in done.stderr
 
 
+def test_a_page_does_not_replace_what_is_read(tmp_path):
+    folder = rotten(tmp_path / "logs")
+    segment = tmp_path / f"{0:020}.log"
+    segment.write_bytes((folder / "orders-1" / segment.name).read_bytes())
+    before = segment.read_bytes()
+    done = kdump("report", segment, "--out", segment, "--overwrite")
+    assert (done.returncode, segment.read_bytes()) == (2, before)
+    assert b"stays as it is" in done.stderr
+
+
 def test_a_missing_package_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(pages, "find_spec", lambda name: None if name == "vl_convert" else name)
     with pytest.raises(UsageError, match=r"needs vl-convert-python: pip install 'kdump\[report\]'"):
