@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from kdump.answers.collector import once
 from kdump.commands.answering import AT, PATHS, Answering, Moment
 from kdump.commands.limit_options import JOBS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
-from kdump.errors import UsageError
+from kdump.errors import UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.output import files
 from kdump.output.pager import paged
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from kdump.commands.session import Session
 
+T = TypeVar("T", str, UnreadableError)
 STATUS: Final = {Level.LOG.value: 3, Level.DERIVED.value: 4}
 OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     click.option("--out", type=click.Path(), metavar="FILE", help="Write the page: one HTML file, all in it."),
@@ -107,25 +109,30 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 
 
 def _made(run: Answering, around: int | None) -> LogDirReport:
-    said: list[str] = []
     session = run.session
-    say = Sayings(_both(said, session.damage), _both(said, session.wrong_index), session.note, session.fail)
     partitions = run.partitions()
+    said = dict.fromkeys(sorted(session.said.failed))
+    say = Sayings(
+        _both(said, session.damage), _both(said, session.wrong_index), once(session.note), _both(said, session.fail)
+    )
     session.watched(partitions)
     found = gathering.collectors_for(partitions, run.asked, say)
-    gathering.gather(found, partitions, run.asked, say, jobs=run.processes(partitions), progress=session.progress)
+    found.found_all = not said
+    jobs = run.processes(partitions)
+    gathering.gather(found, partitions, run.asked, run.at, say, jobs=jobs, progress=session.progress)
     asked = ReportAsked(run.paths, run.asked, run.at, around)
     report = document(asked, found, partitions, say, said)
     session.progress.clear()
     return report
 
 
-def _both(said: list[str], say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return what keeps a sentence for the report and says it on standard error."""
+def _both(said: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None]:
+    """Return what keeps a sentence for the report and says it on standard error, once."""
 
-    def keep(text: str) -> None:
-        said.append(text)
-        say(text)
+    def keep(what: T) -> None:
+        if str(what) not in said:
+            said[str(what)] = None
+            say(what)
 
     return keep
 

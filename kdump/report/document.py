@@ -130,7 +130,7 @@ def document(
     at, now = asked.at, asked.now()
     stats = _lines(found.statistics.answer(at))
     answers = {
-        "check": ReportAnswer(asked.line("check", "--headers-only"), _check_lines(found)),
+        "check": ReportAnswer(asked.line("check", "--headers-only", *now), _check_lines(found)),
         "du": ReportAnswer(asked.line("du"), _lines(found.usage.answer(at))),
         "du-topics": ReportAnswer(asked.line("du", "--by", "topic"), _lines(found.usage.topics())),
         "stats": ReportAnswer(asked.line("stats", "--hours"), stats),
@@ -167,7 +167,7 @@ def _check_lines(found: ReportCollectors) -> list[Line]:
         summary.add(one.findings, one.folder)
         levels |= {finding.level for finding in one.findings}
         lines += [finding_line(finding) for finding in one.findings]
-    failed = any(one.failed for one in found.checked)
+    failed = not found.found_all or any(one.failed for one in found.checked)
     return [*lines, summary_line(summary, 1 if failed else status(levels))]
 
 

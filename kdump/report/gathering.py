@@ -10,9 +10,8 @@ import copy
 import posixpath
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kdump.answers.collector import once
 from kdump.answers.damaged_ranges import DamagedRanges
 from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_metadata.TOPIC)
 """Topics of Kafka's own that are read whatever topics are asked for: they tell of the others."""
-HEADERS_ONLY = everything.CheckOptions(records=False)
 
 
 class Sayings(NamedTuple):
@@ -74,6 +72,8 @@ class ReportCollectors:
     groups: ConsumerGroups
     damage: DamagedRanges
     checked: list[CheckedPartition] = field(default_factory=list)
+    found_all: bool = True
+    """Whether all that the paths name could be found and listed."""
 
     @property
     def of_logs(self) -> list[Collector]:
@@ -116,9 +116,15 @@ class ReportPass:
     """Goes through partitions once, for all collectors and the check; ``progress`` is called with the bytes done."""
 
     def __init__(
-        self, into: ReportCollectors, asked: Wanted, say: Sayings, progress: Callable[[int], None] = lambda _: None
+        self,
+        into: ReportCollectors,
+        asked: Wanted,
+        at: int,
+        say: Sayings,
+        progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._say, self._progress = into, asked, say, progress
+        self._how = everything.CheckOptions(records=False, at=at)
         states = say.states()
         self._files = say.reader([into.usage], states)
         self._logs = say.reader(into.of_logs, states)
@@ -140,7 +146,7 @@ class ReportPass:
         if not partition.segments and not holds_a_log(partition.others, log_dirs=True):
             return
         tap = None if log is None else self._logs.alongside(self._logs.place(log))
-        checked = everything.check(partition, HEADERS_ONLY, self._dirs, self._progress, tap)
+        checked = everything.check(partition, self._how, self._dirs, self._progress, tap)
         if tap is not None:
             tap.close()
         for error in checked.failed:
@@ -174,25 +180,25 @@ def gather(
     into: ReportCollectors,
     partitions: Sequence[Partition],
     asked: Wanted,
+    at: int,
     say: Sayings,
     *,
     jobs: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Fill new collectors from partitions, with ``jobs`` processes, and look up the ends that lag needs."""
-    say = Sayings(once(say.damage), once(say.wrong), once(say.note), say.fail)
+    """Fill new collectors from partitions, with ``jobs`` processes, and look up the ends that lag needs.
+
+    ``at`` is now in ms. The sayings may be called with the same sentence more than once.
+    """
     if jobs > 1 and len(partitions) > 1:
-        work = partial(_gathered, copy.deepcopy(into), asked)
+        work = partial(_gathered, copy.deepcopy(into), asked, at)
         for done in over_processes(jobs, work, stretches(partitions, jobs)):
             into.merge(done.collectors)
-            for one, texts in zip(say[:3], (done.damaged, done.wrong, done.notes), strict=True):
-                for text in texts:
-                    one(text)
-            for error in done.failed:
-                say.fail(error)
+            for name, what in done.said:
+                getattr(say, name)(what)
             progress(done.size)
     else:
-        ReportPass(into, asked, say, progress).run(partitions)
+        ReportPass(into, asked, at, say, progress).run(partitions)
     dirs = LogDirs()
     across = tuple(everything.across([one for one in partitions if asked.takes(Name(one.topic, one.partition))], dirs))
     into.checked.append(everything.CheckedPartition(0, 0, 0, across))
@@ -200,21 +206,22 @@ def gather(
 
 
 class _Gathered(NamedTuple):
-    """What a process gathered, and what it has to say."""
+    """What a process gathered; ``said`` is what it has to say, in order: a field of Sayings, and its argument."""
 
     collectors: ReportCollectors
     size: int
-    damaged: list[str]
-    wrong: list[str]
-    notes: list[str]
-    failed: list[UnreadableError]
+    said: list[tuple[str, Any]]
 
 
-def _gathered(into: ReportCollectors, asked: Wanted, partitions: Sequence[Partition]) -> _Gathered:
-    done = _Gathered(into, sum(map(size, partitions)), [], [], [], [])
-    say = Sayings(done.damaged.append, done.wrong.append, done.notes.append, done.failed.append)
-    ReportPass(into, asked, say).run(partitions)
+def _gathered(into: ReportCollectors, asked: Wanted, at: int, partitions: Sequence[Partition]) -> _Gathered:
+    done = _Gathered(into, sum(map(size, partitions)), [])
+    say = Sayings(*(partial(_keep, done.said, name) for name in Sayings._fields))
+    ReportPass(into, asked, at, say).run(partitions)
     return done
+
+
+def _keep(said: list[tuple[str, Any]], name: str, what: object) -> None:
+    said.append((name, what))
 
 
 def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], say: Sayings) -> None:

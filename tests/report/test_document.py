@@ -13,7 +13,7 @@ from tests.helpers import log_dirs
 BROKER = ROOT / "golden/brokers/4.2.2"
 AT = ("--at", "2026-11-22T12:00:00Z")
 COMMANDS = {
-    "check": ["check", "--headers-only"],
+    "check": ["check", "--headers-only", *AT],
     "du": ["du"],
     "du-topics": ["du", "--by", "topic"],
     "stats": ["stats", "--hours"],
@@ -120,6 +120,42 @@ def test_topics_and_partitions_narrow_all_answers():
     found = report(BROKER, *AT, *narrow)["answers"]
     for name in ("du", "stats", "retention", "transactions"):
         assert found[name]["lines"] == lines_of([*COMMANDS[name], *narrow], BROKER), name
+
+
+def test_what_is_unreadable_is_in_the_verdict_and_in_the_check(tmp_path):
+    folder = tmp_path / "logs"
+    content = batch([record(b"k", b"v")], base_offset=0, base_timestamp=1_700_000_000_000)
+    log_dirs.write(folder, "orders-0", {0: content})
+    (folder / "orders-1").mkdir()
+    (folder / "orders-1" / f"{0:020}.log").symlink_to("nowhere")
+    for paths, unread in (([folder], "nowhere"), ([folder / "orders-0", tmp_path / "absent"], "absent")):
+        found = report(*paths, *AT, status=1)
+        assert "No such file" in found["said"][0], unread
+        assert found["answers"]["check"]["lines"] == lines_of(COMMANDS["check"], *paths)
+        text = kdump("report", *paths, *AT).stdout.decode()
+        assert "1 thing could not be read or used" in text
+        assert "Nothing is wrong" not in text
+
+
+def test_a_time_of_the_future_is_remarked_as_check_does(tmp_path):
+    stamps = (1_795_000_000_000, 4_102_444_800_000)
+    content = b"".join(batch([record(b"k", b"v")], base_offset=n, base_timestamp=at) for n, at in enumerate(stamps))
+    log_dirs.write(tmp_path, "orders-0", {0: content})
+    lines = report(tmp_path, *AT, status=0)["answers"]["check"]["lines"]
+    assert "future timestamp" in {line.get("check") for line in lines}
+    assert lines == lines_of(COMMANDS["check"], tmp_path)
+
+
+def test_processes_say_the_same_in_the_same_order(tmp_path):
+    for number in range(4):
+        folder = tmp_path / f"dir{number}"
+        log_dirs.write(folder, "__consumer_offsets-0", {0: batch([b"\x10garbage"], base_offset=0)})
+        log_dirs.write(folder, "orders-0", {0: batch([record(b"k", b"v")], base_offset=0)}, x__snapshot=b"garbage")
+        (folder / "recovery-point-offset-checkpoint").write_bytes(b"\xff\xfe")
+        (folder / "cleaner-offset-checkpoint").mkdir()
+    one, two = (kdump("report", "--json", tmp_path, *AT, "--jobs", jobs) for jobs in (1, 2))
+    assert one.stdout == two.stdout
+    assert len(json.loads(one.stdout)["said"]) > 8
 
 
 def test_each_line_says_whose_answer_it_is():
