@@ -25,6 +25,8 @@ from testing import forge
 COPYING, COPIED, DELETING, DELETED = range(4)
 """The states of a segment."""
 TOPIC_ID = bytes(15) + b"\x07"
+TIME = 1_700_000_000_000
+"""When copies begin, in ms; one ends a second later, a deletion begins with it."""
 INDEXES = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 
 
@@ -79,7 +81,7 @@ class Segment:
     def added(self, state: int = COPYING, *, size: int | None = None, custom: bytes | None = None) -> bytes:
         """The value of the record that says that its copy begins."""
         epochs = self.epochs or ((0, self.start),)
-        body = self.metadata_id() + struct.pack(">qqiqq", self.start, self.end, 1, 1000, 2000)
+        body = self.metadata_id() + struct.pack(">qqiqq", self.start, self.end, 1, TIME, TIME)
         body += unsigned(len(epochs) + 1) + b"".join(struct.pack(">iq", *one) + b"\0" for one in epochs)
         body += struct.pack(">i", len(self.data) if size is None else size)
         body += (b"\0" if custom is None else compact(custom)) + bytes([state]) + b"\0"
@@ -87,8 +89,13 @@ class Segment:
 
     def changed(self, state: int, *, custom: bytes | None = None) -> bytes:
         """The value of the record that says that it is in another state."""
-        body = self.metadata_id() + struct.pack(">iq", 1, 3000) + (b"\0" if custom is None else compact(custom))
+        body = self.metadata_id() + struct.pack(">iq", 1, TIME + 1000) + (b"\0" if custom is None else compact(custom))
         return b"\1\1\0" + body + bytes([state]) + b"\0"
+
+    def partition_deleted(self, state: int) -> bytes:
+        """The value of the record that says how far the deletion of its partition is."""
+        partition = compact(self.topic.encode()) + self.topic_id + struct.pack(">i", self.partition) + b"\0"
+        return b"\1\2\0" + partition + struct.pack(">iqb", 1, TIME + 1000, state) + b"\0"
 
 
 def metadata_log(values: list[bytes]) -> bytes:

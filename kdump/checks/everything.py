@@ -37,6 +37,8 @@ class CheckOptions(NamedTuple):
     records: bool = True
     interval: int = DEFAULT_INTERVAL
     at: int | None = None
+    starts: bool = True
+    """Whether a broker starts on the files: not on those of remote storage."""
 
 
 class CheckedPartition(NamedTuple):
@@ -72,7 +74,7 @@ def check(
     findings += (finding for snapshot in snapshots for finding in snapshot.findings)
     log = _log(part, options, place, read, failed, tap)
     findings += log.findings
-    if log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
+    if options.starts and log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
         try:
             findings += _start(part, place, options, log.check, damaged=log.damaged)
         except UnreadableError as error:

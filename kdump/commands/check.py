@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,8 @@ from kdump.commands import options, parallel, session
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import JOBS, index_interval
-from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.primitives import timestamps
 from kdump.primitives.processes import over_processes
 
@@ -20,14 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.checks.everything import CheckedPartition
+    from kdump.commands.findings_output import Telling
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.tiered_log import RemoteStorage
 
 
 @click.command("check")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
 @options.add(FINDINGS)
+@options.add(options.REMOTE)
 @index_interval("it decides what a broker cuts where offsets are not in order")
 @AT
 @JOBS
@@ -50,18 +55,20 @@ def command(
       kdump check /var/kafka
       kdump check -q /var/kafka || echo "something is wrong"
       kdump check /var/kafka --headers-only --jobs 8
+      kdump check /var/kafka --remote /var/tiered
       kdump check /backup/orders-0 -o jsonl | jq 'select(.check == "recovery")'
 
     PATH is a segment, a partition's folder, a log dir, a glob or a tar archive. Where a log is damaged, a dry run tells
     what a broker would cut from it when it starts: after a clean stop nothing, after an unclean one all that follows
-    the first bad batch above the recovery point.
+    the first bad batch above the recovery point. With --remote the segments there are checked too, and
+    __remote_log_metadata is held against them.
 
     Exit status: 0 all is well, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only files are wrong
     that can be made anew (indexes, snapshots, checkpoints).
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
-    finder = Finder(wanted, note=run.note, fail=run.fail)
+    finder = Finder(replace(wanted, remote=None), note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths)))
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
@@ -81,7 +88,45 @@ def command(
                 folder=checked.folder,
             )
         told.tell(list(everything.across(partitions, dirs)))
+        if wanted.remote is not None:
+            _remote(wanted.remote, wanted, paths, partitions, how, run, told)
     return run.status
+
+
+def _remote(
+    storage: RemoteStorage,
+    wanted: Wanted,
+    paths: tuple[str, ...],
+    local: list[Partition],
+    how: everything.CheckOptions,
+    run: session.Session,
+    told: Telling,
+) -> None:
+    """Check what is in remote storage, and hold what is listed against it."""
+    from kdump.checks import remote_storage
+    from kdump.internal_topics import remote_log_metadata
+    from kdump.log_dirs.tiered_log import each_offset_once
+    from kdump.log_reader import remote_segments
+
+    asked = replace(wanted, remote=None, siblings=False, leftovers=False, log_dirs=False)
+    listing = Finder(replace(asked, topics=(remote_log_metadata.TOPIC,), partitions=frozenset()), fail=run.fail)
+    listed = remote_segments.of_partitions(listing.find(paths), damage=run.damage, fail=run.fail)
+    listed.only(lambda key: asked.takes(Name(key.topic, key.partition)))
+    remote: list[Partition] = []
+    for files, there in storage.places(run.fail):
+        remote += Finder(asked, note=run.note, fail=run.fail).find(there, files)
+    for part in remote:
+        checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
+        for error in checked.failed:
+            run.fail(error)
+        told.tell(
+            [finding for finding in checked.findings if finding.kind != "gap" or not listed.known],  # some are local
+            segments=checked.segments,
+            batches=checked.batches,
+            size=checked.size,
+            folder=checked.folder,
+        )
+    told.tell(list(remote_storage.check(local, remote, listed, how.at)))
 
 
 def _checked(

@@ -50,7 +50,7 @@ class RemotePartitions:
     def join(self, local: Partition) -> Partition:
         """Return a local partition with what of it is in remote storage: a topic of its name may have had other ids."""
         there = self._left.get((local.topic, local.partition), [])
-        topic_id = self._id(local) if there else None
+        topic_id = local_id(local, self._fail) if there else None
         for one in there:
             if topic_id is None or topic_id == folder_id(one):
                 there.remove(one)
@@ -61,22 +61,23 @@ class RemotePartitions:
         """Yield those that were not joined, each offset once."""
         for partitions in self._left.values():
             for one in partitions:
-                yield joined(replace(one, segments=()), one)
+                yield each_offset_once(one)
         self._left.clear()
 
-    def _id(self, local: Partition) -> str | None:
-        """Return the topic id that a folder notes, as text."""
-        path = posixpath.join(local.folder, file_names.PARTITION_METADATA)
-        try:
-            if local.files.look(path) is None:
-                return None
-            with local.files.open(path) as source:
-                return partition_metadata.read(source.read(0, source.size)).topic_id_text
-        except UnreadableError as error:
-            self._fail(error)
-        except DamageError as damage:
-            self._fail(UnreadableError(local.files.shown(path), str(damage)))
-        return None
+
+def local_id(local: Partition, fail: Callable[[UnreadableError], None]) -> str | None:
+    """Return the topic id that the folder of a local partition notes, as text; None where it notes none."""
+    path = posixpath.join(local.folder, file_names.PARTITION_METADATA)
+    try:
+        if local.files.look(path) is None:
+            return None
+        with local.files.open(path) as source:
+            return partition_metadata.read(source.read(0, source.size)).topic_id_text
+    except UnreadableError as error:
+        fail(error)
+    except DamageError as damage:
+        fail(UnreadableError(local.files.shown(path), str(damage)))
+    return None
 
 
 def folder_id(remote: Partition) -> str | None:
@@ -100,13 +101,23 @@ def joined(local: Partition, remote: Partition) -> Partition:
         if last is not None and end is not None and end <= last and _epoch(segment) <= _epoch(kept[-1]):
             continue
         if last is not None and last > base:
-            kept[-1] = replace(kept[-1], until=base)
+            kept[-1] = _ending(kept[-1], base)
         kept.append(segment)
     if kept and begins is not None:
         end = _end(kept[-1])
         if end is None or end > begins:
-            kept[-1] = replace(kept[-1], until=begins)
+            kept[-1] = _ending(kept[-1], begins)
     return replace(local, segments=(*kept, *local.segments))
+
+
+def each_offset_once(remote: Partition) -> Partition:
+    """Return a partition of remote storage without what other segments of it hold."""
+    return joined(replace(remote, segments=(), others=()), remote)
+
+
+def _ending(segment: Segment, offset: int) -> Segment:
+    """Return a segment that ends with an offset. Its indexes tell of more, and are left out."""
+    return replace(segment, until=offset, siblings={})
 
 
 def _order(segment: Segment) -> tuple[int, int, int]:

@@ -1,0 +1,249 @@
+"""``__remote_log_metadata`` held against what is in remote storage, and against the local log (KIP-405).
+
+A broker looks a segment up by a leader epoch and an offset among those that are listed as copied
+(RemoteLogSegmentMetadata); what is not listed nobody reads or deletes.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.checks import folder
+from kdump.findings import Finding, Level, many
+from kdump.internal_topics import remote_log_metadata
+from kdump.log_dirs import file_names
+from kdump.log_dirs.tiered_log import folder_id, local_id
+from kdump.log_reader.remote_segments import COPIED, COPYING, DELETING, TopicIdPartition
+from kdump.primitives.timestamps import span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.formats.leader_epoch import EpochEntry
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_reader.remote_segments import RemoteSegment, RemoteSegments
+
+STUCK_MS: Final = 3_600_000
+"""A copy or deletion that takes longer does not come to its end."""
+LOST: Final = "Keep every replica of the partition: what is still on a disk is all there is of these records."
+
+
+class _TieredPartition(NamedTuple):
+    """What is known of a partition: its local replica, its folder in remote storage, what is in that by segment id."""
+
+    key: TopicIdPartition
+    local: Partition | None
+    remote: Partition | None
+    stored: dict[bytes, Segment]
+
+    @property
+    def shown(self) -> str:
+        """The folder in remote storage, as it is or would be named."""
+        if self.remote is not None:
+            return self.remote.files.shown(self.remote.folder)
+        return f"{self.key.topic}-{_text(self.key.topic_id)}/{self.key.partition}"
+
+    def file(self, listed: RemoteSegment) -> str:
+        """Return the path of a listed segment."""
+        stored = self.stored.get(listed.id)
+        name = f"{listed.start:020}-{_text(listed.id)}.{file_names.LOG}"
+        return posixpath.join(self.shown, name) if stored is None else stored.name
+
+    @property
+    def local_start(self) -> int | None:
+        """The offset with which the local log begins."""
+        segments = self.local.segments if self.local is not None else ()
+        live = (one for one in segments if one.path.endswith(f".{file_names.LOG}"))
+        return min((one.base_offset for one in live if one.base_offset is not None), default=None)
+
+
+def check(
+    local: Iterable[Partition], remote: Iterable[Partition], listed: RemoteSegments, at: int | None
+) -> Iterator[Finding]:
+    """Yield what does not fit. ``local`` and ``remote`` are the partitions of log dirs and of remote storage.
+
+    ``at`` is now in ms: without it nothing is stuck.
+    """
+    places = _places(local, remote, listed)
+    if not listed.known and places:
+        text = f"no record of {remote_log_metadata.TOPIC} is in the given paths: nothing says what should be there"
+        yield _remark(next(iter(places.values())).shown, "unlisted", text)
+        return
+    told: dict[TopicIdPartition, list[RemoteSegment]] = {key: [] for key in places}
+    for segment in listed.segments.values():
+        told[segment.partition].append(segment)
+    for key, place in places.items():
+        segments = sorted(told[key], key=lambda one: (one.start, one.end))
+        yield from _there(place, segments)
+        yield from _stuck(place, segments, listed.deletions.get(key), at)
+        yield from _whole(place, [one for one in segments if one.state == COPIED])
+
+
+def _places(
+    local: Iterable[Partition], remote: Iterable[Partition], listed: RemoteSegments
+) -> dict[TopicIdPartition, _TieredPartition]:
+    replicas: dict[tuple[str, str | None, int | None], Partition] = {}
+    for part in local:
+        if part.topic is not None and folder.leftover_of(part) is None:
+            replicas.setdefault((part.topic, local_id(part, lambda _: None), part.partition), part)
+    found = {}
+    for one in remote:
+        topic_id = folder_id(one)
+        if one.topic is None or one.partition is None or topic_id is None:
+            continue
+        key = TopicIdPartition(one.topic, urlsafe_b64decode(f"{topic_id}=="), one.partition)
+        stored = {segment_id: segment for segment in one.segments if (segment_id := _id(segment)) is not None}
+        found[key] = _TieredPartition(key, replicas.get((key.topic, topic_id, key.partition)), one, stored)
+    for key in [*(segment.partition for segment in listed.segments.values()), *listed.deletions]:
+        if key not in found:
+            found[key] = _TieredPartition(key, replicas.get((key.topic, _text(key.topic_id), key.partition)), None, {})
+    return found
+
+
+def _there(place: _TieredPartition, segments: list[RemoteSegment]) -> Iterator[Finding]:
+    """Yield what is listed and absent, of another size, or not listed."""
+    for one in segments:
+        stored = place.stored.get(one.id)
+        if one.state != COPIED:
+            continue
+        if stored is None:
+            start = place.local_start
+            held = start is not None and start <= one.start
+            text = f"it is listed as copied with offsets {one.start} to {one.end}, and cannot be read there"
+            yield Finding(
+                level=Level.LOG,
+                file=place.file(one),
+                kind="remote absent",
+                text=f"{text}; the local log still has them" if held else text,
+                offset=one.start,
+                advice=LOST,
+            )
+        elif stored.size != one.size:
+            yield Finding(
+                level=Level.LOG,
+                file=stored.name,
+                kind="remote size",
+                text="it is listed with another size",
+                expected=one.size,
+                found=stored.size,
+                advice=LOST,
+            )
+    known = {one.id for one in segments}
+    unlisted = [segment for segment_id, segment in place.stored.items() if segment_id not in known]
+    if unlisted and not segments:
+        text = f"nothing of it is listed in the given paths: {many(len(unlisted), 'segment')}"
+        yield _remark(place.shown, "unlisted", text)
+        return
+    for segment in unlisted:
+        yield Finding(
+            level=Level.DERIVED,
+            file=segment.name,
+            kind="unlisted",
+            text="it is not listed: no broker reads it, and none deletes it",
+            advice="Delete it in remote storage, with the objects of the same name.",
+        )
+
+
+def _stuck(
+    place: _TieredPartition, segments: list[RemoteSegment], deletion: tuple[int, int] | None, at: int | None
+) -> Iterator[Finding]:
+    """Yield copies and deletions that do not come to their end."""
+    if at is None:
+        return
+    for one in segments:
+        age = at - one.changed_at
+        if one.state in {COPYING, DELETING} and age > STUCK_MS:
+            what = "copy" if one.state == COPYING else "deletion"
+            yield Finding(
+                level=Level.DERIVED,
+                file=place.file(one),
+                kind=f"remote {what}",
+                text=f"its {what} began {span(age)} ago and is not listed as finished",
+                offset=one.start,
+                advice="The leader deletes it when it is the leader again, or its retention is over.",
+            )
+    if deletion is not None and at - deletion[1] > STUCK_MS:
+        yield Finding(
+            level=Level.DERIVED,
+            file=place.shown,
+            kind="remote deletion",
+            text=f"the deletion of the partition began {span(at - deletion[1])} ago and is not listed as finished",
+        )
+
+
+def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Finding]:
+    """Yield holes between the copied segments of the log, up to the local ones, and in their leader epochs."""
+    lineage = folder.epochs(place.local) if place.local is not None else None
+    if lineage:
+        known = {entry.epoch for entry in lineage}
+        for one in copied:
+            if not known & {entry.epoch for entry in one.epochs}:
+                epochs = ", ".join(str(entry.epoch) for entry in one.epochs)
+                yield _remark(
+                    place.file(one), "remote epoch", f"leader epoch {epochs} is of another lineage of the log"
+                )
+        copied = [one for one in copied if known & {entry.epoch for entry in one.epochs}]
+    end, start = None, place.local_start
+    for one in copied:
+        if end is not None and one.start > end + 1 and (start is None or end + 1 < start):
+            yield _hole(place, end + 1, min(one.start, one.start if start is None else start) - 1)
+        end = one.end if end is None else max(end, one.end)
+        yield from _epochs(place, one, lineage)
+    if end is not None and start is not None and start > end + 1:
+        yield _hole(place, end + 1, start - 1)
+
+
+def _hole(place: _TieredPartition, first: int, last: int) -> Finding:
+    return Finding(
+        level=Level.LOG,
+        file=place.shown,
+        kind="remote hole",
+        text=f"no copied segment and no local one has offsets {first} to {last}",
+        offset=first,
+        advice=LOST,
+    )
+
+
+def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEntry, ...] | None) -> Iterator[Finding]:
+    """Yield what is wrong with the leader epochs of a segment: a broker looks for an offset under its epoch."""
+    text = None
+    if not one.epochs or one.epochs[0].start_offset > one.start:
+        first = one.epochs[0].start_offset if one.epochs else one.end + 1
+        text = f"its leader epochs begin with offset {first}, and its offsets with {one.start}"
+    elif any(a.epoch >= b.epoch or a.start_offset >= b.start_offset for a, b in pairwise(one.epochs)):
+        text = "its leader epochs do not rise with their offsets"
+    elif lineage:
+        listed = {entry.epoch for entry in one.epochs}
+        ends = [*(entry.start_offset for entry in lineage[1:]), one.end + 1]
+        for entry, behind in zip(lineage, ends, strict=True):
+            if entry.epoch not in listed and max(entry.start_offset, one.start) < min(behind, one.end + 1):
+                text = (
+                    f"leader epoch {entry.epoch}, which begins with offset {entry.start_offset}, is not listed with it"
+                )
+                break
+    if text is not None:
+        yield Finding(
+            level=Level.LOG,
+            file=place.file(one),
+            kind="remote epoch",
+            text=f"{text}: a broker does not find these offsets",
+            offset=one.start,
+        )
+
+
+def _id(segment: Segment) -> bytes | None:
+    """Return the id that the name of a segment holds."""
+    found = file_names.SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
+    text = None if found is None else found["stem"][len(found["offset"]) + 1 :]
+    return urlsafe_b64decode(f"{text}==") if text else None
+
+
+def _text(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _remark(file: str, kind: str, text: str) -> Finding:
+    return Finding(level=Level.REMARK, file=file, kind=kind, text=text)

@@ -1,0 +1,140 @@
+"""What ``__remote_log_metadata`` says of the segments in remote storage: its records, replayed (KIP-405).
+
+Source: Kafka's classes RemoteLogMetadataCache and RemoteLogSegmentState.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats.leader_epoch import EpochEntry
+from kdump.internal_topics import remote_log_metadata
+from kdump.internal_topics.decode import decode
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kdump.log_dirs.partition import Partition
+    from kdump.segments.regions import Region
+
+COPYING: Final = 0
+"""The state of a segment whose copy has begun."""
+COPIED: Final = 1
+DELETING: Final = 2
+DELETED: Final = 3
+PARTITION_DELETED: Final = 2
+"""The last state of a partition that is deleted."""
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition of a topic, by name and id (16 bytes)."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+
+
+class RemoteSegment(NamedTuple):
+    """A segment as it is listed: its id (16 bytes), offsets from start to end inclusive, epochs, bytes, and state.
+
+    ``changed_at`` is when it came into that state, in ms.
+    """
+
+    partition: TopicIdPartition
+    id: bytes
+    start: int
+    end: int
+    epochs: tuple[EpochEntry, ...]
+    size: int
+    state: int
+    changed_at: int
+
+
+class RemoteSegments:
+    """The segments that are listed, and the last copied offset of each partition, inclusive."""
+
+    def __init__(self) -> None:
+        self.known = False
+        """Whether any record was met: else nothing says what is copied."""
+        self.segments: dict[bytes, RemoteSegment] = {}
+        """Id -> what is listed and not deleted."""
+        self.deletions: dict[TopicIdPartition, tuple[int, int]] = {}
+        """Partitions that are being deleted: state, and since when (ms)."""
+        self.last_copied: dict[TopicIdPartition, int] = {}
+
+    def read(self, regions: Iterable[Region], damage: Callable[[str], None]) -> None:
+        """Take the records of a segment of the topic."""
+        for region in regions:
+            if isinstance(region, RecordBatch) and not region.is_control:
+                try:
+                    for record in region.records():
+                        self._add(record.value)
+                except DamageError as reason:
+                    damage(f"{remote_log_metadata.TOPIC}: {reason}")
+
+    def _add(self, value: bytes | None) -> None:
+        decoded = decode(remote_log_metadata.TOPIC, None, value)
+        fields: Any = None if decoded is None or decoded.value is None else decoded.value.values
+        if fields is None:
+            return
+        if "remotePartitionDeleteState" in fields:
+            place = fields["topicIdPartition"]
+            key = TopicIdPartition(place["name"], place["id"], place["partition"])
+            self._delete(key, fields["remotePartitionDeleteState"], fields["eventTimestampMs"])
+        if "remoteLogSegmentId" not in fields:
+            return
+        self.known = True
+        segment_id, state = fields["remoteLogSegmentId"], fields["remoteLogSegmentState"]
+        if "endOffset" in fields:
+            place = segment_id["topicIdPartition"]
+            self.segments[segment_id["id"]] = RemoteSegment(
+                TopicIdPartition(place["name"], place["id"], place["partition"]),
+                segment_id["id"],
+                fields["startOffset"],
+                fields["endOffset"],
+                tuple(EpochEntry(one["leaderEpoch"], one["offset"]) for one in fields["segmentLeaderEpochs"]),
+                fields["segmentSizeInBytes"],
+                state,
+                fields["eventTimestampMs"],
+            )
+        listed = self.segments.get(segment_id["id"])
+        if listed is None:
+            return
+        self.segments[listed.id] = listed._replace(state=state, changed_at=fields["eventTimestampMs"])
+        if state != COPYING:
+            self.last_copied[listed.partition] = max(listed.end, self.last_copied.get(listed.partition, listed.end))
+        if state == DELETED:
+            del self.segments[listed.id]
+
+    def only(self, takes: Callable[[TopicIdPartition], bool]) -> None:
+        """Forget the partitions that are not asked for."""
+        self.segments = {name: one for name, one in self.segments.items() if takes(one.partition)}
+        self.deletions = {key: told for key, told in self.deletions.items() if takes(key)}
+
+    def _delete(self, partition: TopicIdPartition, state: int, at: int) -> None:
+        self.known = True
+        self.deletions[partition] = state, at
+        if state == PARTITION_DELETED:
+            del self.deletions[partition]
+
+
+def of_partitions(
+    partitions: Iterable[Partition],
+    *,
+    damage: Callable[[str], None],
+    fail: Callable[[UnreadableError], None],
+) -> RemoteSegments:
+    """Return what the topic says, as far as it is among ``partitions``."""
+    found = RemoteSegments()
+    for partition in partitions:
+        if partition.topic == remote_log_metadata.TOPIC:
+            for segment in partition.segments:
+                try:
+                    with segment.open() as source:
+                        found.read(read.read(source, on_error="resync"), damage)
+                except UnreadableError as error:
+                    fail(error)
+    return found
