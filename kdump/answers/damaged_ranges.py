@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Trailing
 
 MOST: Final = 200
-"""Ranges of one file that are kept; of the others their number."""
+"""Ranges of one file that are kept; of the others their number, and where they lie."""
+PARTS: Final = 100
+"""Equal parts of a file of whose damage the bytes are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,10 @@ class DamagedBytes:
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A segment with damaged ranges: its size in bytes, how many ranges it has, and the bytes of all of them."""
+    """A segment with damaged ranges: its size in bytes, how many ranges it has, and the bytes of all of them.
+
+    Where not all ranges are named, ``parts`` has the damaged bytes of each hundredth of the file.
+    """
 
     kind: ClassVar[str] = "damagedFile"
     topic: str
@@ -48,6 +53,45 @@ class DamagedFile:
     size: int
     ranges: int
     damaged_bytes: int
+    parts: tuple[int, ...] | None
+
+
+@dataclass(slots=True)
+class _FileDamage:
+    """What is gathered of a segment."""
+
+    key: tuple[str, int]
+    file: str
+    size: int
+    kept: list[DamagedBytes] = field(default_factory=list)
+    ranges: int = 0
+    parts: list[int] = field(default_factory=lambda: [0] * PARTS)
+
+    def add(self, region: Damage) -> None:
+        """Take a damaged range."""
+        self.ranges += 1
+        part, start = min(PARTS - 1, region.position * PARTS // max(1, self.size)), region.position
+        while start < region.end:
+            behind = -(-self.size * (part + 1) // PARTS) if part < PARTS - 1 else region.end
+            self.parts[part] += min(behind, region.end) - start
+            start, part = min(behind, region.end), part + 1
+        if self.ranges <= MOST:
+            line = DamagedBytes(
+                *self.key,
+                file=self.file,
+                position=region.position,
+                size=region.size,
+                damage=region.kind,
+                reason=region.reason,
+                missing_from=region.missing_from,
+                missing_until=region.missing_until,
+            )
+            self.kept.append(line)
+
+    def line(self) -> DamagedFile:
+        """Return the sums."""
+        parts = tuple(self.parts) if self.ranges > MOST else None
+        return DamagedFile(*self.key, self.file, self.size, self.ranges, sum(self.parts), parts)
 
 
 class DamagedRanges(Collector):
@@ -56,8 +100,7 @@ class DamagedRanges(Collector):
     takes_runs = True
 
     def __init__(self) -> None:
-        self._ranges: list[DamagedBytes] = []
-        self._files: list[DamagedFile] = []
+        self._files: list[_FileDamage] = []
         self._key: tuple[str, int] | None = None
         self._segment: Segment | None = None
 
@@ -78,34 +121,18 @@ class DamagedRanges(Collector):
         segment, key = self._segment, self._key
         if segment is None or key is None or not isinstance(region, Damage):
             return
-        name = segment.name
-        ranges, damaged = 0, 0
-        if self._files and self._files[-1].file == name:
-            last = self._files.pop()
-            ranges, damaged = last.ranges, last.damaged_bytes
-        self._files.append(DamagedFile(*key, name, segment.size, ranges + 1, damaged + region.size))
-        if ranges < MOST:
-            self._ranges.append(
-                DamagedBytes(
-                    *key,
-                    file=name,
-                    position=region.position,
-                    size=region.size,
-                    damage=region.kind,
-                    reason=region.reason,
-                    missing_from=region.missing_from,
-                    missing_until=region.missing_until,
-                )
-            )
+        if not self._files or self._files[-1].file != segment.name:
+            self._files.append(_FileDamage(key, segment.name, segment.size))
+        self._files[-1].add(region)
 
     def end(self) -> None:
         self._key = self._segment = None
 
     def merge(self, other: DamagedRanges) -> None:
-        self._ranges += other._ranges
         self._files += other._files
 
     def answer(self, at: int) -> Iterator[DamagedFile | DamagedBytes]:  # noqa: ARG002  damage is of no time
         """Yield the files in the order of the pass, then their ranges."""
-        yield from self._files
-        yield from self._ranges
+        yield from (file.line() for file in self._files)
+        for file in self._files:
+            yield from file.kept

@@ -285,21 +285,9 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
         }
         for line in files
     ]
-    sizes = {line["file"]: max(1, line["size"]) for line in files}
-    for line in report.lines("damage", "damage"):
-        if line["file"] in names:
-            start, end = line["position"] / sizes[line["file"]], (line["position"] + line["size"]) / sizes[line["file"]]
-            where = f"{names[line['file']]}, byte {line['position']:,}"
-            text = f"{where}: {line['size']:,} bytes, {harmless_line(line['reason'])}"
-            values.append(
-                {
-                    "name": names[line["file"]],
-                    "from": start,
-                    "to": max(end, start + 0.004),
-                    "what": "damage",
-                    "text": text,
-                }
-            )
+    for name, start, end, text in _damaged_stretches(report, files):
+        shown = {"name": names[name], "from": start, "to": max(end, start + 0.004), "what": "damage"}
+        values.append({**shown, "text": f"{names[name]}, {text}"})
     spec = {
         "width": WIDE - 260,
         "height": {"step": 22},
@@ -329,6 +317,21 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
         f" {more} more are in the table." if more else ""
     )
     yield "damage", "Where segments are damaged", words, spec
+
+
+def _damaged_stretches(report: LogDirReport, files: Sequence[Line]) -> Iterator[tuple[str, float, float, str]]:
+    """Yield of what is damaged in files the file, the shares of it where it begins and ends, and what to say of it."""
+    sizes = {line["file"]: max(1, line["size"]) for line in files if line["parts"] is None}
+    for line in report.lines("damage", "damage"):
+        if whole := sizes.get(line["file"]):
+            text = f"byte {line['position']:,}: {line['size']:,} bytes, {harmless_line(line['reason'])}"
+            yield line["file"], line["position"] / whole, (line["position"] + line["size"]) / whole, text
+    for line in files:
+        for number, damaged in enumerate(line["parts"] or ()):
+            if damaged:
+                share = len(line["parts"])
+                text = f"{number / share:.0%} to {(number + 1) / share:.0%} of the file: {size(damaged)} damaged"
+                yield line["file"], number / share, (number + 1) / share, text
 
 
 def _forecast(report: LogDirReport) -> Iterator[_Drawn]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.primitives.terminal import harmless_line
@@ -118,7 +118,9 @@ def _damage(report: LogDirReport) -> Iterator[ReportTable]:
         _Column("missing until", "missingUntil", number),
     )
     lines = report.lines("damage", "damage")
-    yield _of_lines(lines, columns, part="damage", name="damage", title="Damaged ranges", command=command)
+    table = _of_lines(lines, columns, part="damage", name="damage", title="Damaged ranges", command=command)
+    ranges = sum(line["ranges"] for line in report.lines("damage", "damagedFile"))
+    yield replace(table, left_out=ranges - len(table.rows))
 
 
 def _disk(report: LogDirReport) -> Iterator[ReportTable]:

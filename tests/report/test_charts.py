@@ -7,7 +7,7 @@ from kdump.report.document import LogDirReport, ReportAnswer
 def test_each_replica_of_a_damaged_segment_has_a_row_of_its_own():
     files = [f"/broker{number}/orders-0/{0:020}.log" for number in (1, 2)]
     about = {"topic": "orders", "partition": 0, "size": 1000}
-    lines = [{"kind": "damagedFile", **about, "file": file, "ranges": 1} for file in files]
+    lines = [{"kind": "damagedFile", **about, "file": file, "ranges": 1, "parts": None} for file in files]
     lines.append(
         {"kind": "damage", **about, "file": files[0], "position": 10, "size": 5, "reason": "the checksum is wrong"}
     )

@@ -167,6 +167,16 @@ def test_a_damaged_log_dir_has_a_map_of_damage(tmp_path):
     ]
 
 
+def test_a_log_with_very_many_damaged_ranges_is_damaged_to_its_end(tmp_path):
+    sound, bad = (batch([record(b"k", b"v")], crc=crc, base_offset=0) for crc in (None, 1))
+    log_dirs.write(tmp_path / "logs", "orders-0", {0: (sound + bad) * 600})
+    page = made(tmp_path / "logs", tmp_path / "report.html", 3)
+    shown, ranges = len(rows(page, "damage")), page.embedded["answers"]["damage"]["lines"][0]["ranges"]
+    assert ranges > 500
+    assert any(f"{shown:,} rows, {ranges - shown:,} more are left out" in text for text in page.texts)
+    assert any("99% to 100% of the file" in (value or "") for name, value in page.attributes if name == "aria-label")
+
+
 def test_a_folder_without_a_log_is_a_page_too(tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
