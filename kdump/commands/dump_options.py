@@ -183,12 +183,12 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which batches are read: the kernel prints all but tables of records that are not parsed."""
+        """The form in which batches are read: the kernel prints records that are not parsed, but no styles."""
         if self.batches:
             return Take.BATCHES
         if self.counting:
             return Take.COUNT
-        if not kernel.COMPILED or self.ending == "table":
+        if not kernel.COMPILED or (self.ending == "table" and is_terminal()):
             return Take.RECORDS
         return Take.LAZY_RECORDS if self.stops_early else Take.RUNS
 

@@ -8,6 +8,11 @@ from kdump.kernel.spelling import KeyedHash
 WAYS: tuple[str, ...]
 FIELDS: tuple[str, ...]
 SLOTS: dict[str, int]
+WIDEST: int
+
+def left(width: int) -> int: ...
+def right(width: int) -> int: ...
+
 HEADER_WAYS: tuple[str, ...]
 
 class General(NamedTuple):
@@ -22,4 +27,7 @@ class General(NamedTuple):
     last: int
 
 class RowLines(Lines):
+    is_open: bool
+    count: int
     def __init__(self, general: General, *, headers: str, keyed_hash: KeyedHash | None = None) -> None: ...
+    def frame(self, above: bytes, below: bytes, *, group: int, longest: int) -> None: ...

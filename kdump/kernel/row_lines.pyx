@@ -9,33 +9,54 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kdump.errors import DamageError
 from kdump.formats.record import Header
 from kdump.kernel.cursor import NUMBERS, RECORD_NUMBERS
 from kdump.kernel.lines import SLOTS_OF_TEXTS
 from kdump.kernel.quoting import escapes
 
 cimport cython
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy, memmove, memset
 from kdump.kernel.lines cimport Lines, number, reserve
 from kdump.kernel.quoting cimport escaped, is_utf8
 from kdump.kernel.spelling cimport base64, cell, hex_digits, json_value
 
-WAYS = ("string", "json", "cell", "hex_cell", "base64_cell", "mark", "general")
+WAYS = ("string", "json", "cell", "hex_cell", "base64_cell", "mark", "shown", "general")
 """How a key or a value is written that is not spelt as :mod:`kdump.kernel.lines` does it:
 
 - string: as a string of JSON, json: as a value of JSON if it is one, with the mark that says so;
 - cell, hex_cell, base64_cell: as a cell of CSV; mark: as the cell that says how it is encoded, empty for UTF-8;
+- shown: as a cell of a table, where all of it is printable ASCII; what the general path writes has the width it needs;
 - general: by the general path.
 """
-FIELDS = ("attributes", "iso", "iso_cell", "headers", "headers_cell", "pairs", "size_bytes")
+FIELDS = (
+    *("attributes", "iso", "iso_cell", "headers", "headers_cell", "pairs", "size_bytes"),
+    *("row", "width", "iso_shown", "end_of_row"),
+)
 """What else is no number of ``values``: attributes, the timestamp in ISO 8601 as JSON or as a cell, the headers as JSON,
-as a cell or after a format string, and the size of the value in four bytes."""
+as a cell or after a format string, and the size of the value in four bytes. Of tables: what stands before a row, where
+a cell begins whose width follows it, the timestamp in such a cell, and what stands behind a row.
+"""
+WIDEST = 1 << 12
+"""Characters of a cell whose width can be told."""
 _FIRST = NUMBERS + len(SLOTS_OF_TEXTS)
 SLOTS = {
     **{f"{way}_key": _FIRST + 2 * at for at, way in enumerate(WAYS)},
     **{f"{way}_value": _FIRST + 2 * at + 1 for at, way in enumerate(WAYS)},
     **{name: _FIRST + 2 * len(WAYS) + at for at, name in enumerate(FIELDS)},
 }
+
+
+def left(width):
+    """Return the slot that makes the cell before it as wide as its column, its text on the left."""
+    return _LEFT + min(width, WIDEST - 1)
+
+
+def right(width):
+    """Return the slot that does the same with a number on the right; one that is wider ends the lines before its row."""
+    return _RIGHT + min(width, WIDEST - 1)
+
+
 HEADER_WAYS = ("string", "json", "hex", "base64", "hash", "general")
 """How the values of headers are written."""
 
@@ -52,12 +73,20 @@ cdef int _BASE64_CELL = WAYS.index("base64_cell")
 cdef int _HEX = (SLOTS_OF_TEXTS["hex_key"] - SLOTS_OF_TEXTS["key"]) // 2
 cdef int _BASE64 = (SLOTS_OF_TEXTS["base64_key"] - SLOTS_OF_TEXTS["key"]) // 2
 cdef int _MARK = WAYS.index("mark")
+cdef int _SHOWN = WAYS.index("shown")
 cdef int _ATTRIBUTES = SLOTS["attributes"]
 cdef int _ISO = SLOTS["iso"]
 cdef int _ISO_CELL = SLOTS["iso_cell"]
 cdef int _HEADERS = SLOTS["headers"]
 cdef int _HEADERS_CELL = SLOTS["headers_cell"]
 cdef int _PAIRS = SLOTS["pairs"]
+cdef int _SIZE_BYTES = SLOTS["size_bytes"]
+cdef int _ROW = SLOTS["row"]
+cdef int _WIDTH = SLOTS["width"]
+cdef int _ISO_SHOWN = SLOTS["iso_shown"]
+cdef int _LEFT = WIDEST  # slots of widths, behind all others
+cdef int _RIGHT = 2 * WIDEST
+cdef int _WIDEST = WIDEST
 cdef int _STRINGS = HEADER_WAYS.index("string")
 cdef int _JSONS = HEADER_WAYS.index("json")
 cdef int _HEXES = HEADER_WAYS.index("hex")
@@ -112,6 +141,14 @@ cdef class RowLines(Lines):
     cdef long long last
     cdef long long second
     cdef unsigned char[32] date
+    cdef Py_ssize_t cell_at
+    cdef bint fits
+    cdef public bint is_open
+    cdef public Py_ssize_t count
+    cdef Py_ssize_t group
+    cdef Py_ssize_t longest
+    cdef const unsigned char[::1] above
+    cdef const unsigned char[::1] below
 
     def __init__(self, general, *, headers, keyed_hash=None):
         super().__init__(keyed_hash=keyed_hash)
@@ -125,11 +162,24 @@ cdef class RowLines(Lines):
         self.shown = self.table
         self.second = _NO_SECOND
 
+    def frame(self, above, below, *, group, longest):
+        """Write rows of a table from now on: ``above`` before each ``group`` of them, ``below`` behind it.
+
+        ``count`` says how many rows the group has, ``is_open`` whether it has begun. Of a cell ``longest`` characters
+        are shown at most.
+        """
+        self.above = above
+        self.below = below
+        self.group = group
+        self.longest = longest
+
     @cython.boundscheck(False)
     cdef bint field(self, int slot) except -1 nogil:
         """Write what is no number of ``values``."""
         if slot < _PAYLOADS:
             return Lines.field(self, slot)
+        if slot >= _LEFT:
+            return self.fit_left(slot - _LEFT) if slot < _RIGHT else self.fit_right(slot - _RIGHT)
         if slot < _OTHERS:
             if (slot - _PAYLOADS) & 1:
                 return self.payload((slot - _PAYLOADS) >> 1, True, self.value_at, self.values[_VALUE_SIZE])
@@ -146,8 +196,18 @@ cdef class RowLines(Lines):
             self.pairs()
         elif slot == _ATTRIBUTES:
             self.used = number(&self.out[self.used], self.attributes) - &self.out[0]
-        else:
+        elif slot == _SIZE_BYTES:
             self.size_bytes(self.values[_VALUE_SIZE])
+        elif slot == _WIDTH:
+            self.cell_at = self.used
+            self.fits = False
+        elif slot == _ISO_SHOWN:
+            self.iso_shown()
+        elif slot == _ROW:
+            if not self.is_open:
+                self.constant(self.above)
+        else:
+            self.end_row()
         return True
 
     cdef bint payload(self, int way, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
@@ -162,9 +222,84 @@ cdef class RowLines(Lines):
             if size == 0:
                 return self.cell(at, size)
             return self.spell(_HEX if way == _HEX_CELL else _BASE64, at, size)
+        if way == _SHOWN and self.plain(at, size):
+            return True
         if way == _MARK:
             return self.mark(at, size)
         return self.by_general(is_value)
+
+    @cython.boundscheck(False)
+    cdef bint plain(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
+        """Write bytes of the record, the first of many, if all are printable ASCII; return whether they are.
+
+        What is written in their place is as wide as it is to be.
+        """
+        cdef const unsigned char* text = self.text_at(at, size)
+        cdef unsigned char odd = 0
+        cdef Py_ssize_t place
+        for place in range(size):
+            odd |= <unsigned char> (text[place] - 32) > 94
+        if odd:
+            self.fits = True
+            return False
+        size = min(size, self.longest + 1)
+        reserve(self, size)
+        memcpy(&self.out[self.used], text, size)
+        self.used += size
+        return True
+
+    @cython.boundscheck(False)
+    cdef bint iso_shown(self) except -1 nogil:
+        """Write the timestamp as a cell of a table."""
+        cdef Py_ssize_t begin = self.used
+        self.iso_cell(self.values[_TIMESTAMP])
+        if self.used == begin:
+            memcpy(&self.out[begin], <char*> b"null", 4)
+            self.used += 4
+        return True
+
+    @cython.boundscheck(False)
+    cdef bint fit_left(self, Py_ssize_t width) except -1 nogil:
+        """Make the cell as wide as its column: spaces behind it, or an ellipsis in place of its end."""
+        cdef Py_ssize_t size = self.used - self.cell_at
+        cdef Py_ssize_t most = min(width, self.longest)
+        if self.fits:
+            return True
+        reserve(self, width + 4)
+        if size > most:
+            self.used = self.cell_at + most - 1
+            memcpy(&self.out[self.used], <char*> b"\xe2\x80\xa6", 3)
+            self.used += 3
+            size = most
+        if size < width:
+            memset(&self.out[self.used], 32, width - size)
+            self.used += width - size
+        return True
+
+    @cython.boundscheck(False)
+    cdef bint fit_right(self, Py_ssize_t width) except -1 nogil:
+        """Put spaces in front of a number; one that is wider than its column is not written."""
+        cdef Py_ssize_t size = self.used - self.cell_at
+        if size > width:
+            return self.too_wide()
+        reserve(self, width)
+        memmove(&self.out[self.cell_at + width - size], &self.out[self.cell_at], size)
+        memset(&self.out[self.cell_at], 32, width - size)
+        self.used = self.cell_at + width
+        return True
+
+    cdef bint too_wide(self) except -1 with gil:
+        raise DamageError("width", "a number is wider than its column")
+
+    cdef bint end_row(self) except -1 nogil:
+        """Count a row, and end its group with it."""
+        self.is_open = True
+        self.count += 1
+        if self.count == self.group:
+            self.constant(self.below)
+            self.is_open = False
+            self.count = 0
+        return True
 
     @cython.boundscheck(False)
     cdef bint constant(self, const unsigned char[::1] text) except -1 nogil:

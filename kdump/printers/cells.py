@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
+GROUP: Final = 200
+"""Rows of a table that are drawn at a time."""
+LONGEST: Final = 200
+"""Characters of a cell of a table that are shown."""
+NUMBERS: Final = frozenset({"int", "long"})
+"""Types of columns whose cells are never cut."""
 PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
 """The payload that a column says the encoding of, by the column's source."""
 

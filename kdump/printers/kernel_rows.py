@@ -102,28 +102,33 @@ class KernelRows:
 
         None leaves them to the general path; the batches of a run may be given to this one by one.
         """
+        shape = self.shape_of(item, in_runs=isinstance(records, UnreadRun))
+        if shape is None:
+            return None
+        if isinstance(records, UnreadRun):
+            self.kernel.stack(records.run.block, records.run.rows, WIDTH, records.row, records.behind)
+            return self._of_run(shape)
+        return self._of_batch(shape) if self.begin(records) else None
+
+    def begin(self, records: Unread) -> bool:
+        """Turn the kernel to the records of a batch; return whether it can."""
+        others = [getattr(records.batch, name) for name in OTHERS]
+        return self.kernel.begin(records.data, records.start, records.batch.header, others)
+
+    def shape_of(self, item: SelectedBatch, *, in_runs: bool) -> Shape | None:
+        """Return the shape of the rows of a batch, or of a run of them; None leaves them to the general path."""
         batch = item.batch
         if item.file is not self.file:
             self.file = item.file
             self.shapes.clear()
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
-        if self.marked and isinstance(records, UnreadRun):
+        if self.marked and in_runs:
             return None
         if self.marked and not all(values.is_constant(column, item) for column in self.marked):
             return None
         marks = tuple([values.value(column, item) for column in self.marked]) if self.marked else ()
         kind = (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
-        shape = self.shapes.get(kind) or self._compile(kind, item)
-        if isinstance(records, UnreadRun):
-            if shape is None:
-                return None
-            self.kernel.stack(records.run.block, records.run.rows, WIDTH, records.row, records.behind)
-            return self._of_run(shape)
-        if shape is None or not self.kernel.begin(
-            records.data, records.start, records.batch.header, [getattr(records.batch, name) for name in OTHERS]
-        ):
-            return None
-        return self._of_batch(shape)
+        return self.shapes.get(kind) or self._compile(kind, item)
 
     def _of_batch(self, shape: Shape) -> Iterator[Bytes]:
         """Yield the rows of the batch that the kernel has turned to."""
@@ -179,7 +184,8 @@ def _joined(parts: list[Part]) -> list[Part]:
     return joined
 
 
-def _number(column: Column) -> int | None:
+def number(column: Column) -> int | None:
+    """Return the slot of a column that is a number, None for another one."""
     return NUMBERS.get(column.source) if column.type in {"int", "long"} else None
 
 
@@ -200,11 +206,11 @@ class JsonRows(KernelRows):
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         parts: list[Part] = []
         for column in self.columns:
-            number = _number(column)
-            if number is None and values.is_constant(column, item):
+            slot = number(column)
+            if slot is None and values.is_constant(column, item):
                 parts.append(self.shape.constant(column, item).encode())
                 continue
-            written = self._written(column) if number is None else [number]
+            written = self._written(column) if slot is None else [slot]
             if written is None:
                 return None
             parts += [f',"{column.name}":'.encode(), *([b"null"] if column.source in nulls else written)]
@@ -246,11 +252,11 @@ class CsvRows(KernelRows):
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         parts: list[Part] = []
         for column in self.columns:
-            number = _number(column)
-            if number is None and values.is_constant(column, item):
+            slot = number(column)
+            if slot is None and values.is_constant(column, item):
                 written: list[Part] | None = [self._constant(column, item)]
             else:
-                written = self._written(column, nulls) if number is None else [number]
+                written = self._written(column, nulls) if slot is None else [slot]
             if written is None:
                 return None
             parts += [b",", *written]

@@ -1,7 +1,7 @@
 """Tables for people: the only module that needs rich.
 
 Rows are drawn in groups, so that memory does not grow with the output. The first group settles the widths; a number is
-never cut: a later one that is longer makes its column wider from its group on.
+never cut: a later one that is longer makes its column wider, with styles from its group on, without from its row on.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kdump import kernel
 from kdump.primitives.terminal import harmless
-from kdump.printers.cells import rows
+from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
 from kdump.rows.columns import CONTROL_TYPE
 from kdump.rows.values import value
+from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.primitives.encodings import Encoding
+    from kdump.primitives.wire import Bytes
+    from kdump.printers.kernel_tables import TableRows
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
-GROUP: Final = 200
-"""Rows drawn at a time."""
-NUMBERS: Final = {"int", "long"}
 WIDEST: Final = 4096
 """Characters of a line where no terminal sets a width."""
-LONGEST: Final = 200
-"""Characters of a cell that are shown."""
 
 
 class Quiet(Console):
@@ -65,8 +64,12 @@ class Tables:
         """Whether rows have no styles: they are drawn here then, many times as fast as rich does it."""
         self._begun = False
         self._fits: list[Callable[[str], str]] = []
-        self._edges: tuple[list[str], str] | None = None
+        self._numbers = [at for at, column in enumerate(columns) if column.type in NUMBERS]
+        self._edges: tuple[str, str] | None = None
         """The lines around rows that follow others."""
+        self.group = False, 0
+        """Whether the lines before the rows of a group are drawn, and how many rows and damaged stretches it has."""
+        self._kernel: TableRows | None = None
 
     def begin(self) -> None:
         """Nothing stands before the first line."""
@@ -76,6 +79,47 @@ class Tables:
         return b""
 
     def found(self, item: SelectedBatch) -> None:
+        records = item.records
+        if not isinstance(records, (Unread, UnreadRun)):
+            self._records(item)
+        elif self._widths is not None and (rest := self._of_kernel(item)) is not None:
+            for one in rest:
+                self._records(one)
+        elif isinstance(records, UnreadRun):
+            for each in records.batches():
+                self.found(item._replace(batch=each.batch, base_offset=each.batch.base_offset, records=each))
+        else:
+            self._records(item._replace(records=list(records)))
+
+    def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
+        """Return what is left of unread records while the kernel prints all others; None where it prints none."""
+        if self.redactor is not None or self.batches or not self._plain or not kernel.COMPILED:
+            return None
+        if self._kernel is None:
+            from kdump.printers.kernel_tables import TableRows  # for rows of the kernel alone
+
+            self._kernel = TableRows(self.columns, self.encoding, self)
+        return self._kernel.print_rows(item)
+
+    def frame(self) -> tuple[bytes, bytes]:
+        """Return the lines before the rows of a group, and those behind them."""
+        above, below = self._frame(header=False)
+        return above.encode(), below.encode()
+
+    def width(self, at: int) -> int:
+        """Return the width of a column, which is settled."""
+        return 0 if self._widths is None else self._widths[at]
+
+    def fitted(self, at: int, text: str | None) -> bytes:
+        """Return a cell of a column as wide as that."""
+        return self._fits[at](_shown(text)).encode()
+
+    def draw(self, rows: Bytes) -> None:
+        """Draw rows that are made."""
+        self.console.file.write(str(rows, "utf-8"))
+
+    def _records(self, item: SelectedBatch) -> None:
+        """Print records one by one, or a batch."""
         if self.redactor is not None:
             item = self.redactor(item)
         drawn = _shown if self._plain else _cell
@@ -83,9 +127,15 @@ class Tables:
             row = [drawn(cell) for cell in cells]
             if item.batch.is_control and not self.batches:
                 self._mark_control(row, item, number)
-            self._rows.append(row)
-            if len(self._rows) >= GROUP:
-                self._draw()
+            self._add(row)
+
+    def _add(self, row: list[Text | str] | Text) -> None:
+        if self._plain and self._widths is not None:
+            self._stream(row)
+            return
+        self._rows.append(row)
+        if len(self._rows) >= GROUP and not isinstance(row, Text):
+            self._draw()
 
     def _mark_control(self, row: list[Text | str], item: SelectedBatch, number: int) -> None:
         """Put what a control record says in the place of its key and value, which are bytes for machines."""
@@ -97,43 +147,70 @@ class Tables:
 
     def lost(self, item: DamagedRange) -> None:
         line = f"{item.file.name}: byte {item.damage.position}: {item.damage}"
-        self._rows.append(Text(harmless(line), style="bold red"))
+        self._add(Text(harmless(line), style="bold red"))
 
     def end(self) -> None:
         """Draw what is left."""
         if self._rows or self._widths is None:
             self._draw()
+        self._close()
 
     def _draw(self) -> None:
-        widths = self._settle()
-        if widths != self._widths:
-            self._widths, self._fits, self._edges = widths, [], None
-        if self._plain:
-            self._draw_plain(widths)
-        else:
+        self._widen(self._settle())
+        if not self._plain:
             self._draw_styled()
+        else:
+            for row in self._rows:
+                self._stream(row)
+            if not self._begun:
+                self._open()
         self._begun = True
         self._rows.clear()
 
-    def _draw_plain(self, widths: Sequence[int]) -> None:
-        if not self._fits:
-            of_numbers = [column.type in NUMBERS for column in self.columns]
-            self._fits = [_fit(width, right=right) for width, right in zip(widths, of_numbers, strict=True)]
-        lines: list[str] = []
-        start = not self._begun
-        for row in [*self._rows, None]:
-            if isinstance(row, list):
-                cells = [fit(str(cell)) for fit, cell in zip(self._fits, row, strict=True)]
-                lines.append(f" {'   '.join(cells)} \n")
-                continue
-            if lines or start:
-                before, after = self._frame(header=start)
-                self.console.file.write("".join([*before, *lines, after]))
-                lines, start = [], False
-            if row is not None:
-                self.console.print(row)
+    def _widen(self, widths: list[int]) -> None:
+        if widths == self._widths:
+            return
+        self._widths, self._edges = widths, None
+        self._fits = [_fit(width, right=at in self._numbers) for at, width in enumerate(widths)]
+        if self._kernel is not None:
+            self._kernel.begin_anew()
 
-    def _frame(self, *, header: bool) -> tuple[list[str], str]:
+    def _stream(self, row: list[Text | str] | Text) -> None:
+        """Draw a row without styles, or a damaged stretch. The widths are settled."""
+        if isinstance(row, Text):
+            if not self._begun:
+                self._open()
+            count = self.group[1]
+            self._close()
+            self.group = False, count
+            self.console.print(row)
+        else:
+            cells = [str(cell) for cell in row]
+            wider = [at for at in self._numbers if len(cells[at]) > self.width(at)]
+            if wider:
+                self._close()
+                self._widen([max(self.width(at), len(cell) * (at in wider)) for at, cell in enumerate(cells)])
+            self._open()
+            line = "   ".join([fit(cell) for fit, cell in zip(self._fits, cells, strict=True)])
+            self.console.file.write(f" {line} \n")
+        self.group = self.group[0], self.group[1] + 1
+        if self.group[1] == GROUP:
+            self._close()
+
+    def _open(self) -> None:
+        """Draw the lines before the rows of a group, if they are not there yet."""
+        is_open, count = self.group
+        if not is_open:
+            self.console.file.write(self._frame(header=not self._begun)[0])
+            self._begun, self.group = True, (True, count)
+
+    def _close(self) -> None:
+        """Draw the lines behind the rows of a group."""
+        if self.group[0]:
+            self.console.file.write(self._frame(header=False)[1])
+        self.group = False, 0
+
+    def _frame(self, *, header: bool) -> tuple[str, str]:
         """Return the lines before the rows of a table, and the one after them."""
         if not header and self._edges is not None:
             return self._edges
@@ -141,9 +218,10 @@ class Tables:
         table.add_row(*[""] * len(self.columns))
         with self.console.capture() as captured:
             self.console.print(table)
-        *before, _, after = captured.get().splitlines(keepends=True)
-        self._edges = None if header else (before, after)
-        return before, after
+        *above, _, below = captured.get().splitlines(keepends=True)
+        edges = "".join(above), below
+        self._edges = None if header else edges
+        return edges
 
     def _draw_styled(self) -> None:
         start = not self._begun

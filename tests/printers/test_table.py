@@ -1,6 +1,7 @@
 """Tables without styles against those that rich draws."""
 
 import io
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -9,8 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from kdump import kernel
 from kdump.log_dirs.finder import Finder
+from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
+from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.table import GROUP, Tables, _fit
 from kdump.rows import columns as rows
 from testing import GOLDEN, forge
@@ -18,12 +22,12 @@ from testing import GOLDEN, forge
 COLUMNS = [column for column in rows.RECORD if column.name in {"offset", "key", "value", "timestamp", "headers"}]
 
 
-def printed(path, *, styled):
+def printed(path, *, styled, take=Take.RECORDS, columns=COLUMNS, encoding="auto"):
     out = io.StringIO()
-    printer = Tables(out, COLUMNS)
+    printer = Tables(out, columns, encoding=encoding)
     printer._plain = not styled
     for partition in Finder().find([str(path)]):
-        for item in PartitionReader().read(partition):
+        for item in PartitionReader(take=take).read(partition):
             if hasattr(item, "damage"):
                 printer.lost(item)
             else:
@@ -62,3 +66,63 @@ def test_cells_are_as_wide_as_their_column(text, width, right):
     table.add_row(text)
     Console(file=out, width=100, highlight=False).print(table)
     assert out.getvalue().split("\n")[1] == f" {_fit(width, right=right)(text)} "
+
+
+KINDS = [
+    b"k",
+    b"",
+    None,
+    b"v" * 199,
+    b"v" * 200,
+    b"v" * 201,
+    b"a\nb",
+    b"\x1b[0m",
+    "é東😀".encode() * 3,
+    b"\xff\xfe",
+    b'{"a":1}',
+]
+
+
+def forged(path, rng, batches):
+    """Write batches of records of all kinds; offsets and timestamps grow longer now and then."""
+    data, base = [], 0
+    for _ in range(batches):
+        count = rng.randint(1, 40)
+        made = [
+            forge.record(rng.choice(KINDS), rng.choice(KINDS), offset=at, timestamp=rng.choice([0, 5, 10**6]))
+            for at in range(count)
+        ]
+        attributes = rng.choice([0] * 9 + [8])
+        data.append(forge.batch(made, base_offset=base, base_timestamp=rng.choice([-1, 10**12]), attributes=attributes))
+        base += count + rng.choice([0] * 20 + [1000, 10**9])
+        if rng.random() < 0.02:
+            data.append(b"\xff" * 90)
+    path.write_bytes(b"".join(data))
+
+
+@pytest.mark.skipif(not kernel.COMPILED, reason="there is no kernel")
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("take", [Take.LAZY_RECORDS, Take.RUNS])
+@pytest.mark.parametrize(
+    "names", ["offset,timestamp,key,value", "partition,keySize,offset,key,attributes", "value,headers"]
+)
+def test_the_kernel_draws_what_the_general_path_draws(tmp_path, encoding, take, names):
+    path = tmp_path / "00000000000000000000.log"
+    columns = [column for column in rows.RECORD if column.name in names.split(",")]
+    for seed in range(8):
+        forged(path, random.Random(seed), 60)
+        general, fast = (
+            printed(path, styled=False, take=how, columns=columns, encoding=encoding) for how in (Take.RECORDS, take)
+        )
+        assert fast == general
+
+
+def test_a_longer_number_widens_its_column_from_its_row_on(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    few = [forge.record(b"k", b"v", offset=at) for at in range(GROUP + 50)]
+    path.write_bytes(forge.batch(few) + forge.batch([forge.record(b"k", b"v")] * 3, base_offset=12345678))
+    for take in (Take.RECORDS, Take.RUNS):
+        lines = printed(path, styled=False, take=take).splitlines()
+        first = next(at for at, line in enumerate(lines) if "12345678" in line)
+        assert lines[first - 1].strip() == ""
+        assert {len(line) for line in lines[first : first + 3]} == {len(lines[first - 3]) + 2}

@@ -1,0 +1,156 @@
+"""Tables without styles by the kernel: the fast branch of :mod:`kdump.printers.table`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kdump.kernel.batches import WIDTH
+from kdump.kernel.row_lines import SLOTS, WIDEST, left, right
+from kdump.primitives.encodings import to_text
+from kdump.printers import cells
+from kdump.printers.kernel_rows import CHUNK, KernelRows, number
+from kdump.rows import values
+from kdump.segments.lazy_records import Unread, UnreadRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.kernel.lines import Part, Shape
+    from kdump.primitives.encodings import Encoding
+    from kdump.primitives.wire import Bytes
+    from kdump.rows.columns import Column
+    from kdump.rows.selection import SelectedBatch
+
+
+class DrawnTable(Protocol):
+    """What draws a table whose widths are settled."""
+
+    group: tuple[bool, int]
+    """Whether the group of rows is open, and how many it has: whoever draws rows keeps it up to date."""
+
+    def frame(self) -> tuple[bytes, bytes]:
+        """Return the lines before the rows of a group, and those behind them."""
+
+    def width(self, at: int) -> int:
+        """Return the width of a column."""
+
+    def fitted(self, at: int, text: str | None) -> bytes:
+        """Return a cell of a column as wide as that."""
+
+    def draw(self, rows: Bytes) -> None:
+        """Draw rows that are made."""
+
+
+class TableRows(KernelRows):
+    """Makes rows of the widths of a table that are settled."""
+
+    def __init__(self, columns: Sequence[Column], encoding: Encoding, table: DrawnTable) -> None:
+        super().__init__(columns, encoding, None, self._by_general)
+        self.table = table
+        self._at = {column.name: at for at, column in enumerate(columns)}
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Take the widths that the table has now."""
+        self.shapes.clear()
+        above, below = self.table.frame()
+        self.kernel.frame(above, below, group=cells.GROUP, longest=cells.LONGEST)
+
+    def _by_general(self, column: Column, data: bytes) -> bytes:
+        return self.table.fitted(self._at[column.name], to_text(data, self.encoding).text)
+
+    def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
+        parts: list[Part] = [SLOTS["row"], b" "]
+        for at, column in enumerate(self.columns):
+            slot, width = number(column), self.table.width(at)
+            if slot is None and values.is_constant(column, item):
+                text = cells.cell(column, item, item.records[0], self.encoding)
+                if column.type in cells.NUMBERS and len(text or "null") > width:
+                    return None
+                parts.append(self.table.fitted(at, text))
+            elif column.source in nulls:
+                parts.append(self.table.fitted(at, None))
+            else:
+                slot = _SLOTS.get(column.source) if slot is None else slot
+                if slot is None or not 0 < width < WIDEST:
+                    return None
+                if column.type == "binary" and self.encoding in {"hex", "base64"}:
+                    parts.append(SLOTS[f"general_{column.name}"])
+                else:
+                    parts += [SLOTS["width"], slot, right(width) if column.type in cells.NUMBERS else left(width)]
+            parts.append(b"   ")
+        return [*parts[:-1], b" \n", SLOTS["end_of_row"]]
+
+    def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
+        """Draw the rows of unread records; yield what the general path has to, each in its place.
+
+        None leaves all of them to it.
+        """
+        records = item.records
+        if not isinstance(records, (Unread, UnreadRun)):
+            return None
+        shape = self.shape_of(item, in_runs=isinstance(records, UnreadRun))
+        if shape is None:
+            return None
+        if isinstance(records, UnreadRun):
+            return self._of_table(item, records, shape)
+        return self._of_one(item, records, shape)
+
+    def _of_table(self, item: SelectedBatch, records: UnreadRun, shape: Shape | None) -> Iterator[SelectedBatch]:
+        """Draw the rows of a run of batches."""
+        kernel, run, row = self.kernel, records.run, records.row
+        while row < records.behind:
+            if shape is None:
+                break
+            kernel.stack(run.block, run.rows, WIDTH, row, records.behind)
+            kernel.stuck = False
+            while not kernel.stuck and (kernel.left or kernel.row < kernel.rows):
+                self._begin()
+                self._draw(kernel.run(None, shape, CHUNK))
+            if not kernel.stuck:
+                return
+            row = kernel.row - (kernel.left > 0)
+            batch = run.batch(row)
+            yield _rest(item, Unread(batch, *batch.payload()), kernel.left)
+            row += 1
+            shape = self.shape_of(item, in_runs=True)
+        for each in UnreadRun(run, row, records.behind).batches():
+            yield _rest(item, each, 0)
+
+    def _of_one(self, item: SelectedBatch, records: Unread, shape: Shape) -> Iterator[SelectedBatch]:
+        """Draw the rows of a batch."""
+        kernel = self.kernel
+        if not self.begin(records):
+            yield _rest(item, records, 0)
+            return
+        while kernel.left:
+            self._begin()
+            lines = kernel.lines(None, shape, CHUNK)
+            is_stuck = len(lines) < CHUNK and kernel.left
+            self._draw(lines)
+            if is_stuck:
+                yield _rest(item, records, kernel.left)
+                return
+
+    def _begin(self) -> None:
+        """Tell the kernel how many rows the group has."""
+        self.kernel.is_open, self.kernel.count = self.table.group
+
+    def _draw(self, lines: Bytes) -> None:
+        self.kernel.gaps.clear()
+        self.table.group = self.kernel.is_open, self.kernel.count
+        self.table.draw(lines)
+
+
+_SLOTS: Final = {
+    "record.timestamp": SLOTS["iso_shown"],
+    "record.key": SLOTS["shown_key"],
+    "record.value": SLOTS["shown_value"],
+}
+
+
+def _rest(item: SelectedBatch, records: Unread, left: int) -> SelectedBatch:
+    """Return the last records of a batch, or with 0 all of them."""
+    read = list(records)
+    batch = records.batch
+    return item._replace(batch=batch, base_offset=batch.base_offset, records=read[len(read) - left :] if left else read)
