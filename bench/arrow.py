@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 SHAPES = ("none", "zstd")
 COMPARED = ("offset", "timestampMs", "position", "codec", "crc", "sequence", "transactionState")
 """Columns that are compared beside key and value."""
-ROUNDS = 3
+ROUNDS = 7
 
 
 def of_log(path: Path) -> int:
@@ -44,14 +45,15 @@ def of_task(path: Path) -> Callable[[], int]:
     return lambda: sum(len(batch) for split in splits for batch in reading.read(split, wanted))
 
 
-def seconds(make: Callable[[], int]) -> float:
-    """Return the processor seconds of the best of some rounds."""
-    times = []
+def seconds(*works: Callable[[], int]) -> list[float]:
+    """Return the processor seconds of each of some works, which take turns: the best of some rounds."""
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(ROUNDS):
-        start = time.process_time()
-        make()
-        times.append(time.process_time() - start)
-    return min(times)
+        for work, taken in zip(works, times, strict=True):
+            start = time.process_time()
+            work()
+            taken.append(time.process_time() - start)
+    return [min(taken) for taken in times]
 
 
 def differing(path: Path) -> int:
@@ -86,7 +88,7 @@ def main(words: list[str]) -> int:
         for name in SHAPES:
             path = segments.make(given.folder or Path(made), segments.SHAPES[name], given.records)
             rows = of_log(path)
-            ours, task = seconds(lambda made=path: of_log(made)), seconds(of_task(path))
+            ours, task = seconds(partial(of_log, path), of_task(path))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
             wrong = differing(path)
             failed |= bool(wrong) or rows != given.records
