@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kdump.answers.coordinator import coordinator_partition
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.groups.writers import GroupWriters
-from kdump.answers.metadata.image import image_of, topic_names
+from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.commands import option_values
 from kdump.commands import options as shared
 from kdump.commands.answering import Answering, Duration, inputs
-from kdump.errors import UsageError
+from kdump.commands.session import UNREADABLE
+from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
 from kdump.printers.answer_tables.groups import tables, write_reset_csv
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine
     from kdump.answers.groups.writers import Ranking
+    from kdump.log_dirs.partition import Partition
 
 RESET: Final = "reset-csv"
+_GLOB: Final = re.compile(r"[*?\[]")
+_MANY: Final = 5
+"""Absent partitions that are named where there may be many."""
 OPTIONS: Final[list[shared.Decorator]] = [
     click.option("--group", "groups", multiple=True, metavar="ID", help="Only this group; globs such as 'app-*'."),
     click.option(
@@ -116,22 +126,21 @@ def command(
     given["partitions"] = ()  # those of the coordinators' topics have other numbers
     run = Answering(given, topics=())
     found = run.partitions()
-    if found and all(partition.topic != consumer_offsets.TOPIC for partition in found):
-        run.session.note(f"no partition of {consumer_offsets.TOPIC} is in these paths: it holds the groups")
+    image = image_of(found, damage=run.session.damage, fail=run.session.fail)
+    _note_absent(run, found, partition_count(image, consumer_offsets.TOPIC), groups)
     if top is not None:
         writers = GroupWriters(top, wanted.takes)
         run.run([writers], [partition for partition in found if partition.topic in TOPICS])
         return run.answer(writers.answer(run.at), tables)
     answer = ConsumerGroups(wanted)
     run.run([answer], [partition for partition in found if partition.topic in TOPICS])
-    image = image_of(found, damage=run.session.damage, fail=run.session.fail)
     answer.ends = LogEnds(answer.partitions(), topic_names(image), stable=stable)
     run.run([answer.ends], [partition for partition in found if partition.topic not in TOPICS])
     left_out = answer.ends.passed_over
     if left_out and run.output != RESET:
         size = sum(left_out) >> 20
         run.session.note(f"{len(left_out)} last stable offsets are left out: --stable reads {size:,} MiB for them")
-    lines = answer.answer(run.at)
+    lines = _noted(run, answer.answer(run.at), groups)
     if run.output != RESET:
         return run.answer(lines, tables)
     with open_output() as out:
@@ -139,3 +148,47 @@ def command(
     for text in left:
         run.session.note(text)
     return run.session.status
+
+
+def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
+    """Say which partitions that hold groups are not in the paths; there are ``count`` of them, None is unknown.
+
+    What is asked for and may lie there cannot be read: a group by its id, or all of them for a reset.
+    """
+    topic = consumer_offsets.TOPIC
+    here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}
+    if not here:
+        if found:
+            run.session.note(f"no partition of {topic} is in these paths: it holds the groups")
+        return
+    whole = max(here) + 1 if count is None else count
+    absent = sorted(set(range(whole)) - here)
+    if not absent:
+        return
+    named = ", ".join(map(str, absent[:_MANY])) + (f" and {len(absent) - _MANY} more" if len(absent) > _MANY else "")
+    least = "" if count is not None else "at least "
+    text = (
+        f"{len(here)} of {least}{whole} partitions of {topic} are in these paths: the groups of the others are unknown"
+    )
+    run.session.note(f"{text} (absent: {named})")
+    for group in groups:
+        partition = coordinator_partition(group, whole)
+        if count is not None and partition in absent and not _GLOB.search(group):
+            run.session.fail(
+                UnreadableError(f"{topic}-{partition}", f"it is not in these paths, and group {group!r} would be in it")
+            )
+    if run.output == RESET and not groups:
+        run.session.met.add(UNREADABLE)
+
+
+def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -> Iterator[AnswerLine]:
+    """Yield lines; then say which group that is asked for by its id has none."""
+    left = {group for group in groups if not _GLOB.search(group)}
+    for line in lines:
+        left.discard(getattr(line, "group_id", ""))
+        yield line
+    for group in sorted(left):
+        if not run.session.met:
+            run.session.note(
+                f"there is no group {group!r} here; ids are exact, and globs such as 'billing-*' are taken"
+            )

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from testing import forge
 from testing.processes import kdump
 from tests.helpers.group_topics import (
     batches,
@@ -16,6 +17,7 @@ from tests.helpers.group_topics import (
     snapshot_value,
     write,
 )
+from tests.helpers.metadata_records import metadata_value
 from tests.helpers.segments import data
 
 
@@ -116,3 +118,30 @@ def test_a_wrong_length_of_time_is_wrong_usage(tmp_path):
     done = kdump("groups", tmp_path, "--offsets-retention", "soon")
     assert done.returncode == 2
     assert b"no length of time" in done.stderr
+
+
+def test_absent_partitions_of_the_groups_are_said(tmp_path):
+    write(log_dir(tmp_path), data(0, 0), topic="__consumer_offsets", partition=4)
+    done = kdump("groups", tmp_path, "--group", "app", "-o", "jsonl")
+    assert done.returncode == 0
+    said = b"3 of at least 5 partitions of __consumer_offsets are in these paths: the groups of the others are unknown"
+    assert said + b" (absent: 2, 3)\n" in done.stderr
+    assert kdump("groups", tmp_path, "-o", "reset-csv").returncode == 1
+
+
+def test_a_group_whose_partition_is_absent_cannot_be_read(tmp_path):
+    one = {"topicId": b"1" * 16}
+    values = [metadata_value("TopicRecord", name="__consumer_offsets", **one)]
+    values += [metadata_value("PartitionRecord", partitionId=n, replicas=[1], isr=[1], **one) for n in range(5)]
+    records = [forge.record(None, value, offset=number) for number, value in enumerate(values)]
+    write(log_dir(tmp_path), forge.batch(records), topic="__cluster_metadata")
+    done = kdump("groups", tmp_path, "--group", "app", "--group", "billing")
+    assert done.returncode == 1
+    assert b"2 of 5 partitions of __consumer_offsets are in these paths" in done.stderr
+    assert b"__consumer_offsets-4: it is not in these paths, and group 'billing' would be in it" in done.stderr
+
+
+def test_a_group_that_is_not_there_is_said(tmp_path):
+    done = kdump("groups", log_dir(tmp_path), "--group", "ap", "--group", "a*")
+    assert (done.returncode, done.stderr.count(b"there is no group")) == (0, 1)
+    assert b"there is no group 'ap' here; ids are exact" in done.stderr
