@@ -17,6 +17,8 @@ from kdump.output import files
 from kdump.salvage import slice_segment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kdump.log_dirs.partition import Segment
     from kdump.segments.regions import Damage
 
@@ -62,13 +64,24 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     written = slice_segment.write(segments, wanted, out, lost)
     if written is not None:
         count = many(written.batches, "batch", "batches")
-        first = written.first_offset
-        run.note(f"{count} from offset {first} on: a broker wants the name {first:020}.log")
+        begins, ends = written.first[0], written.last[1]
+        run.note(f"{count}, offsets {begins} to {ends}: a broker wants the name {begins:020}.log")
+        for text in _beyond(written, wanted):
+            run.note(text)
     elif run.met:
         run.note(f"no sound batch has offsets {offset}: nothing is written")
     else:
         raise UsageError(f"{path} holds no batch with offsets {offset}")
     return run.status
+
+
+def _beyond(written: slice_segment.Slice, wanted: slice_segment.SliceRange) -> Iterator[str]:
+    """Yield what is to be said of batches that reach beyond what is asked for: a record cannot leave its batch."""
+    (begins, first_ends), (last_begins, ends) = written.first, written.last
+    if wanted.first is not None and begins < wanted.first:
+        yield f"the first batch begins before {wanted.first}: {first_ends + 1} is where the next one begins"
+    if wanted.last is not None and ends > wanted.last:
+        yield f"the last batch goes on behind {wanted.last}: {last_begins - 1} is where the one before ends"
 
 
 def _beside(path: str, out: str) -> bool:

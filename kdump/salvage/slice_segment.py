@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class Slice(NamedTuple):
-    """What was written: the first offset and the number of batches."""
+    """What was written: the offsets of the first and of the last batch, both ends included, and how many there are."""
 
-    first_offset: int
+    first: tuple[int, int]
+    last: tuple[int, int]
     batches: int
 
 
@@ -63,16 +64,17 @@ def write(
     ``lost`` is called with damage that may have held some. Raises UsageError where ``out`` is there already,
     UnreadableError where a segment cannot be read or ``out`` not be written.
     """
-    begins: int | None = None
-    count = 0
+    first: tuple[int, int] | None = None
+    count, last = 0, (0, 0)
     with suppress(_NothingError), files.whole(out) as temporary, temporary.open("xb") as file:
         for batch in _batches(segments, wanted, lost):
-            begins = _first(batch) if begins is None else begins
+            last = _first(batch), batch.last_offset
+            first = first or last
             count += 1
             file.write(batch.raw)
-        if begins is None:
+        if first is None:
             raise _NothingError
-    return None if begins is None else Slice(begins, count)
+    return None if first is None else Slice(first, last, count)
 
 
 def _batches(

@@ -169,6 +169,17 @@ def test_a_slice_is_a_sound_segment(tmp_path):
     assert (tmp_path / "more.log").read_bytes() == one(0) + one(1) + one(3)
 
 
+def test_a_slice_says_which_offsets_it_holds_beyond_those_asked_for(tmp_path):
+    records = [forge.record(b"k", b"v", offset=number) for number in range(5)]
+    place = copy(tmp_path / "in", (0, forge.batch(records) + forge.batch(records, base_offset=5)))
+    said = kdump("slice", place, "--offset", "2..7", "--out", tmp_path / "all.log").stderr.decode()
+    assert "2 batches, offsets 0 to 9: a broker wants the name" in said
+    assert "the first batch begins before 2: 5 is where the next one begins" in said
+    assert "the last batch goes on behind 7: 4 is where the one before ends" in said
+    said = kdump("slice", place, "--offset", "5..9", "--out", tmp_path / "one.log").stderr.decode()
+    assert said.count("kdump:") == 1
+
+
 def test_a_slice_of_lost_offsets_writes_nothing_and_damage_elsewhere_is_no_matter(tmp_path):
     place = copy(tmp_path / "in", (0, one(0) + one(1, crc=7) + one(2) + one(3)))
     out = tmp_path / "s.log"
@@ -177,7 +188,7 @@ def test_a_slice_of_lost_offsets_writes_nothing_and_damage_elsewhere_is_no_matte
     assert b"no sound batch has offsets 1: nothing is written" in lost.stderr
     sound = kdump("slice", place, "--offset", "2..3", "--out", out)
     assert (sound.returncode, out.read_bytes()) == (0, one(2) + one(3))
-    assert b"2 batches from offset 2 on" in sound.stderr
+    assert b"2 batches, offsets 2 to 3" in sound.stderr
     folder = kdump("slice", place, "--offset", "2", "--out", tmp_path)
     assert (folder.returncode, b"is a folder" in folder.stderr) == (2, True)
 
