@@ -221,25 +221,6 @@ def test_a_full_disk_leaves_nothing_beside_what_stood_there(export, full_disk, f
     assert contents(out) == before
 
 
-@every_way
-def test_no_room_for_temporary_files_is_told(export, folder, monkeypatch, way):
-    save = planning.save
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def save_on_a_full_disk(*given):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-        try:
-            save(*given)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-    monkeypatch.setattr(planning, "save", save_on_a_full_disk)
-    status, said = export(folder, folder.parent / "out", *WAYS[way])
-    assert status == 1
-    assert ": cannot be written: File too large (set TMPDIR to a folder with more room)\n" in said
-    assert [name for name in left(folder) if name != "out"] == []
-
-
 def command(folder, out):
     if reason := java_is_missing():
         pytest.skip(reason)

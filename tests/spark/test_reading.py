@@ -462,12 +462,6 @@ def test_outcomes_are_those_of_the_whole_partition_however_it_is_pruned(tmp_path
     assert [(row["offset"], row["transactionState"]) for row in rows] == [(1, "aborted")]
 
 
-def test_a_plan_can_go_through_a_file(tmp_path):
-    splits, _ = plan(GOLDEN / "brokers" / "4.2.2" / "txn-0")
-    planning.save(splits, str(tmp_path / "plan"))
-    assert [split.name for split in planning.load(str(tmp_path / "plan"))] == [split.name for split in splits]
-
-
 def test_the_survey_tells_the_rows_that_are_read():
     for folder in FOLDERS:
         splits, options = plan(folder)

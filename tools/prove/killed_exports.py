@@ -3,10 +3,11 @@
     python -m tools.prove.killed_exports [--kills 30] [--kind append ...] [--victim driver|executor ...] [--seed 1]
 
 Kinds: `new`, `overwrite` (every other time beside a file of another), `append`, `incremental` and `follow`. The driver
-dies by SIGKILL on local[2]: its Python, its Java, or both at once; every other time when its files are about to be
-published, else at any moment since it holds the output. Executors die on a standalone cluster with two workers, some
-in one export. After each kill the output is read: by glob and by the files that its manifest names. Then the same
-command runs again, to be killed again or to finish; then every row must be there once, and every damaged stretch.
+dies by SIGKILL on local[2]: its Python, its Java, or both at once; by turns at any moment since it holds the output,
+when all is prepared, and when it has committed and its files are being moved. Executors die on a standalone cluster
+with two workers, some in one export. After each kill the output is read: by glob and by the files that its manifest
+names. Then the same command runs again, to be killed again or to finish; then every row must be there once, and every
+damaged stretch.
 
 `lost` are rows that are not there any more or in the end, `doubled` those that are there twice, and `misleading` what a
 reader could take for whole and is not: a manifest of anything but the old output or the new one, a file that cannot be
@@ -335,6 +336,11 @@ class Trial:
             return bool(list(self.out.parent.glob(".out.kdump-*/_SUCCESS")))
         return bool(list(self.out.parent.glob(".out.kdump-*/_manifest.json")))
 
+    def commits(self) -> tuple[str, ...]:
+        """Return the names of the journals that are there."""
+        found = [*self.out.glob("_commit.json"), *self.out.glob("_checkpoint/*.json")]
+        return tuple(sorted(path.name for path in found))
+
     def look(self) -> Faults:
         """Return what is wrong after a kill."""
         try:
@@ -371,11 +377,15 @@ def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, 
     while sum(met.values()) < kills:
         export = trial.start()
         export.until(export.holds)
-        if sum(met.values()) % 2:
+        turn, before = sum(met.values()) % 3, trial.commits()
+        if turn == 0:
+            time.sleep(rng.uniform(0, trial.took))
+        elif turn == 1:
             export.until(trial.is_published_soon)
             time.sleep(rng.uniform(0, 0.3))
         else:
-            time.sleep(rng.uniform(0, trial.took))
+            export.until(lambda: trial.commits() != before)  # noqa: B023  it is called at once
+            time.sleep(rng.uniform(0, 0.3))
         if export.status is None:
             export.kill(rng.choice(("python", "java", "both")))
             met[moment(trial, export)] += 1
@@ -395,8 +405,8 @@ def moment(trial: Trial, export: Export) -> str:
     """Return how far a killed export had come."""
     if export.is_done:
         return "when all was said"
-    if (trial.out / "_commit.json").exists():
-        return "while it was published"
+    if (trial.out / "_commit.json").exists() or (trial.moves and trial.commits() and trial.is_published_soon()):
+        return "when it had committed"
     if trial.is_published_soon():
         return "when all was prepared"
     if list(trial.out.parent.glob(".out.kdump-*/")):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UnreadableError
-from kdump.output.files import no_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,17 +71,6 @@ def try_to(clean_up: Callable[[], None]) -> bool:
     except (PySparkException, Py4JError, OSError):  # of the connection, where Java has died
         return False
     return True
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """Give a temporary folder of this machine. Raises UnreadableError where none can be made."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="kdump-")
-    except OSError as reason:
-        raise no_room(tempfile.tempdir, reason.strerror or str(reason)) from reason
-    with folder as path:
-        yield Path(path)
 
 
 _RAISED: Final = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(?P<what>\S.*)", re.MULTILINE)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump.errors import KdumpError, UnreadableError
 from kdump.spark.export import job, session
 from kdump.spark.export.checkpoint import Checkpoint, State
-from kdump.spark.export.failures import MalformedError, errors, scratch
+from kdump.spark.export.failures import MalformedError, errors
 from kdump.spark.export.hold import held
 from kdump.spark.export.output import Output
 from kdump.spark.source import options as words
@@ -144,8 +144,8 @@ class Follower:
         started = datetime.now(UTC)
         lost = _losses(advance, state.offsets)
         planned = job.numbered([_planned(taken) for taken in advance.taken])
-        with scratch() as folder, place.output.staging(self._listener.note) as staged, errors():
-            work = job.Work(place.spark, self._export, self._options, planned, staged[1], folder, self._listener)
+        with place.output.staging(self._listener.note) as staged, errors():
+            work = job.Work(place.spark, self._export, self._options, planned, staged[1], self._listener)
             written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, [], {})
             step = work.accounted(started, written)
             place.hold.check()

@@ -15,28 +15,26 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump import __version__
 from kdump.errors import KdumpError, UnreadableError
 from kdump.log_reader.header_scan import attempt
-from kdump.spark.export import account, session
+from kdump.spark.export import account, counting, session
 from kdump.spark.export.commit import COMMIT, publish, recover, written
-from kdump.spark.export.failures import errors, scratch
+from kdump.spark.export.failures import errors
 from kdump.spark.export.hold import held
 from kdump.spark.export.output import CHECKPOINT, FOLDERS, Output
 from kdump.spark.source import options as words
-from kdump.spark.source import planning, register, schema
+from kdump.spark.source import planning, reading, register
 from kdump.spark.source.reading import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from kdump.log_dirs.partition import Segment
     from kdump.log_reader.header_scan import Survey
+    from kdump.segments.regions import Damage
     from kdump.spark.export.hold import Hold
     from kdump.spark.source.planning import Planned, Split
 
-BITS: Final = 32768
-"""Splits that Spark's bitmap tells apart; of more, two that share a bit are both looked at again."""
 SURVEY_BYTES: Final = 256 << 20
 """Bytes of segments whose headers one task walks."""
 
@@ -146,12 +144,12 @@ def _exported(
     listener: Listener,
 ) -> dict[str, Any]:
     """Prepare an export beside its output and publish it; return its account."""
-    with scratch() as folder, output.staging(listener.note) as (name, staging):
+    with output.staging(listener.note) as (name, staging):
         with _watched(spark, "reading headers", listener):
             planned = planning.plan(
                 _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), inputs
             )
-        run = Work(spark, export, options, numbered(planned), staging, folder, listener).run()
+        run = Work(spark, export, options, numbered(planned), staging, listener).run()
         staging.write_runs([*(runs if export.mode == "append" else []), run])
     commit = {
         "request": _request(export),
@@ -230,7 +228,6 @@ class Work:
     options: words.SourceOptions
     planned: list[Planned]
     output: Output
-    scratch: Path
     listener: Listener
 
     @property
@@ -251,13 +248,23 @@ class Work:
             return self._written(always=always)
 
     def _written(self, *, always: bool) -> WrittenRows:
-        rows, marked = self._write()
-        again = [split for split in self.splits if self._told(split) is None or split.number % BITS in marked]
-        parts = {split.number: part for split in self.splits if (part := self._told(split)) is not None}
-        parts |= self._look_again(again)
-        lost = self._write_damaged(again) if again or always else []
-        files = self._check(rows, parts)
-        return WrittenRows(rows, parts, lost, files)
+        counted = self._write()
+        parts = {number: one.account for number, one in counted.items()}
+        lost = [(split, told) for split in self.splits if (told := self._lost(counted[split.number]))]
+        if lost or always:
+            with _watched(self.spark, "writing damage", self.listener):
+                self.output.write_damaged(counting.damaged(self.spark, lost, self.options))
+        files = self._check(counted)
+        listed = [
+            account.ListedDamage(split.name, *chunk, damage.kind, damage.reason)
+            for split, stretches in lost
+            for damage in stretches
+            for chunk in reading.chunks(damage)
+        ]
+        return WrittenRows(sum(part.rows or 0 for part in parts.values()), parts, listed, files)
+
+    def _lost(self, counted: counting.Counted) -> list[Damage]:
+        return [damage for damage in counted.lost if reading.is_told(damage, self.options)]
 
     def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
         """Return the account of what was written."""
@@ -268,35 +275,21 @@ class Work:
         settings = {**self._settings(started, written.rows), "output": output}
         return account.manifest(self.planned, written.parts, written.lost, settings)
 
-    def _load(self, output: str, splits: list[Split]) -> DataFrame:
-        plan = self.scratch / f"{output}.plan"
-        planning.save(splits, str(plan))
-        tasks = {"minPartitions": str(2 * self.spark.sparkContext.defaultParallelism)}
-        options = {**tasks, **self.export.options, "output": output, "plan": str(plan)}
-        if output != words.MARKED:
-            options.pop("columns", None)
-        elif self.options.columns:
-            options["columns"] = ",".join(needed(self.export, self.options.columns))
-        return self.spark.read.format("kdump").options(**options).load(self.export.paths[0])
-
-    def _write(self) -> tuple[int, frozenset[int]]:
-        """Write the records; return how many left the source, and which splits have damage (modulo BITS)."""
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as spark_sql
-
-        seen = Observation("kdump")
-        mark = schema.SPLIT.name
-        frame = self._load(words.MARKED, self.splits).observe(
-            seen,
-            spark_sql.count(spark_sql.when(spark_sql.col(mark).isNull(), 1)).alias("rows"),
-            spark_sql.expr(f"bitmap_construct_agg({mark} % {BITS})").alias("marked"),
-        )
-        records = frame.where(spark_sql.col(mark).isNull()).drop(mark)
+    def _write(self) -> dict[int, counting.Counted]:
+        """Write the records; return what was read of each split."""
+        options = self.options
+        if options.columns:
+            options = replace(options, columns=tuple(needed(self.export, options.columns)))
+        if not any(name.lower() == "minpartitions" for name in self.export.options):
+            options = replace(options, min_partitions=2 * self.spark.sparkContext.defaultParallelism)
+        frame, counts = counting.records(self.spark, self.splits, options)
         with _watched(self.spark, "writing", self.listener):
-            self.output.write(records, self.export.partition_by, self.options.names)
-        bits = bytes(seen.get["marked"])
-        marked = frozenset(at for at in range(len(bits) * 8) if bits[at >> 3] >> (at & 7) & 1)
-        return int(seen.get["rows"]), marked
+            self.output.write(frame, self.export.partition_by, self.options.names)
+        counted = counts.value
+        missing = [split.name for split in self.splits if split.number not in counted]
+        if missing:
+            raise KdumpError(f"{missing[0]}: no task tells what it has read of it")
+        return counted
 
     def _told(self, split: Split) -> account.SplitAccount | None:
         options = self.options
@@ -307,50 +300,27 @@ class Work:
         filtered = filtered or bool(options.committed and drops)
         return account.told(split, control=options.include_control, filtered=filtered)
 
-    def _look_again(self, splits: list[Split]) -> dict[int, account.SplitAccount]:
-        """Return the exact account of splits that have damage, or whose headers did not tell."""
-        if not splits:
-            return {}
-        numbers = {(split.name, split.start): split.number for split in splits}
-        with _watched(self.spark, "accounting for damage", self.listener):
-            rows = self._load(words.ACCOUNT, splits).collect()
-        return {
-            numbers[row.file, row.start]: account.SplitAccount(
-                row.batches,
-                row.rows,
-                row.batchBytes,
-                row.damagedRanges,
-                row.damagedBytes,
-                row.paddingBytes,
-                row.trailingBytes,
-                row.unreadableBytes,
-            )
-            for row in rows
-        }
-
-    def _write_damaged(self, splits: list[Split]) -> list[account.ListedDamage]:
-        """Write the damaged stretches; return them without their bytes."""
-        with _watched(self.spark, "writing damage", self.listener):
-            frame = self._load(words.DAMAGED, splits)
-            self.output.write_damaged(frame)
-            if not splits:
-                return []
-            return [account.ListedDamage(*row) for row in frame.select(*account.ListedDamage._fields).collect()]
-
-    def _check(self, rows: int, parts: dict[int, account.SplitAccount]) -> dict[str, int | None]:
+    def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
         """Return the rows of each file that was written.
 
         Raises KdumpError unless the rows that the headers promise, left the source and are in the files are the same.
         """
+        rows = sum(one.account.rows or 0 for one in counted.values())
         with _watched(self.spark, "counting", self.listener):
             files = self.output.rows()
         written = [count for count in files.values() if count is not None]
         if len(written) == len(files) and sum(written) != rows:
             raise KdumpError(f"{rows} rows were read, but {sum(written)} are in {self.output.shown}: do not use them")
-        promised = [part.rows for part in parts.values()]
-        if None not in promised and (total := sum(part or 0 for part in promised)) != rows:
-            raise KdumpError(f"the segments hold {total} records to export, but {rows} were read: do not use them")
+        promised = sum(self._promised(split, counted[split.number]) for split in self.splits)
+        if promised != rows:
+            raise KdumpError(f"the segments hold {promised} records to export, but {rows} were read: do not use them")
         return files
+
+    def _promised(self, split: Split, counted: counting.Counted) -> int:
+        """Return the rows that a split's headers tell; where they do not, or damage took some, those that were read."""
+        told = None if counted.lost else self._told(split)
+        rows = counted.account.rows if told is None or told.rows is None else told.rows
+        return rows or 0
 
     def _settings(self, started: datetime, rows: int) -> dict[str, Any]:
         return {

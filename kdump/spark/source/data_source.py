@@ -49,9 +49,7 @@ class KdumpDataSource(DataSource):
         return "kdump"
 
     def schema(self) -> str:
-        records = arrow_schema.chosen(self._options.names)
-        marked = [*records, schema.SPLIT] if self._options.output == words.MARKED else records
-        return schema.ddl(_FIELDS.get(self._options.output, marked))
+        return schema.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         if self._options.dedupe or self._options.output == words.ACCOUNT:
@@ -84,10 +82,7 @@ class KdumpReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        if self._options.plan is not None:
-            splits = planning.load(self._options.plan)
-        else:
-            splits = [split for planned in planning.plan(self._options, _say) for split in planned.splits]
+        splits = [split for planned in planning.plan(self._options, _say) for split in planned.splits]
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

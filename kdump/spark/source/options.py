@@ -27,8 +27,6 @@ FAILFAST: Final = "FAILFAST"
 RECORDS: Final = "records"
 DAMAGED: Final = "damaged"
 ACCOUNT: Final = "account"
-MARKED: Final = "marked"
-"""Records, and a row for each split that holds damage: between kdump's own processes."""
 NONE: Final = "none"
 AUTO: Final = "auto"
 READ_COMMITTED: Final = "read_committed"
@@ -62,7 +60,6 @@ class SourceOptions:
     max_bytes_per_trigger: int | None = None
     max_records_per_trigger: int | None = None
     fail_on_data_loss: bool = True
-    plan: str | None = None
     surveyed: bool = False
     """Whether the headers must be walked whatever else is asked for."""
 
@@ -181,7 +178,7 @@ OPTIONS: Final = (
     Option("includeControl", _switch, "true or false", "Give control records (transaction markers and others) too."),
     Option(
         "output",
-        _word(RECORDS, DAMAGED, ACCOUNT, MARKED),
+        _word(RECORDS, DAMAGED, ACCOUNT),
         "records, damaged or account",
         "Rows of records, of damaged ranges with their bytes, or of what every byte of the files is.",
     ),
@@ -219,7 +216,7 @@ OPTIONS: Final = (
         "Of a stream: end when records that it waits for were deleted (true, the default), or say so and go on.",
     ),
 )
-"""What a user may set; ``path`` and ``paths`` are Spark's own, ``plan`` is between kdump's own processes."""
+"""What a user may set; ``path`` and ``paths`` are Spark's own."""
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
@@ -228,10 +225,8 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
     """Read the options that Spark hands over. Raises UsageError for an unknown name, a bad value and a missing path."""
     given = {name.lower(): text for name, text in given.items()}
     values: dict[str, Any] = {"paths": _paths(given)}
-    if "plan" in given:
-        values["plan"] = given["plan"]
     for name, text in given.items():
-        if name not in ("path", "paths", "plan"):
+        if name not in ("path", "paths"):
             option = _BY_NAME.get(name)
             if option is None:
                 raise UsageError(_unknown(name))
@@ -269,7 +264,7 @@ def _agree(options: SourceOptions) -> None:
         first, last = (getattr(options, f"{end}_{unit.lower()}") for end in ("starting", "ending"))
         if first is not None and last is not None and last < first:
             raise UsageError(f"option ending{unit}: {last} is below starting{unit} {first}")
-    if options.columns and options.output not in (RECORDS, MARKED):
+    if options.columns and options.output != RECORDS:
         raise UsageError(f"option columns: the output {options.output} has columns of its own")
     if schema.DECODED.name in options.columns and options.decode != AUTO:
         raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")

@@ -6,11 +6,9 @@ several replicas holds an offset, only the headers of all batches tell (:mod:`kd
 
 from __future__ import annotations
 
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import UnreadableError
@@ -23,7 +21,6 @@ from kdump.log_dirs.remote import RemoteFiles, places
 from kdump.log_reader import replicas
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import attempt, is_sound_at
-from kdump.output.files import no_room
 from kdump.primitives.terminal import path_text
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import SegmentFacts
@@ -58,7 +55,7 @@ class Split:
     ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition. ``outcomes`` are those
     of its transactions, None where nobody asked; ``stable`` is the offset from which on nothing is read, and
     ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
-    tell, where they were looked at. ``number`` counts the splits of a plan that goes through a file. ``live`` are the
+    tell, where they were looked at. ``number`` counts the splits of a plan. ``live`` are the
     offsets (end exclusive) that are expected of a file which may be deleted before it is read, and ``head`` the bytes
     it then begins with, which tell another file in its place. ``unreadable`` says why what stands at the path could not
     even be listed; then the split holds no bytes.
@@ -171,20 +168,6 @@ def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
             room = most - split.size - OPEN_COST
         groups[-1].append(split)
     return groups
-
-
-def save(splits: Iterable[Split], path: str) -> None:
-    """Write splits to a temporary file, for another process of this kdump to :func:`load`. Raises UnreadableError."""
-    try:
-        Path(path).write_bytes(pickle.dumps(list(splits)))
-    except OSError as reason:
-        raise no_room(path, reason.strerror or str(reason)) from reason
-
-
-def load(path: str) -> list[Split]:
-    """Return the splits that :func:`save` wrote."""
-    splits: list[Split] = pickle.loads(Path(path).read_bytes())  # noqa: S301  kdump's own, between its processes
-    return splits
 
 
 def needs_survey(options: SourceOptions) -> bool:

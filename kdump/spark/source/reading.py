@@ -26,7 +26,7 @@ from kdump.spark.source import schema
 from kdump.spark.source.marks import DataLossError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -251,21 +251,77 @@ class _Closed:
         raise self.error
 
 
+class Tally:
+    """What the bytes of a split are, counted while they are read: ``lost`` what is damaged, ``rows`` what is given."""
+
+    def __init__(self) -> None:
+        self.batches = self.rows = self.batch_bytes = self.padding = 0
+        self.lost: list[Damage] = []
+
+    def add(self, content: Content) -> None:
+        """Count what stands in some bytes, but not its records."""
+        lost = _lost(content)
+        self.lost += lost
+        if isinstance(content, Padding):
+            self.padding += content.size
+        elif isinstance(content, BatchContent) and not lost:
+            self.batches += 1
+            self.batch_bytes += content.batch.size
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The fields of :data:`kdump.spark.source.schema.ACCOUNT` behind the names and places."""
+        sizes = {"": 0, TRAILING: 0, UNREADABLE: 0}
+        ranges = 0
+        for damage in self.lost:
+            kind = damage.kind if damage.kind in sizes else ""
+            sizes[kind] += damage.size
+            ranges += not kind
+        lost = (ranges, sizes[""], self.padding, sizes[TRAILING], sizes[UNREADABLE])
+        return (self.batches, self.rows, self.batch_bytes, *lost)
+
+
+def counted(split: Split, options: SourceOptions, tell: Callable[[int, Tally], None]) -> Iterator[pa.RecordBatch]:
+    """Yield the records of ``split``; at their end ``tell`` is given its number, and what its bytes are."""
+    tally = Tally()
+    source = _open(split, options)
+    if source is not None:
+        with source:
+            yield from _records(split, source, options, tally)
+    tell(split.number, tally)
+
+
+def stretches(split: Split, lost: Iterable[Damage], options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the output damaged for what was found damaged in ``split``."""
+    source = _open(split, options)
+    if source is not None:
+        with source:
+            for damage in lost:
+                yield from _stretch(split, source, damage)
+
+
 def _records(
-    split: Split, source: files.Source, options: SourceOptions, damage: list[Damage] | None = None
+    split: Split, source: files.Source, options: SourceOptions, tally: Tally | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records; ``damage`` is told the first stretch that cannot be read."""
+    """Yield the records; ``tally`` counts what the bytes are."""
     below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
     rows = Rows(split.file, options.names, wanted(replace(options, ending_offset=below)))
     for content in contents(split, source, options, rows):
         for item in content.items if isinstance(content, BatchContent) else ():
             if isinstance(item, SelectedBatch):
                 rows.add(item)
-        if damage is not None and not damage:
-            damage += _lost(content)
+        if tally is not None:
+            tally.add(content)
         if rows.is_full:
-            yield from rows.take()
-    yield from rows.take()
+            yield from _taken(rows, tally)
+    yield from _taken(rows, tally)
+
+
+def _taken(rows: Rows, tally: Tally | None) -> list[pa.RecordBatch]:
+    taken = rows.take()
+    if tally is not None:
+        tally.rows += sum(len(batch) for batch in taken)
+    return taken
 
 
 def _state(batch: RecordBatch, outcomes: Outcomes | None) -> str | None:
@@ -288,21 +344,6 @@ def _wholly(ranges: Ranges, batch: RecordBatch) -> bool | None:
     return True if start <= batch.base_offset and batch.last_offset < end else None
 
 
-def _marked(split: Split, source: files.Source, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the records, and behind them one row with the split's number if damage was met."""
-    import pyarrow as pa
-
-    shape = arrow_schema.arrow([*arrow_schema.chosen(options.names), schema.SPLIT])
-    damage: list[Damage] = []
-    for batch in _records(split, source, options, damage):
-        yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), pa.int32())], schema=shape)
-    if damage:
-        yield pa.RecordBatch.from_arrays(
-            [*(pa.nulls(1, field.type) for field in list(shape)[:-1]), pa.array([split.number], pa.int32())],
-            schema=shape,
-        )
-
-
 def _lost(content: Content) -> list[Damage]:
     if isinstance(content, BatchContent):
         return [item.damage for item in content.items if isinstance(item, DamagedRange)]
@@ -312,8 +353,22 @@ def _lost(content: Content) -> list[Damage]:
 def _damaged(split: Split, source: files.Source, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     for content in contents(split, source, options):
         for damage in _lost(content):
-            if options.mode != words.DROPMALFORMED or damage.kind == UNREADABLE:
+            if is_told(damage, options):
                 yield from _stretch(split, source, damage)
+
+
+def is_told(damage: Damage, options: SourceOptions) -> bool:
+    """Tell whether what is damaged becomes rows of the output damaged."""
+    return options.mode != words.DROPMALFORMED or damage.kind == UNREADABLE
+
+
+def chunks(damage: Damage) -> Iterator[tuple[int, int]]:
+    """Yield position and length (bytes) of the rows that a damaged stretch becomes."""
+    if damage.kind == UNREADABLE:
+        yield damage.position, damage.size
+        return
+    for start in range(damage.position, damage.end, DAMAGED_BYTES):
+        yield start, min(DAMAGED_BYTES, damage.end - start)
 
 
 def _stretch(split: Split, source: files.Source, lost: Damage) -> Iterator[pa.RecordBatch]:
@@ -322,8 +377,7 @@ def _stretch(split: Split, source: files.Source, lost: Damage) -> Iterator[pa.Re
     if lost.kind == UNREADABLE:
         yield _row(schema.DAMAGED, *where, lost.position, lost.size, *facts, None)
         return
-    for start in range(lost.position, lost.end, DAMAGED_BYTES):
-        size = min(DAMAGED_BYTES, lost.end - start)
+    for start, size in chunks(lost):
         try:
             data = source.read(start, size)
         except UnreadableError:  # they were read before: the disk is failing, and the row says where
@@ -332,34 +386,13 @@ def _stretch(split: Split, source: files.Source, lost: Damage) -> Iterator[pa.Re
 
 
 def _account(split: Split, source: files.Source, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    batches = rows = batch_bytes = ranges = padding = 0
-    lost_bytes = {"": 0, TRAILING: 0, UNREADABLE: 0}
+    tally = Tally()
     for content in contents(split, source, options):
-        lost = _lost(content)
+        tally.add(content)
         if isinstance(content, BatchContent):
-            rows += sum(len(item.records) for item in content.items if isinstance(item, SelectedBatch))
-            if not lost:
-                batches += 1
-                batch_bytes += content.batch.size
-        elif isinstance(content, Padding):
-            padding += content.size
-        for damage in lost:
-            kind = damage.kind if damage.kind in lost_bytes else ""
-            lost_bytes[kind] += damage.size
-            ranges += not kind
+            tally.rows += sum(len(item.records) for item in content.items if isinstance(item, SelectedBatch))
     where = (split.file.topic, split.partition, split.name, split.start, split.end)
-    yield _row(
-        schema.ACCOUNT,
-        *where,
-        batches,
-        rows,
-        batch_bytes,
-        ranges,
-        lost_bytes[""],
-        padding,
-        lost_bytes[TRAILING],
-        lost_bytes[UNREADABLE],
-    )
+    yield _row(schema.ACCOUNT, *where, *tally.counts)
 
 
 def _row(fields: tuple[arrow_schema.ArrowField, ...], *values: object) -> pa.RecordBatch:
@@ -370,4 +403,4 @@ def _row(fields: tuple[arrow_schema.ArrowField, ...], *values: object) -> pa.Rec
     return pa.RecordBatch.from_arrays(columns, schema=shape)
 
 
-_OUTPUTS: Final = {words.RECORDS: _records, words.DAMAGED: _damaged, words.ACCOUNT: _account, words.MARKED: _marked}
+_OUTPUTS: Final = {words.RECORDS: _records, words.DAMAGED: _damaged, words.ACCOUNT: _account}

@@ -41,10 +41,6 @@ ACCOUNT: Final = (
 """What the bytes from ``start`` to ``end`` of a file are; ``rows`` is what the output records gives of them."""
 
 
-SPLIT: Final = ArrowField("_split", "int")
-"""The number of a split in which damage was met, null for records: a column of the output marked alone."""
-
-
 def ddl(fields: Iterable[ArrowField]) -> str:
     """Return the fields as Spark's DDL text."""
     return ", ".join(f"`{field.name}` {field.type}" for field in fields)

@@ -1,0 +1,104 @@
+"""Records and their account in one pass: tasks give rows to Spark, and tell the driver what every byte was.
+
+What a task tells comes with its end, by an accumulator, and counts once, also where Spark runs a task again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.accumulators import AccumulatorParam
+from pyspark.sql import DataFrame
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
+
+from kdump.arrow import schema as arrow_schema
+from kdump.spark.export.account import SplitAccount
+from kdump.spark.source import planning, reading, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark import Accumulator
+    from pyspark.sql import SparkSession
+
+    from kdump.arrow.schema import ArrowField
+    from kdump.segments.regions import Damage
+    from kdump.spark.source.options import SourceOptions
+    from kdump.spark.source.planning import Split
+
+TASKS_OF_DAMAGE: Final = 2
+"""Tasks for each core that fetch damaged bytes, at most."""
+
+
+class Counted(NamedTuple):
+    """What was read of a split: its account, and what is damaged of it."""
+
+    account: SplitAccount
+    lost: list[Damage]
+
+
+class Counts(AccumulatorParam["dict[int, Counted]"]):
+    """What tasks tell: the number of each split, and what was read of it."""
+
+    def zero(self, value: dict[int, Counted]) -> dict[int, Counted]:  # noqa: ARG002  Spark's signature
+        return {}
+
+    def addInPlace(self, value1: dict[int, Counted], value2: dict[int, Counted]) -> dict[int, Counted]:  # noqa: N802  Spark's
+        return {**value1, **value2} if len(value1) < len(value2) else _updated(value1, value2)
+
+
+def _updated(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Counted]:
+    one.update(other)
+    return one
+
+
+def records(
+    spark: SparkSession, splits: list[Split], options: SourceOptions
+) -> tuple[DataFrame, Accumulator[dict[int, Counted]]]:
+    """Return the records of splits, and what becomes of each split when they have been written."""
+    counts = spark.sparkContext.accumulator({}, Counts())
+
+    def read(group: list[Split]) -> Iterator[pa.RecordBatch]:
+        def tell(number: int, tally: reading.Tally) -> None:
+            counts.add({number: Counted(SplitAccount(*tally.counts), tally.lost)})
+
+        for split in group:
+            yield from reading.counted(split, options, tell)
+
+    return _frame(spark, planning.group(splits, options), arrow_schema.chosen(options.names), read), counts
+
+
+def damaged(spark: SparkSession, lost: list[tuple[Split, list[Damage]]], options: SourceOptions) -> DataFrame:
+    """Return what was found damaged, with its bytes: nothing else is read again."""
+    if not lost:
+        return spark.createDataFrame([], schema.ddl(schema.DAMAGED))
+
+    def read(group: list[tuple[Split, list[Damage]]]) -> Iterator[pa.RecordBatch]:
+        for split, stretches in group:
+            yield from reading.stretches(split, stretches, options)
+
+    tasks = min(len(lost), TASKS_OF_DAMAGE * spark.sparkContext.defaultParallelism)
+    return _frame(spark, [lost[number::tasks] for number in range(tasks)], schema.DAMAGED, read)
+
+
+def _frame(
+    spark: SparkSession,
+    groups: list[Any],
+    fields: Iterable[ArrowField],
+    read: Callable[[Any], Iterator[pa.RecordBatch]],
+) -> DataFrame:
+    """Return the rows that ``read`` makes of each group, a task for each."""
+    packed = [pickle.dumps(group) for group in groups]
+
+    def task(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from read(pickle.loads(packed[number]))  # noqa: S301  the driver's own
+
+    numbers = spark.range(0, len(groups), 1, max(1, len(groups)))
+    # as DataFrame.mapInArrow does, which wants pandas to be there and does not use it
+    mapped: Any = UserDefinedFunction(task, schema.ddl(fields), evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    return DataFrame(numbers._jdf.mapInArrow(mapped(numbers["id"])._jc, False, None), spark)
