@@ -193,7 +193,9 @@ class Answering:
         run.progress.clear()
 
     def processes(self, partitions: Sequence[Partition]) -> int:
-        """Return how many processes go through partitions."""
+        """Return how many processes go through partitions: one where remote storage counts, whose keys stay in it."""
+        if self.asked.remote is not None:
+            return 1
         return parallel.each_in_one(partitions, parallel.MANY_HEADERS) if self._jobs is None else self._jobs
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:

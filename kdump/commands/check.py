@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kdump.commands.findings_output import Telling
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
-    from kdump.log_dirs.tiered_log import RemoteStorage
 
 
 @click.command("check")
@@ -89,12 +88,11 @@ def command(
             )
         told.tell(list(everything.across(partitions, dirs)))
         if wanted.remote is not None:
-            _remote(wanted.remote, wanted, paths, partitions, how, run, told)
+            _remote(wanted, paths, partitions, how, run, told)
     return run.status
 
 
 def _remote(
-    storage: RemoteStorage,
     wanted: Wanted,
     paths: tuple[str, ...],
     local: list[Partition],
@@ -108,13 +106,11 @@ def _remote(
     from kdump.log_dirs.tiered_log import each_offset_once
     from kdump.log_reader import remote_segments
 
-    asked = replace(wanted, remote=None, siblings=False, leftovers=False, log_dirs=False)
-    listing = Finder(replace(asked, topics=(remote_log_metadata.TOPIC,), partitions=frozenset()), fail=run.fail)
-    listed = remote_segments.of_partitions(listing.find(paths), damage=run.damage, fail=run.fail)
-    listed.only(lambda key: asked.takes(Name(key.topic, key.partition)))
-    remote: list[Partition] = []
-    for files, there in storage.places(run.fail):
-        remote += Finder(asked, note=run.note, fail=run.fail).find(there, files)
+    of_topic = Wanted(topics=(remote_log_metadata.TOPIC,), max_batch_bytes=wanted.max_batch_bytes)
+    listing = Finder(of_topic, fail=run.fail).find(paths)
+    listed = remote_segments.of_partitions(listing, damage=run.damage, fail=run.fail)
+    listed.only(lambda key: wanted.takes(Name(key.topic, key.partition)))
+    remote = list(Finder(wanted, note=run.note, fail=run.fail).remote())
     for part in remote:
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
         for error in checked.failed:

@@ -38,6 +38,7 @@ _WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+
     metavar="PATH",
     help="A log dir, partition folder or archive; again for more dirs and for other brokers' copies.",
 )
+@shared.add(shared.REMOTE)
 @shared.add([AT, *FORM, MAX_BATCH_BYTES, CACHE])
 def command(*, asked: tuple[str, ...], **options: Any) -> int:
     """Explain why a consumer is given a record, or is not.
@@ -46,6 +47,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
     Examples:
       kdump explain orders-0@1234 --in /var/kafka
       kdump explain orders-0@1000..2000 --in /var/kafka -o jsonl
+      kdump explain orders-0@1234 --in /var/kafka --remote /var/tiered
       kdump explain orders-0@1234 --in /broker1/kafka --in /broker2/kafka
 
     OFFSET is one offset, or A..B (both included): offsets of one reason make one
@@ -99,7 +101,7 @@ def _range(text: str) -> OffsetRange:
 
 def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
     session, damage = run.session, once(run.session.damage)
-    metadata = Finder(replace(run.asked, topics=(METADATA,), leftovers=False), fail=session.fail)
+    metadata = Finder(replace(run.asked, topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
     wrong = once(session.wrong_index)
     states = LogDirStates(in_words(wrong), session.fail)
     places = [Place(one, states.of(one), damage, wrong, fail=session.fail) for one in run.partitions()]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--out", required=True, metavar="DIR", help="Where to write; it must not be there yet, or be empty.")
 @options.add(options.PARTITIONS)
+@options.add(options.REMOTE)
 @click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")
 @click.option(
     "--segment-bytes",
@@ -58,17 +61,21 @@ def command(
     Examples:
       kdump salvage /var/kafka/orders-0 --out /mnt/rescue
       kdump salvage /broker1 /broker2 /broker3 --topic orders --out /mnt/rescue
+      kdump salvage /var/kafka --remote /var/tiered --topic views --out /mnt/rescue
 
     Batches are written unchanged, with fresh indexes, to DIR/logs: the broker's log.dirs. What could not be placed goes
     to DIR/lost+found, with an account of every lost range in account.json. Several copies of a partition are merged
-    by offset; where they contradict each other the higher leader epoch wins, and the account names the conflict.
+    by offset, with what is in remote storage; where they contradict each other the higher leader epoch wins, and the
+    account names the conflict.
 
     Exit status: 0 all copies were sound, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """
     run = session.Session(quiet=quiet)
-    finder = Finder(options.wanted(given, siblings=True), note=run.note, fail=run.fail)
+    wanted = options.wanted(given, siblings=True)
+    finder = Finder(replace(wanted, remote=None), note=run.note, fail=run.fail)
+    remote = Finder(wanted, note=run.note, fail=run.fail).remote()
     copies: dict[str, list[Partition]] = {}
-    for part in finder.find(paths):
+    for part in chain(finder.find(paths), remote):
         if part.segments:
             copies.setdefault(_name(part), []).append(part)
     if not copies:
@@ -81,7 +88,9 @@ def command(
     missing = 0
     with files.whole(out) as folder:
         folder.mkdir()
-        if jobs is None:
+        if wanted.remote is not None:
+            jobs = 1  # keys stay in this process
+        elif jobs is None:
             found = [part for parts in copies.values() for part in parts]
             jobs = min(len(copies), parallel.each_in_one(found, parallel.MANY_RECORDS))
         work = partial(_salvage, folder, limits)

@@ -10,12 +10,13 @@ from kdump.answers.statistics import Statistics
 from kdump.answers.what_if import target
 from kdump.commands.answering import INPUTS, Answering
 from kdump.commands.limit_options import AtLeast
-from kdump.commands.options import add
+from kdump.commands.options import REMOTE, add
 from kdump.printers.answer_tables import statistics as tables
 
 
 @click.command("stats")
 @add(INPUTS)
+@add(REMOTE)
 @click.option("--records", is_flag=True, help="Read records too: sizes of keys and values, tombstones, ratio.")
 @click.option(
     "--top", type=AtLeast(1), default=5, show_default=True, metavar="N", help="Largest keys and values to name."
@@ -33,6 +34,7 @@ def command(*, records: bool, top: int, hours: bool, what_if: str | None, **opti
     Examples:
       kdump stats /var/kafka
       kdump stats /var/kafka --topic orders --records
+      kdump stats /var/kafka --remote /var/tiered
       kdump stats /var/kafka --what-if zstd,zstd:19,lz4
 
     Without --records headers say all of it. 'ratio' is the bytes that the batches would take without compression, to

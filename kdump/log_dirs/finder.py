@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from kdump.log_dirs import archives  # slow to import, and most runs meet no archive
-    from kdump.log_dirs.tiered_log import RemotePartitions, RemoteStorage
+    from kdump.log_dirs.tiered_log import RemoteStorage
 
 
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
@@ -94,7 +94,6 @@ class Finder:
         self.fail = fail
         self._seen: set[object] = set()
         self._skipped: list[str] = []
-        self._remote: RemotePartitions | None = None
 
     def find(self, paths: Iterable[str], files: Files = LOCAL) -> Iterator[Partition]:
         """Yield the partitions that ``paths`` name, in the order given; folders in order of topic and partition.
@@ -105,20 +104,20 @@ class Finder:
         if self.wanted.remote is None:
             yield from self._find(paths, files)
             return
-        remote = self._remote_partitions(self.wanted.remote)
+        from kdump.log_dirs.tiered_log import RemotePartitions
+
+        remote = RemotePartitions(self.remote(), self.fail)
         for partition in self._find(paths, files):
             yield remote.join(partition)
         yield from remote.rest()
 
-    def _remote_partitions(self, storage: RemoteStorage) -> RemotePartitions:
-        from kdump.log_dirs.tiered_log import RemotePartitions
-
-        if self._remote is None:
-            wanted = replace(self.wanted, remote=None, leftovers=False, siblings=False, log_dirs=False)
-            finder = Finder(wanted, note=self.note, fail=self.fail)
-            found = [part for files, paths in storage.places(self.fail) for part in finder.find(paths, files)]
-            self._remote = RemotePartitions(found, self.fail)
-        return self._remote
+    def remote(self) -> Iterator[Partition]:
+        """Yield the partitions in remote storage, as they are there: segments may overlap."""
+        wanted = replace(self.wanted, remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
+        finder = Finder(wanted, note=self.note, fail=self.fail)
+        storage = self.wanted.remote
+        for files, paths in () if storage is None else storage.places(self.fail):
+            yield from finder.find(paths, files)
 
     def _find(self, paths: Iterable[str], files: Files) -> Iterator[Partition]:
         group: list[Entry] = []

@@ -88,7 +88,8 @@ def folder_id(remote: Partition) -> str | None:
 
 def joined(local: Partition, remote: Partition) -> Partition:
     """Return the partition that both hold."""
-    begins = min((one.base_offset for one in local.segments if one.base_offset is not None), default=None)
+    live = [one for one in local.segments if one.path.endswith(f".{file_names.LOG}")]
+    begins = min((one.base_offset for one in live if one.base_offset is not None), default=None)
     kept: list[Segment] = []
     for segment in sorted(remote.segments, key=_order):
         base = segment.base_offset
@@ -107,7 +108,8 @@ def joined(local: Partition, remote: Partition) -> Partition:
         end = _end(kept[-1])
         if end is None or end > begins:
             kept[-1] = _ending(kept[-1], begins)
-    return replace(local, segments=(*kept, *local.segments))
+    segments = sorted((*kept, *local.segments), key=lambda one: (one.base_offset is None, one.base_offset or 0))
+    return replace(local, segments=tuple(segments))
 
 
 def each_offset_once(remote: Partition) -> Partition:

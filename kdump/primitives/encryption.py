@@ -45,9 +45,9 @@ class PrivateKey:
         """Return the AES key that was encrypted with the public key. Raises DamageError."""
         size = self._modulus.bit_length() + 7 >> 3
         number = int.from_bytes(encrypted, "big")
-        if len(encrypted) != size or number >= self._modulus:
-            raise DamageError("encryption", "the data key is of another key pair", expected=size, found=len(encrypted))
-        found = _without_padding(pow(number, self._exponent, self._modulus).to_bytes(size, "big"))
+        found = None
+        if len(encrypted) == size and number < self._modulus:
+            found = _without_padding(pow(number, self._exponent, self._modulus).to_bytes(size, "big"))
         if found is None:
             raise DamageError("encryption", "the key pair given does not decrypt the data key")
         if len(found) not in KEY_SIZES:

@@ -8,7 +8,7 @@ from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.tiered_log import RemoteStorage
 from kdump.primitives.encryption import PrivateKey
-from testing import forge, tiered
+from testing import GOLDEN, forge, tiered
 from testing.processes import kdump
 from testing.tiered import Keys, Segment, Store
 
@@ -140,6 +140,56 @@ def test_a_topic_that_was_created_again_is_another_one(tmp_path):
     store.write(of(0, 3))
     partitions, _ = found(log_dir, store.root)
     assert [[one.base_offset for one in partition.segments] for partition in partitions] == [[3], [0]]
+
+
+@pytest.mark.parametrize(("compress", "keys"), WAYS)
+def test_commands_take_both_as_one_log(tmp_path, compress, keys):
+    log_dir = local(tmp_path / "logs", 6, 9, end=12)
+    (log_dir / "t-0" / f"{0:020}.log.deleted").write_bytes(batches(0, 6))
+    store = Store(tmp_path / "store", 100, compress, keys)
+    for number, (first, end) in enumerate(((0, 3), (3, 6), (6, 9))):
+        store.write(of(first, end, number))
+    key = tmp_path / "private.pem"
+    key.write_bytes(KEYS.pem())
+    remote = ("--remote", store.root, *(("--remote-key", f"key1={key}") if keys else ()))
+    for jobs in ("1", "2"):
+        done = kdump("stats", log_dir, *remote, "-o", "jsonl", "--jobs", jobs, check=True)
+        (line,) = (one for one in map(json.loads, done.stdout.splitlines()) if one["kind"] == "stats")
+        assert (line["records"], line["batches"]) == (12, 12)
+        out = tmp_path / f"out{jobs}"
+        done = kdump("salvage", log_dir, *remote, "--out", out, "--jobs", jobs, check=True)
+        assert offsets(out / "logs") == [*range(12)]
+    done = kdump("explain", "t-0@2", "t-0@7", "--in", log_dir, *remote, "-o", "jsonl", check=True)
+    first, second = (one for one in map(json.loads, done.stdout.splitlines()) if one["kind"] == "explanation")
+    assert [(one["reason"], "store" in str(one["evidence"])) for one in (first, second)] == [
+        ("visible", True),
+        ("visible", False),
+    ]
+
+
+REAL = GOLDEN / "tiered"
+REAL_STORE = ("--remote", REAL / "store", "--remote-key", f"key1={REAL / 'private.pem'}")
+
+
+def test_records_of_the_real_manager_are_those_of_a_consumer():
+    done = kdump("dump", REAL / "logs", "--topic", "orders", *REAL_STORE, "-o", "jsonl", "--encoding", "base64")
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    ours = [
+        [f"orders-{line['partition']}", line["offset"], line["timestampMs"], line["key"], line["value"]]
+        for line in lines
+        if not line["isControl"]
+    ]
+    theirs = [json.loads(line) for line in (REAL / "consumed.jsonl").read_text().splitlines()]
+    assert len(theirs) == 132
+    assert ours == theirs
+    assert sum("store" in line["file"] for line in lines) > 100
+
+
+def test_nothing_is_wrong_with_what_the_real_manager_wrote():
+    done = kdump("check", REAL / "logs", *REAL_STORE)
+    assert (done.returncode, done.stderr) == (0, b""), done.stdout
+    assert b"9 segments, 56 batches" in done.stdout
 
 
 def broken(tmp_path, change, *, compress=False, keys=None, given=PRIVATE, end=9):
