@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Header, Record
     from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.tiered_log import RemoteStorage
     from kdump.rows.selection import DamagedRange
     from kdump.segments.regions import Damage, OnError
 
@@ -245,6 +246,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     transactional: bool | None = None,
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     leftovers: bool = False,
+    remote: Path | Iterable[Path] = (),
+    remote_keys: Mapping[str, Path] | None = None,
     on_error: OnError = "resync",
     max_batch_bytes: int = DEFAULT_LIMIT,
 ) -> Log:
@@ -253,8 +256,9 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     Arguments are named as the options of ``kdump dump``; of those that may be given several times an iterable is
     taken. ``offset`` is one, or a pair that holds both ends. ``since`` is inclusive and ``until`` not: ms, ISO 8601
     (UTC unless it names an offset) or a datetime with a zone. Any of several keys takes a record; a header with the
-    value None takes any. A batch of more than ``max_batch_bytes``, as it is or unpacked, is damage. Nothing is read
-    before the log is iterated. Raises UsageError.
+    value None takes any. ``remote`` is where segments of tiered topics lie, ``remote_keys`` the files with the private
+    keys of its key pairs, by name. A batch of more than ``max_batch_bytes``, as it is or unpacked, is damage. Nothing
+    but keys is read before the log is iterated. Raises UsageError, and UnreadableError for a key.
     """
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if isolation not in {"read_uncommitted", "read_committed"}:
@@ -272,6 +276,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             partitions=numbers(partition),
             leftovers=leftovers,
             max_batch_bytes=max_batch_bytes,
+            remote=_remote_storage(remote, remote_keys or {}),
         ),
         Filter(
             first_offset=first,
@@ -289,6 +294,13 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
         ),
         on_error,
     )
+
+
+def _remote_storage(remote: Path | Iterable[Path], keys: Mapping[str, Path]) -> RemoteStorage | None:
+    from kdump.log_dirs.tiered_log import RemoteStorage
+
+    paths = (remote,) if isinstance(remote, str | PathLike) else tuple(remote)
+    return RemoteStorage.of(tuple(fspath(path) for path in paths), {name: fspath(file) for name, file in keys.items()})
 
 
 def numbers(given: int | Iterable[int]) -> frozenset[int]:

@@ -159,24 +159,17 @@ def wanted(options: dict[str, Any], **more: Any) -> Wanted:
 
 def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
     """Take REMOTE out of ``options``; None where nothing is given. Raises UsageError and UnreadableError."""
-    paths, keys = options.pop("remote", ()), options.pop("remote_keys", ())
-    if not paths:
-        if keys:
-            raise UsageError("--remote-key is for what --remote names")
+    paths, given = options.pop("remote", ()), options.pop("remote_keys", ())
+    if not paths and not given:
         return None
     from kdump.log_dirs.tiered_log import RemoteStorage
-    from kdump.primitives.encryption import PrivateKey
 
-    found = {}
-    for given in keys:
-        name, equals, file = given.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--remote-key {given!r} is not NAME=FILE")
-        try:
-            found[name] = PrivateKey(Path(file).read_bytes(), file)
-        except OSError as reason:
-            raise UnreadableError(file, reason.strerror or str(reason)) from None
-    return RemoteStorage(paths, found)
+    files = dict(word.split("=", 1) for word in given if "=" in word and word[0] != "=")
+    if len(files) != len(given):
+        raise UsageError(f"--remote-key {' '.join(given)!r} is not NAME=FILE, each NAME once")
+    if not paths:
+        raise UsageError("--remote-key is for what --remote names")
+    return RemoteStorage.of(paths, files)
 
 
 def filter_of(options: dict[str, Any]) -> Filter:

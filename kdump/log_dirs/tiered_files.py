@@ -33,7 +33,8 @@ INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "tran
 UNREADABLE: Final = b"\xff"
 """Fills a chunk that cannot be read: no batch begins so, and a reader goes on behind it."""
 KEPT: Final = 4
-"""Chunks of a segment that are kept unpacked: threads read ahead."""
+KEPT_BYTES: Final = 64 << 20
+"""Chunks of a segment that are kept unpacked, where they take no more bytes than these: threads read ahead."""
 
 
 class TieredFiles:
@@ -199,7 +200,8 @@ class ChunkedSource:
     def _chunk(self, number: int) -> bytes:
         data = self._kept.get(number)
         if data is None:
-            if len(self._kept) >= KEPT:
+            most = min(KEPT, max(1, KEPT_BYTES // self._manifest.chunk_size))
+            while len(self._kept) >= most:
                 self._kept.pop(next(iter(self._kept)), None)
             data = self._kept[number] = self._read(number)
         return data
@@ -209,6 +211,8 @@ class ChunkedSource:
         size = self._manifest.original_size(number)
         start, stored = self._starts[number], self._manifest.chunks[number]
         try:
+            if max(size, stored) > self.limit:
+                raise DamageError("limit", f"it is larger than the limit ({compression.LIMIT_OPTION})", found=size)
             data = self._stored.read(start, stored)
             if len(data) != stored:
                 raise DamageError("chunk", "it is cut off", expected=f"{stored} bytes", found=len(data))

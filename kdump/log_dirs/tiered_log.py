@@ -11,9 +11,10 @@ import posixpath
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, UsageError
 from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
+from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.remote import places
 from kdump.log_dirs.tiered_files import TieredFiles
 
@@ -31,6 +32,24 @@ class RemoteStorage:
 
     paths: tuple[str, ...]
     keys: Mapping[str, PrivateKey] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, paths: tuple[str, ...], key_files: Mapping[str, str]) -> RemoteStorage | None:
+        """Read the keys from files by their names; None where no path is given.
+
+        Raises UsageError for what is no private key, or where there is no path for one, and UnreadableError.
+        """
+        if not paths:
+            if key_files:
+                raise UsageError(f"the key {next(iter(key_files))!r} is for remote storage, and none is named")
+            return None
+        from kdump.primitives.encryption import PrivateKey
+
+        keys = {}
+        for name, file in key_files.items():
+            with LOCAL.open(file) as source:
+                keys[name] = PrivateKey(source.read(0, source.size), file)
+        return cls(paths, keys)
 
     def places(self, fail: Callable[[UnreadableError], None]) -> Iterator[tuple[Files, list[str]]]:
         """Yield each place with the paths in it; segments in it look as those of a log dir do."""

@@ -1,6 +1,7 @@
 """Remote storage: segments that Aiven's manager transformed, and local and remote ones as one log."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -297,6 +298,18 @@ def test_sizes_of_chunks_that_do_not_fit_are_named(tmp_path):
 
     told, _ = broken(tmp_path, change, compress=True)
     assert "another number of chunks than its sizes (expected 5, found 2)" in told
+
+
+def test_a_chunk_that_is_larger_than_the_limit_is_named(tmp_path):
+    store = Store(tmp_path / "store", 1_000_000, compress=True)
+    segment = of(0, 9)
+    big = replace(segment, data=segment.data + bytes(900_000))
+    store.write(big)
+    log_dir = local(tmp_path / "logs", 9, end=10)
+    done = kdump("dump", log_dir, "--remote", store.root, "--max-batch-bytes", "100000", "-o", "jsonl")
+    assert done.returncode == 1
+    assert b"chunk 0, bytes 0 to " in done.stderr
+    assert b"it is larger than the limit (--max-batch-bytes sets it)" in done.stderr
 
 
 def test_records_behind_a_broken_chunk_are_read(tmp_path):

@@ -141,7 +141,7 @@ def state(data: bytes) -> None:
 def _readers() -> list[Callable[[bytes], object]]:
     """The readers of whole files, every one of the table."""
     names = sorted({file.format for file in FILES if file.format} - {"record_layout", "offset_index", "time_index"})
-    return [import_module(f"kdump.formats.{name}").read for name in names]
+    return [import_module(f"kdump.formats.{name}").read for name in [*names, "rsm_manifest"]]
 
 
 def archive(data: bytes) -> None:
