@@ -30,7 +30,8 @@ class Finding:
 
     ``kind`` is a short stable word for machines, ``text`` a sentence for people. ``entry`` counts the entries of an
     index from 0, ``position`` is the byte in ``file`` at which the bad thing starts, ``offset`` an offset of the log.
-    ``expected`` and ``found`` are the values that disagree; ``advice`` says what to do.
+    ``expected`` and ``found`` are the values that disagree; ``advice`` says what to do. ``fatal`` is what a broker does
+    not start with.
     """
 
     level: Level
@@ -43,6 +44,7 @@ class Finding:
     expected: str | int | None = None
     found: str | int | None = None
     advice: str = ""
+    fatal: bool = False
 
     @property
     def is_remark(self) -> bool:

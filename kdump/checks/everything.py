@@ -119,6 +119,7 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
             kind="twice",
             text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
             advice="Keep a copy of both; then move away the one of the log dir that failed." if certain else "",
+            fatal=certain,
         )
 
 

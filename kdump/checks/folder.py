@@ -116,7 +116,8 @@ def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], 
     try:
         read(_bytes(partition, entry))
     except DamageError as damage:
-        yield broken(partition.files.shown(entry.path), damage, advice)
+        fatal = entry.name == file_names.QUORUM_STATE
+        yield broken(partition.files.shown(entry.path), damage, advice, fatal=fatal)
 
 
 def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:

@@ -105,7 +105,9 @@ class LogDirs:
     def _wrong(self, file: WrongFile) -> None:
         if file.path not in self._wrong_files:  # it may be named itself, and lie beside partitions
             self._wrong_files.add(file.path)
-            self._news.append(broken(file.path, file.damage, ADVICE[file.name]))
+            self._news.append(
+                broken(file.path, file.damage, ADVICE[file.name], fatal=ADVICE[file.name].startswith(REFUSED))
+            )
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
@@ -137,6 +139,7 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
                 text="a broker does not start on a log dir that holds a folder of this name",
                 expected="TOPIC-PARTITION",
                 found=entry.name,
+                fatal=True,
                 advice="Move the folder out of the log dir, or let log.dirs name a folder below the mount point.",
             )
 
@@ -148,7 +151,7 @@ def _is_partition(name: str) -> bool:
     return FOLDER_NAME.fullmatch(name) is not None or LEFTOVER_FOLDER.fullmatch(name) is not None
 
 
-def broken(path: str, damage: DamageError, advice: str) -> Finding:
+def broken(path: str, damage: DamageError, advice: str, *, fatal: bool = False) -> Finding:
     """Return the finding for a file that cannot be read."""
     return Finding(
         level=Level.DERIVED,
@@ -159,4 +162,5 @@ def broken(path: str, damage: DamageError, advice: str) -> Finding:
         expected=text_of(damage.expected),
         found=text_of(damage.found),
         advice=advice,
+        fatal=fatal,
     )

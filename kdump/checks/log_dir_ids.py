@@ -67,6 +67,7 @@ def _missing(part: Partition, shown: str) -> Finding:
         advice="Write it with the ids of the cluster and of this broker (kafka-storage.sh format --ignore-formatted)."
         if modern
         else "",
+        fatal=modern,
     )
 
 
@@ -82,6 +83,7 @@ def _clusters(of_one: list[_Ids]) -> Iterator[Finding]:
                 expected=first.properties.cluster_id,
                 found=other.properties.cluster_id,
                 advice="Find out which of the two log dirs belongs to this broker, and take the other out of log.dirs.",
+                fatal=True,
             )
 
 
@@ -101,4 +103,5 @@ def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
                 text=f"{first.file} has the same directory.id: a broker does not start with both in log.dirs",
                 found=directory,
                 advice="Give one of the two a directory.id of its own (kafka-storage.sh random-uuid makes one).",
+                fatal=True,
             )

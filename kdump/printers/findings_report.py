@@ -47,6 +47,8 @@ class CheckSummary:
     levels: Counter[Level] = field(default_factory=Counter)
     damaged: list[str] = field(default_factory=list)
     """The folders of the partitions whose log is damaged."""
+    fatal: list[str] = field(default_factory=list)
+    """The files and folders with which a broker does not start."""
     commonplace: Counter[str] = field(default_factory=Counter)
 
     def add(self, findings: Sequence[Finding], folder: str = "") -> None:
@@ -55,6 +57,8 @@ class CheckSummary:
             self.damaged.append(folder)
         for finding in findings:
             self.levels[finding.level] += 1
+            if finding.fatal:
+                self.fatal.append(finding.file)
             if finding.is_remark and finding.kind in COMMONPLACE:
                 self.commonplace[finding.kind] += 1
 
@@ -108,9 +112,15 @@ class Shown:
         if len(lines) > MOST and not self.verbose:
             more = f"... and {len(lines) - MOST} other findings ({ALL})"
             lines = [*lines[: MOST - 1], lines[MOST - 1]._replace(more=more)]
-        verdict = VERDICTS[shown[0].level] if shown and any(finding.file != name for finding in shown) else ""
+        verdict = _verdict(shown) if any(finding.file != name for finding in shown) else ""
         advice = dict.fromkeys(finding.advice for finding in shown if finding.advice)
         return FindingsBlock(f"{name}: {verdict}" if verdict else name, lines, list(advice))
+
+
+def _verdict(shown: Sequence[Finding]) -> str:
+    """Return the sum of findings, the worst of which stands first."""
+    starts = ", and a broker does not start with this" if any(finding.fatal for finding in shown) else ""
+    return VERDICTS[shown[0].level] + starts
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
@@ -234,6 +244,9 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
             "What to do next: keep the broker stopped and a copy of these folders; then kdump salvage gets the sound "
             "batches out, of several replicas together what any of them has."
         )
-    elif summary.levels[Level.DERIVED]:
+    elif summary.levels[Level.DERIVED] > len(summary.fatal):
         lines.append("No log is damaged: what is wrong can be made anew, as said above.")
+    if summary.fatal:
+        shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")
+        lines.append(f"A broker does not start with this as it is; what to do stands above: {shown}")
     return lines

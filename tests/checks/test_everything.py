@@ -180,6 +180,7 @@ def test_the_files_of_a_log_dir_named_below_and_alone(tmp_path, name, good, bad)
         (finding,) = findings(path, status=4)
         assert finding["file"] == str(tmp_path / name)
         assert finding["advice"]
+        assert finding["fatal"] == (name != ".kafka_cleanshutdown")
     shutil.rmtree(place)
     assert len(checks(tmp_path, status=4)) == 1
 
@@ -192,7 +193,10 @@ def test_a_folder_that_keeps_a_broker_from_starting(tmp_path):
     assert checks(tmp_path, status=0) == []
     (tmp_path / "lost+found").mkdir()
     (finding,) = findings(tmp_path, status=4)
-    assert (finding["check"], finding["found"]) == ("folder", "lost+found")
+    assert (finding["check"], finding["found"], finding["fatal"]) == ("folder", "lost+found", True)
+    first, *_, last = kdump("check", tmp_path).stdout.decode().splitlines()
+    assert first.endswith("the log is sound, files beside it are wrong, and a broker does not start with this")
+    assert last == f"A broker does not start with this as it is; what to do stands above: {tmp_path / 'lost+found'}"
 
 
 @pytest.mark.parametrize(
