@@ -115,6 +115,8 @@ def run(jobs: int, pieces: Sequence[P], work: Callable[[P, Turn[S]], R], state: 
     holds must be written before. What ``work`` raises is raised here, with all written that was printed before it, and
     nothing behind it; also OutputError, BrokenPipeError, and KdumpError where a process ends without a result.
     """
+    if not pieces:
+        return state
     jobs = min(jobs, len(pieces))
     turns = [os.pipe() for _ in range(jobs)]
     children: list[tuple[int, int]] = []
