@@ -25,6 +25,8 @@ LEFT_TO_US: Final = {
     "mode",
     "failOnDataLoss",
     "maxBatchBytes",
+    "remote",
+    "remoteKey",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name),
 }
 """Options of the source that are not flags here, or flags that all commands share.

@@ -8,6 +8,7 @@ dir has the one of its start. What has no manifest is given as it is: plain copi
 
 from __future__ import annotations
 
+import sys
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +46,10 @@ class TieredFiles:
         self._manifests: dict[str, Manifest] = {}
         self._indexes: dict[str, tuple[str, str]] = {}
         self._data_keys: dict[rsm_manifest.Encryption, bytes] = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process needs: there it tells what cannot be read on standard error."""
+        return {**self.__dict__, "_fail": _say}
 
     def manifest(self, path: str) -> Manifest | None:
         """Return the manifest of a segment whose folder was listed, None for a plain copy."""
@@ -229,6 +234,10 @@ class ChunkedSource:
                 self._fail(UnreadableError(self.name, f"{where}: {_told(damage)}"))
             return UNREADABLE * size
         return data
+
+
+def _say(error: UnreadableError) -> None:
+    sys.stderr.write(f"kdump: {error}\n")
 
 
 def _told(damage: DamageError) -> str:

@@ -54,6 +54,8 @@ class KdumpDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         if self._options.dedupe or self._options.output == words.ACCOUNT:
             raise UsageError("a stream gives records or damaged stretches of each replica: no dedupe, no account")
+        if self._options.remote:
+            raise UsageError("a stream follows log dirs: no remote")
         reader: DataSourceStreamReader = KdumpStreamReader(self._options)
         return reader
 

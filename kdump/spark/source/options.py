@@ -55,6 +55,8 @@ class SourceOptions:
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
     leftovers: bool = False
+    remote: tuple[str, ...] = ()
+    remote_key: tuple[tuple[str, str], ...] = ()
     max_batch_bytes: int = DEFAULT_LIMIT
     max_files_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
@@ -126,6 +128,13 @@ def _names(text: str) -> tuple[str, ...]:
     if not names:
         raise ValueError(text)
     return names
+
+
+def _keys(text: str) -> tuple[tuple[str, str], ...]:
+    found = tuple((name, file) for name, _, file in (word.partition("=") for word in _names(text)))
+    if not all(name and file for name, file in found):
+        raise ValueError(text)
+    return found
 
 
 def _partitions(text: str) -> frozenset[int]:
@@ -201,6 +210,18 @@ OPTIONS: Final = (
     ),
     Option("leftovers", _switch, "true or false", "Read .deleted, .swap and .cleaned files and stray folders too."),
     Option(
+        "remote",
+        _names,
+        "folders or URIs, separated by commas",
+        "Read segments of tiered topics there too: they and the local ones of a partition are one log.",
+    ),
+    Option(
+        "remoteKey",
+        _keys,
+        "NAME=FILE, separated by commas",
+        "The private keys (PEM) of the key pairs with which segments there are encrypted; they go to the executors.",
+    ),
+    Option(
         "maxBatchBytes",
         _size,
         "bytes, or a size such as 64m",
@@ -266,5 +287,9 @@ def _agree(options: SourceOptions) -> None:
             raise UsageError(f"option ending{unit}: {last} is below starting{unit} {first}")
     if options.columns and options.output != RECORDS:
         raise UsageError(f"option columns: the output {options.output} has columns of its own")
+    if options.remote_key and not options.remote:
+        raise UsageError("option remoteKey: it is for what the option remote names")
+    if options.remote and options.output == ACCOUNT:
+        raise UsageError("option remote: the output account is of files, and not of segments in remote storage")
     if schema.DECODED.name in options.columns and options.decode != AUTO:
         raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")

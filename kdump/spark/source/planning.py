@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs import files as log_dirs_files
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_dirs.tiered_log import RemotePartitions
     from kdump.log_reader.header_scan import Stretch, Survey
     from kdump.log_reader.replicas import Ranges
     from kdump.spark.source.options import SourceOptions
@@ -196,8 +197,21 @@ def find(
         max_batch_bytes=options.max_batch_bytes,
     )
     finder = Finder(wanted, note=note, fail=fail)
+    remote = _remote_partitions(options, wanted, note, fail) if options.remote else None
     for files, paths in places(options.paths):
-        yield from finder.find(paths, files)
+        for partition in finder.find(paths, files):
+            yield partition if remote is None else remote.join(partition)
+    if remote is not None:
+        yield from remote.rest()
+
+
+def _remote_partitions(
+    options: SourceOptions, wanted: Wanted, note: Callable[[str], None], fail: Callable[[UnreadableError], None]
+) -> RemotePartitions:
+    from kdump.log_dirs.tiered_log import RemotePartitions, RemoteStorage
+
+    storage = RemoteStorage.of(options.remote, dict(options.remote_key))
+    return RemotePartitions(Finder(replace(wanted, remote=storage), note=note, fail=fail).remote(), fail)
 
 
 def look(options: SourceOptions, note: Callable[[str], None], *, strict: bool) -> Inputs:
@@ -304,7 +318,8 @@ class _Planner:
                 if is_there and _may_hold(stretch, self._options, stable, offsets):
                     split = _split(partition, segment, stretch.start, stretch.end, file)
                     fate = fates if stretch.offsets is None else fates.among(*stretch.offsets)
-                    splits.append(replace(split, outcomes=fate, stable=stable, offsets=offsets, stretch=stretch))
+                    only = split.offsets if offsets is None else offsets
+                    splits.append(replace(split, outcomes=fate, stable=stable, offsets=only, stretch=stretch))
             yield planned(partition, segment, splits)
 
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
@@ -337,6 +352,7 @@ def _split(partition: Partition, segment: Segment, start: int, end: int, file: S
         end=end,
         high_watermark=file.high_watermark,
         log_start=file.log_start,
+        offsets=None if segment.until is None else ((0, segment.until),),
     )
 
 
