@@ -30,7 +30,7 @@ MODULES: Final = (
     "schema_reader",
 )
 """What is compiled, each module after those that it builds on."""
-VERSION: Final = 4
+VERSION: Final = 5
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 

@@ -18,6 +18,26 @@ cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
 cdef long long _MOST = (1 << 63) - 1
 
 
+cdef extern from *:
+    """
+    #if defined(__GLIBC__) && defined(_GNU_SOURCE)
+    #include <string.h>
+    #define kdump_find(text, size, needle, length) memmem(text, size, needle, length)
+    #else
+    #define kdump_find(text, size, needle, length) (text)
+    #endif
+    """
+    const void* find "kdump_find"(const void* text, size_t size, const void* needle, size_t length) noexcept nogil
+
+
+def may_hold(const unsigned char[::1] block, bytes needle):
+    """Tell whether a text stands in a block; True where the system has no fast way to find out."""
+    cdef Py_ssize_t size = block.shape[0]
+    if len(needle) > size:
+        return False
+    return size == 0 or find(&block[0], size, <const unsigned char*> needle, len(needle)) != NULL
+
+
 @cython.final
 cdef class Picks(Cursor):
     """Counts the records of one batch after the other that are wanted. ``since`` and ``until`` are ms.

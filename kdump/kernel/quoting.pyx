@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The escapes of strings of JSON, and what is valid UTF-8.
+"""The escapes of strings of JSON, cells of CSV, and what is valid UTF-8.
 
 What C needs stands in ``quoting.pxd``.
 """
 
-from libc.string cimport memcpy
-from kdump.kernel.words cimport has_shuffles, lowest, ordered, quoted
+from libc.string cimport memcpy, memmove
+from kdump.kernel.words cimport doubled, has_shuffles, lowest, ordered, quoted
 
 cdef int _ESCAPE = 8  # bytes of an entry of a table of escapes
 
@@ -131,13 +131,48 @@ cdef inline unsigned long long _odd(unsigned long long word) noexcept nogil:
     return ~(fine | word) & <unsigned long long> 0x8080808080808080
 
 
+cdef unsigned char* cell(
+    unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits
+) noexcept nogil:
+    """Write a cell of CSV, in quotes where it needs them; return the position behind it.
+
+    The high bits of ``bits`` tell of bytes beyond ASCII. Up to 2 * size + 32 bytes are touched.
+    """
+    cdef unsigned char* end = out + 1
+    cdef Py_ssize_t at
+    cdef unsigned char seen = 0
+    cdef bint awkward = size == 0 or text[0] == 32 or text[size - 1] == 32
+    out[0] = 34
+    if _WIDE:
+        awkward |= doubled(&end, text, text + size, _ORDERS, bits)
+    else:
+        for at in range(size):
+            seen |= text[at]
+            awkward |= (text[at] == 34) | (text[at] == 44) | (text[at] == 10) | (text[at] == 13)
+            end[0] = text[at]
+            end[1] = 34
+            end += 1 + (text[at] == 34)
+        bits[0] |= seen
+    if awkward:
+        end[0] = 34
+        return end + 1
+    memmove(out, out + 1, size)
+    return out + size
+
+
 cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil:
     """Tell whether ``text`` is valid: nothing is cut off, overlong, a surrogate or beyond the last character."""
     cdef Py_ssize_t at = 0
+    cdef unsigned long long word = 0
     cdef unsigned int lead
     cdef unsigned int second
     cdef int more
     while at < size:
+        if size - at >= 8:
+            memcpy(&word, text + at, 8)
+            if not word & <unsigned long long> 0x8080808080808080:
+                at += 8
+                continue
         lead = text[at]
         at += 1
         if lead < 0x80:

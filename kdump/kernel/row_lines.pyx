@@ -18,8 +18,8 @@ from kdump.kernel.quoting import escapes
 cimport cython
 from libc.string cimport memcpy, memmove, memset
 from kdump.kernel.lines cimport Lines, number, reserve
-from kdump.kernel.quoting cimport escaped, is_utf8
-from kdump.kernel.spelling cimport base64, cell, hex_digits, json_value
+from kdump.kernel.quoting cimport cell, escaped, is_utf8
+from kdump.kernel.spelling cimport base64, hex_digits, json_value
 
 WAYS = ("string", "json", "cell", "hex_cell", "base64_cell", "mark", "shown", "general")
 """How a key or a value is written that is not spelt as :mod:`kdump.kernel.lines` does it:
@@ -354,7 +354,7 @@ cdef class RowLines(Lines):
         cdef unsigned long long bits = 0
         cdef const unsigned char* text = self.text_at(at, size)
         cdef Py_ssize_t begin = self.used
-        reserve(self, 2 * size + 3)
+        reserve(self, 2 * size + 32)
         self.used = cell(&self.out[self.used], text, size, &bits) - &self.out[0]
         if bits & _HIGH_BITS and not is_utf8(text, size):
             self.used = begin
@@ -579,27 +579,16 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint headers_cell(self) except -1 nogil:
-        """Write the headers as a cell that holds JSON: quotes are doubled, quotes around it."""
+        """Write the headers as a cell that holds JSON."""
         cdef Py_ssize_t begin = self.used
-        cdef Py_ssize_t quotes = 0
-        cdef Py_ssize_t at
-        cdef unsigned char* to
+        cdef Py_ssize_t size
+        cdef unsigned long long bits = 0
         self.header_list()
-        for at in range(begin, self.used):
-            quotes += self.out[at] == 34
-        if quotes == 0:
-            return True
-        reserve(self, quotes + 2)
-        to = &self.out[self.used + quotes + 1]
-        to[0] = 34
-        for at in range(self.used - 1, begin - 1, -1):
-            to -= 1
-            to[0] = self.out[at]
-            if to[0] == 34:
-                to -= 1
-                to[0] = 34
-        self.out[begin] = 34
-        self.used += quotes + 2
+        size = self.used - begin
+        reserve(self, 2 * size + 32)
+        size = cell(&self.out[self.used], &self.out[begin], size, &bits) - &self.out[self.used]
+        memmove(&self.out[begin], &self.out[self.used], size)
+        self.used = begin + size
         return True
 
     @cython.boundscheck(False)

@@ -8,7 +8,4 @@ cdef class KeyedHash:
 
 cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
 cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
-cdef unsigned char* cell(
-    unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits
-) noexcept nogil
 cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil

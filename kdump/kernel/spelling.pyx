@@ -1,13 +1,14 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Bytes as hex, base64, keyed hashes and cells of CSV, and whether they are a value of JSON.
+"""Bytes as hex, base64 and keyed hashes, and whether they are a value of JSON.
 
-What C needs stands in ``spelling.pxd``. The general path spells with :mod:`kdump.primitives.encodings`,
-:mod:`kdump.rows.redaction` and :mod:`kdump.printers.csv_rows`.
+What C needs stands in ``spelling.pxd``. The general path spells with :mod:`kdump.primitives.encodings`
+and :mod:`kdump.rows.redaction`.
 """
 
 from hashlib import sha256
 
 from libc.string cimport memcpy, memset
+from kdump.kernel.words cimport has_sha, mixed
 
 cdef bytes _HEX_OF_BYTES = b"".join(b"%02x" % byte for byte in range(256))
 cdef char* _HEX = _HEX_OF_BYTES
@@ -18,6 +19,13 @@ cdef unsigned long long _HIGH_BITS = 0x8080808080808080
 cdef Py_ssize_t _BLOCK = 64  # bytes that SHA-256 takes at a time
 cdef int _DEEPEST = 60  # arrays and objects within each other
 cdef Py_ssize_t _LONGEST = 4000  # digits of a number
+cdef bint _SHA = has_sha()
+
+
+def mix_words(alone):
+    """Do without the processor's own SHA-256, or with it where there is one: the hashes are the same."""
+    global _SHA
+    _SHA = not alone and has_sha()
 
 
 cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
@@ -46,33 +54,6 @@ cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssi
             out[2] = 61
         out += 4
     return out
-
-
-cdef unsigned char* cell(
-    unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits
-) noexcept nogil:
-    """Write a cell of CSV, in quotes where it needs them; return the position behind it.
-
-    The high bits of ``bits`` tell of bytes beyond ASCII. A byte more than 2 * size + 2 is touched.
-    """
-    cdef Py_ssize_t at
-    cdef unsigned char seen = 0
-    cdef unsigned char awkward = size == 0
-    for at in range(size):
-        seen |= text[at]
-        awkward |= (text[at] == 34) | (text[at] == 44) | (text[at] == 10) | (text[at] == 13)
-    bits[0] |= seen
-    if not awkward and text[0] != 32 and text[size - 1] != 32:
-        memcpy(out, text, size)
-        return out + size
-    out[0] = 34
-    out += 1
-    for at in range(size):
-        out[0] = text[at]
-        out[1] = 34
-        out += 1 + (text[at] == 34)
-    out[0] = 34
-    return out + 1
 
 
 cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
@@ -311,6 +292,13 @@ cdef inline void step(
 
 cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
     """Take one block into the state."""
+    if _SHA:
+        mixed(state, block, _ROUNDS)
+    else:
+        mix_in_words(state, block)
+
+
+cdef void mix_in_words(unsigned int* state, const unsigned char* block) noexcept nogil:
     cdef unsigned int[64] w
     cdef int t
     cdef unsigned int a = state[0], b = state[1], c = state[2], d = state[3]

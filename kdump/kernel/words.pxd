@@ -16,8 +16,43 @@ cdef extern from *:
     #endif
 
     #if defined(__GNUC__) && defined(__x86_64__)
+    #include <cpuid.h>
     #include <immintrin.h>
     #include <string.h>
+
+    static int kdump_has_sha(void) {
+        unsigned int a, b = 0, c, d;
+        __builtin_cpu_init();
+        return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __builtin_cpu_supports("sse4.1");
+    }
+
+    /* Words stand in lanes, the first one lowest; the state as the instructions want it: a, b, e, f and c, d, g, h. */
+    __attribute__((target("sha,sse4.1"))) static void kdump_mixed(
+            unsigned int *state, const unsigned char *block, const unsigned int *rounds) {
+        const __m128i ordered = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+        __m128i abef = _mm_set_epi32((int) state[0], (int) state[1], (int) state[4], (int) state[5]);
+        __m128i cdgh = _mm_set_epi32((int) state[2], (int) state[3], (int) state[6], (int) state[7]);
+        __m128i words[16], first = abef, second = cdgh, next, sum;
+        unsigned int lanes[8];
+        for (int t = 0; t < 16; t++) {
+            if (t < 4) {
+                words[t] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *) block + t), ordered);
+            } else {
+                sum = _mm_add_epi32(
+                    _mm_sha256msg1_epu32(words[t - 4], words[t - 3]), _mm_alignr_epi8(words[t - 1], words[t - 2], 4));
+                words[t] = _mm_sha256msg2_epu32(sum, words[t - 1]);
+            }
+            sum = _mm_add_epi32(words[t], _mm_loadu_si128((const __m128i *) rounds + t));
+            next = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+            cdgh = _mm_sha256rnds2_epu32(abef, next, _mm_shuffle_epi32(sum, 0x0e));
+            abef = cdgh;
+            cdgh = next;
+        }
+        _mm_storeu_si128((__m128i *) lanes, _mm_add_epi32(abef, first));
+        _mm_storeu_si128((__m128i *) (lanes + 4), _mm_add_epi32(cdgh, second));
+        state[0] = lanes[3], state[1] = lanes[2], state[4] = lanes[1], state[5] = lanes[0];
+        state[2] = lanes[7], state[3] = lanes[6], state[6] = lanes[5], state[7] = lanes[4];
+    }
 
     static int kdump_has_shuffles(void) {
         __builtin_cpu_init();
@@ -80,9 +115,47 @@ cdef extern from *:
             *seen |= 0x8080808080808080ULL;
         return text;
     }
+    __attribute__((target("ssse3,popcnt"))) static int kdump_doubled(
+            unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
+            unsigned long long *seen) {
+        const __m128i quote = _mm_set1_epi8('"'), comma = _mm_set1_epi8(',');
+        const __m128i newline = _mm_set1_epi8(10), cr = _mm_set1_epi8(13);
+        unsigned char *out = *to;
+        int high = 0, awkward = 0;
+        while (text < stop) {
+            int size = stop - text < 16 ? (int) (stop - text) : 16;
+            __m128i bytes = size == 16 ? _mm_loadu_si128((const __m128i *) text) : kdump_up_to_fifteen(text, size);
+            __m128i quotes = _mm_cmpeq_epi8(bytes, quote);
+            __m128i lines = _mm_or_si128(_mm_cmpeq_epi8(bytes, newline), _mm_cmpeq_epi8(bytes, cr));
+            int odd = _mm_movemask_epi8(quotes);
+            awkward |= odd | _mm_movemask_epi8(_mm_or_si128(lines, _mm_cmpeq_epi8(bytes, comma)));
+            high |= _mm_movemask_epi8(bytes);
+            text += size;
+            if (odd == 0) {
+                _mm_storeu_si128((__m128i *) out, bytes);
+                out += size;
+                continue;
+            }
+            for (; size > 0; size -= 8) {
+                __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * (odd & 0xff)));
+                __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), quote);
+                _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
+                out += (size < 8 ? size : 8) + _mm_popcnt_u32(odd & 0xff);
+                bytes = _mm_srli_si128(bytes, 8);
+                odd >>= 8;
+            }
+        }
+        *to = out;
+        if (high)
+            *seen |= 0x8080808080808080ULL;
+        return awkward != 0;
+    }
     #else
+    #define kdump_has_sha() 0
+    #define kdump_mixed(state, block, rounds) ((void) 0)
     #define kdump_has_shuffles() 0
     #define kdump_quoted(to, text, stop, orders, seen) (text)
+    #define kdump_doubled(to, text, stop, orders, seen) 0
     #endif
     """
     # The number of the lowest bit of a word that is not zero.
@@ -98,6 +171,16 @@ cdef extern from *:
     # front of sixteen bytes, or fewer at the end, that hold a control character or DEL, or behind the text. Move ``to``
     # behind what is written: up to sixteen bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
     const unsigned char* quoted "kdump_quoted"(unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen) noexcept nogil
+
+    # Copy text likewise, with a quote in front of quotes; move ``to`` behind what is written. Return whether a cell of CSV
+    # that holds the text needs quotes for what stands in it.
+    int doubled "kdump_doubled"(unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen) noexcept nogil
+
+    # Whether this processor has instructions for SHA-256.
+    bint has_sha "kdump_has_sha"() noexcept nogil
+
+    # Take a block of 64 bytes into the state of SHA-256, with its 64 constants, by these instructions.
+    void mixed "kdump_mixed"(unsigned int* state, const unsigned char* block, const unsigned int* rounds) noexcept nogil
 
 # A number of ``size`` bytes, the highest byte first, the highest bit its sign.
 cdef inline long long big(const unsigned char* data, int size) noexcept nogil:

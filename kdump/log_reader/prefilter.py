@@ -39,7 +39,7 @@ class Prefilter:
             headers=wanted.headers,
             values=None if len(values) != 1 else "data" in values,
         )
-        self._greps = wanted.greps
+        self._greps = [(grep, literal(grep)) for grep in wanted.greps]
         self.goes_by_offset = wanted.first_offset is not None or wanted.last_offset is not None
         self.exact = not (wanted.greps or self.goes_by_offset)
 
@@ -55,6 +55,7 @@ class Prefilter:
     def of_run(self, run: Run) -> list[int]:
         """Return how many records each batch of a run may have, up to the first that is not well-formed."""
         from kdump.kernel.batches import WIDTH
+        from kdump.kernel.picks import may_hold
 
         self._picks.stack(run.block, run.rows, WIDTH, 0, run.count)
         counts = list(self._picks.of_rows())
@@ -62,8 +63,8 @@ class Prefilter:
             return counts
         starts, ends = run.rows[::WIDTH], run.rows[1::WIDTH]
         matched = bytearray(len(counts))
-        for grep in self._greps:
-            row = 0
+        for grep, needle in self._greps:
+            row = len(counts) if needle and not may_hold(run.block, needle) else 0
             while row < len(counts):
                 found = grep.search(run.block, starts[row], ends[len(counts) - 1])
                 if found is None:
@@ -88,7 +89,7 @@ class Prefilter:
         return count if count <= 0 or not self._greps or self._is_in(data, start) else 0
 
     def _is_in(self, data: Bytes, start: int) -> bool:
-        return any(grep.search(data, start) for grep in self._greps)
+        return any(grep.search(data, start) for grep, _ in self._greps)
 
 
 def is_local(grep: re.Pattern[bytes]) -> bool:
@@ -107,6 +108,27 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
             return False
         wide = token["wide"] is not None or escape in _WIDE
     return True
+
+
+def literal(grep: re.Pattern[bytes]) -> bytes:
+    """Return a text that stands in all that a local expression matches: the longest that is easy to tell, b"" for none.
+
+    To look for it takes a fraction of the time that the expression does.
+    """
+    if grep.flags & re.IGNORECASE or re.search(rb"[|(?{]|\\[0-9A-Za-z]", grep.pattern):
+        return b""
+    found = [b""]
+    for token in _TOKEN.finditer(grep.pattern):
+        if token["repeat"]:
+            found[-1] = found[-1][:-1]  # what is repeated may not be there at all
+            found.append(b"")
+        elif token["escape"]:
+            found[-1] += token["escape"]
+        elif len(token[0]) == 1 and not token["wide"]:
+            found[-1] += token[0]
+        else:
+            found.append(b"")
+    return max(found, key=len)
 
 
 _PLACES: Final = {b"A", b"b", b"B", b"Z"}

@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from kdump import kernel
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
-from kdump.log_reader.prefilter import Prefilter, is_local
+from kdump.log_reader.prefilter import Prefilter, is_local, literal
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.printers.jsonl import JsonLines
@@ -158,3 +159,40 @@ def test_a_filter_of_offsets_alone_needs_no_prefilter():
     assert Prefilter.of(Filter(first_offset=3)) is None
     assert Prefilter.of(Filter(keys=frozenset(b"%d" % number for number in range(100)))) is None
     assert Prefilter.of(Filter(types=frozenset({"data"}))).exact
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (rb"note.:.needle", b"needle"),
+        (rb"ab+c.de", b"de"),
+        (rb"a\.bc", b"a.bc"),
+        (rb"xy{0,3}", b""),
+        (rb"xy{2}z", b""),
+        (rb"[]a]bc[xyz]", b"bc"),
+        (rb"a\{2}", b""),
+        (rb"a\.+bc", b"bc"),
+        (rb"abc?d", b""),
+        (rb"abc|d", b""),
+        (rb"(?i:abc)", b""),
+        (rb"\x41bc", b""),
+        (rb"ab\d", b""),
+        (rb".+", b""),
+    ],
+)
+def test_a_text_that_all_matches_hold(pattern, expected):
+    assert literal(re.compile(pattern)) == expected
+    assert literal(re.compile(pattern, re.IGNORECASE)) == b""
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(alphabet="ab.*+{}2,[]^-\\d\n", min_size=1, max_size=8), st.text(alphabet="ab.2{}", max_size=12))
+def test_what_matches_holds_that_text(pattern, text):
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            grep = re.compile(pattern.encode())
+    except re.error:
+        return
+    found = grep.search(text.encode())
+    if is_local(grep) and found is not None:
+        assert literal(grep) in found[0]

@@ -32,7 +32,7 @@ from testing import GOLDEN, forge
 
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
-from kdump.kernel import quoting
+from kdump.kernel import quoting, spelling
 from kdump.printers import kernel_rows
 
 NAME = "00000000000000000000.log"
@@ -132,6 +132,19 @@ def test_every_byte_at_every_place_prints_the_same(alone, tmp_path):
             assert same(path)  # nothing stands behind the last text
     finally:
         quoting.move_words(alone=False)
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["instructions", "words"])
+def test_keyed_hashes_of_any_size(alone, tmp_path):
+    spelling.mix_words(alone)
+    try:
+        body = [forge.record(b"k" * size, bytes(range(256))[:size] * 3, offset=size) for size in range(200)]
+        path = tmp_path / NAME
+        path.write_bytes(forge.batch(body))
+        for secret in (b"s", b"s" * 64, b"s" * 200):
+            assert same(path, redactor=Redactor(secret))
+    finally:
+        spelling.mix_words(alone=False)
 
 
 TEXT = st.one_of(
