@@ -12,6 +12,7 @@ import click
 from kdump.answers.collector import once
 from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
 from kdump.commands import option_values, parallel, session
+from kdump.commands.absent import absent
 from kdump.commands.limit_options import JOBS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.log_dirs.file_names import Name
@@ -122,12 +123,14 @@ class Answering:
         topics: tuple[str, ...] | None = None,
         also: Collection[str] = (),
         every_folder: bool = False,
+        judges: bool = False,
     ) -> None:
         """Take the options.
 
         ``topics`` are read instead of those of --topic. Of ``also`` all partitions are read, whatever --topic and
         --partition say; ``asked`` tells which partitions these mean. ``leftovers`` asks for -future, -delete and
-        -stray folders too, ``every_folder`` for those that hold no partition.
+        -stray folders too, ``every_folder`` for those that hold no partition. ``judges``: the exit status says
+        that all is well, which is not known of a topic that is not there.
         """
         self.session = session.Session(quiet=options.pop("quiet"))
         at: int | None = options.pop("at")
@@ -140,6 +143,11 @@ class Answering:
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
+        self._absent: Callable[[Iterable[str]], None] = say.absent if judges else self._notes
+        self.met: set[Name] = set()
+        """What the folders that were met are called."""
+        self.unread: set[Name] = set()
+        """What the folders are called that cannot be listed."""
         self.asked = asked if topics is None else replace(asked, topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None) -> list[Partition]:
@@ -148,23 +156,23 @@ class Answering:
         None is without a topic.
         """
         wanted = replace(self.asked, topics=(), partitions=frozenset()) if self._also else self.asked
-        found = list(Finder(wanted, fail=self.session.fail).find(self.paths if paths is None else paths))
+        finder = Finder(wanted, fail=self.session.fail)
+        where = self.paths if paths is None else paths
+        found = list(finder.find(where))
+        self.met |= finder.met
+        self.unread |= finder.unread
+        if self._named == self.asked.topics:
+            self._absent(absent(self.asked, finder.met, where))
         if self.asked.every_folder:
             return found
         for one in found:
             if one.topic is None and one.segments:
                 self.session.note(f"{one.name or '.'} is left out: the name of its folder gives no topic and partition")
-        self._note_absent(found, self.paths if paths is None else paths)
         return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
 
-    def _note_absent(self, found: Iterable[Partition], paths: Sequence[str]) -> None:
-        """Say which --topic means no partition: its name may be wrong."""
-        where = paths[0] if len(paths) == 1 else "these paths"
-        numbers = " with a number that --partition names" if self.asked.partitions else ""
-        for topic in self._named:
-            wanted = replace(self.asked, topics=(topic,))
-            if not any(wanted.takes(Name(one.topic, one.partition)) for one in found):
-                self.session.note(f"no partition of topic {topic!r}{numbers} is in {where}")
+    def _notes(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.session.note(text)
 
     def takes(self, partition: Partition) -> bool:
         """Tell whether --topic and --partition mean a partition."""

@@ -10,6 +10,7 @@ import click
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import options, parallel, session
+from kdump.commands.absent import absent
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import JOBS, index_interval
@@ -62,8 +63,8 @@ def command(
     the first bad batch above the recovery point. With --remote the segments there are checked too, and
     __remote_log_metadata is held against them.
 
-    Exit status: 0 all is well, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only files are wrong
-    that can be made anew (indexes, snapshots, checkpoints).
+    Exit status: 0 all is well, 1 something cannot be read, or a topic or partition that was asked for is not there,
+    2 wrong usage, 3 a log is damaged, 4 only files are wrong that can be made anew (indexes, snapshots, checkpoints).
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
@@ -88,7 +89,8 @@ def command(
             )
         told.tell(list(everything.across(partitions, dirs)))
         if wanted.remote is not None:
-            _remote(wanted, paths, partitions, how, run, told)
+            _remote(wanted, paths, partitions, how, run, told, finder.met)
+        run.absent(absent(wanted, finder.met, paths))
     return run.status
 
 
@@ -99,8 +101,9 @@ def _remote(
     how: everything.CheckOptions,
     run: session.Session,
     told: Telling,
+    met: set[Name],
 ) -> None:
-    """Check what is in remote storage, and hold what is listed against it."""
+    """Check what is in remote storage, and hold what is listed against it; what is met there is added to ``met``."""
     from kdump.checks import remote_storage
     from kdump.internal_topics import remote_log_metadata
     from kdump.log_dirs.tiered_log import each_offset_once
@@ -110,7 +113,9 @@ def _remote(
     listing = Finder(of_topic, fail=run.fail).find(paths)
     listed = remote_segments.of_partitions(listing, damage=run.damage, fail=run.fail)
     listed.only(lambda key: wanted.takes(Name(key.topic, key.partition)))
-    remote = list(Finder(wanted, note=run.note, fail=run.fail).remote())
+    finder = Finder(wanted, note=run.note, fail=run.fail)
+    remote = list(finder.remote())
+    met |= finder.met
     for part in remote:
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
         for error in checked.failed:

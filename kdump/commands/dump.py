@@ -12,6 +12,7 @@ import click
 
 from kdump.commands import options as shared
 from kdump.commands import parallel, session
+from kdump.commands.absent import absent
 from kdump.commands.completion import in_list
 from kdump.commands.dump_options import DumpOptions
 from kdump.commands.help_sections import SectionedCommand
@@ -154,6 +155,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
                 dump.parallel(found, jobs, out)
             else:
                 dump.run(found, out)
+    for text in absent(options.wanted, finder.met, paths):
+        run.note(text)
     return run.status
 
 

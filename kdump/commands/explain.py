@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.answers.collector import Place, once
+from kdump.answers.explain.evidence import MetFolders
 from kdump.answers.explain.explanation import OffsetRange, explain_all
 from kdump.answers.explain.topic_history import topic_history
 from kdump.commands import option_values
 from kdump.commands import options as shared
 from kdump.commands.answering import AT, FORM, Answering
 from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
-from kdump.errors import UsageError
+from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
-from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.finder import NO_SEGMENT, Finder
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]
     metadata = Finder(replace(run.asked, topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
     wrong = once(session.wrong_index)
     states = LogDirStates(in_words(wrong), session.fail)
-    places = [Place(one, states.of(one), damage, wrong, fail=session.fail) for one in run.partitions()]
+    found = run.partitions()
+    if not run.met and not session.met:
+        session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
+    places = [Place(one, states.of(one), damage, wrong, fail=session.fail) for one in found]
     history = topic_history(metadata.find(run.paths), damage, session.fail)
-    return explain_all(ranges, places, history, run.at, session.fail)
+    return explain_all(ranges, places, history, run.at, session.fail, MetFolders(run.met, run.unread))

@@ -13,11 +13,13 @@ from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
+from kdump.primitives.near_names import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.events import Event
     from kdump.answers.metadata.image import MetadataLog
     from kdump.log_dirs.partition import Partition
 
@@ -148,8 +150,19 @@ def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
     from kdump.answers.metadata.answer import takes
     from kdump.printers.answer_tables import metadata as tables
 
-    events = log.history(offset=asked.offset, at=asked.at)
-    return run.answer((event for event in events if takes(asked.topics, event.topic)), tables.events)
+    met: set[str] = set()
+
+    def meant() -> Iterator[Event]:
+        for event in log.history(offset=asked.offset, at=asked.at):
+            met.update([event.topic] if event.topic else ())
+            if takes(asked.topics, event.topic):
+                yield event
+
+    status = run.answer(meant(), tables.events)
+    for name in asked.topics:
+        if not any(takes((name,), topic) for topic in met):
+            run.session.note(f"no event is of a topic {name!r}{did_you_mean(name, met)}")
+    return status
 
 
 def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
@@ -190,8 +203,11 @@ def _show(run: Answering, image: ClusterImage, topics: tuple[str, ...], *, list_
     from kdump.printers.answer_lines import write_texts
     from kdump.printers.answer_tables import metadata as tables
 
-    if topics and not any(takes(topics, name) for name in image.topics.by_name):
-        run.session.note("no such topic is in this image; --events tells of topics that were deleted")
+    for name in topics:
+        known = image.topics.by_name
+        if not any(takes((name,), topic) for topic in known):
+            near = did_you_mean(name, known) or "; --events tells of topics that were deleted"
+            run.session.note(f"no topic {name!r} is in this image{near}")
     if list_topics:
         return run.answer(topic_lines(image, topics), tables.topics)
     if tree is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.commands import options, session
+from kdump.commands.absent import absent
 from kdump.commands.limit_options import index_interval
 from kdump.errors import DamageError, UsageError
 from kdump.findings import many
@@ -57,8 +58,10 @@ def command(
     """
     run = session.Session(quiet=quiet)
     named = [path for path in paths if PurePath(path).name.rpartition(".log")[1] and not Path(path).is_dir()]
-    finder = Finder(options.wanted(given, leftovers=bool(named)), note=run.note, fail=run.fail)
+    wanted = options.wanted(given, leftovers=bool(named))
+    finder = Finder(wanted, note=run.note, fail=run.fail)
     parts = [part for part in run.watched(finder.find(paths)) if part.segments]
+    run.absent(absent(wanted, finder.met, paths))
     if not parts and not run.met:
         raise UsageError(f"{', '.join(paths)}: there is no segment")
     how = Rebuild(interval=interval, first_offsets=entry_offset == "first", note=run.note, progress=run.progress)

@@ -14,6 +14,7 @@ from kdump.commands.limit_options import JOBS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.errors import UnreadableError, UsageError
 from kdump.findings import Level
+from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
 from kdump.output import files
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
@@ -75,7 +76,8 @@ def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | No
     All files are read in one pass, batches by their headers, checksums included; records are not unpacked. Log dirs of
     several brokers (by meta.properties) are compared, which reads them once more.
 
-    Exit status: 0 made, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are wrong.
+    Exit status: 0 made, 1 something cannot be read, or a topic or partition that was asked for is not there, 2 wrong
+    usage, 3 a log is damaged, 4 only derived files are wrong.
     """
     output = "json" if as_json else output
     if out is not None:
@@ -84,7 +86,7 @@ def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | No
             raise UsageError("--out writes the page: leave out --json and -o, or --out")
     elif overwrite:
         raise UsageError("--overwrite goes with --out")
-    run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO)
+    run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO, judges=True)
     report = _made(run, around)
     _take_status(run.session, report)
     if out is not None:
@@ -111,6 +113,8 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 def _made(run: Answering, around: int | None) -> LogDirReport:
     session = run.session
     partitions = run.partitions()
+    if not session.met and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):
+        session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
     said = dict.fromkeys(sorted(session.said.failed))
     say = Sayings(
         _both(said, session.damage), _both(said, session.wrong_index), once(session.note), _both(said, session.fail)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.commands import options, parallel, session
+from kdump.commands.absent import absent
 from kdump.commands.limit_options import JOBS, AtLeast, index_interval
 from kdump.errors import UnreadableError
 from kdump.findings import many
@@ -73,11 +74,12 @@ def command(
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)
     finder = Finder(replace(wanted, remote=None), note=run.note, fail=run.fail)
-    remote = Finder(wanted, note=run.note, fail=run.fail).remote()
+    elsewhere = Finder(wanted, note=run.note, fail=run.fail)
     copies: dict[str, list[Partition]] = {}
-    for part in chain(finder.find(paths), remote):
+    for part in chain(finder.find(paths), elsewhere.remote()):
         if part.segments:
             copies.setdefault(_name(part), []).append(part)
+    run.absent(absent(wanted, finder.met | elsewhere.met, paths))
     if not copies:
         if not run.met:
             run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))

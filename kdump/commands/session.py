@@ -89,7 +89,7 @@ class SaidSoFar:
 
     met: set[int] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    """What could not be read."""
+    """What could not be read, or is not there."""
     ranges: dict[str, Counter[str]] = field(default_factory=dict)
     """By file how many damaged ranges of each kind there are."""
 
@@ -131,11 +131,12 @@ class Session:
 
     def fail(self, error: UnreadableError) -> None:
         """Say what cannot be read, once."""
-        self.before()
-        self.met.add(UNREADABLE)
-        if str(error) not in self.said.failed:
-            self.said.failed.add(str(error))
-            self._say(str(error))
+        self._cannot(str(error))
+
+    def absent(self, texts: Iterable[str]) -> None:
+        """Say what was asked for and is not there, where nothing of it would be taken for sound."""
+        for text in texts:
+            self._cannot(text)
 
     def wrong_index(self, text: str) -> None:
         """Say what is wrong with a file that can be made again from the log."""
@@ -173,6 +174,13 @@ class Session:
     def status(self) -> int:
         """The exit status."""
         return next((status for status in (UNREADABLE, DAMAGED, DERIVED, ABSENT) if status in self.met), 0)
+
+    def _cannot(self, text: str) -> None:
+        self.before()
+        self.met.add(UNREADABLE)
+        if text not in self.said.failed:
+            self.said.failed.add(text)
+            self._say(text)
 
     def _say(self, text: str) -> None:
         self.progress.clear()

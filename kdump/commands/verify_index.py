@@ -8,6 +8,7 @@ import click
 
 from kdump.checks import partition
 from kdump.commands import options, parallel, session
+from kdump.commands.absent import absent
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import JOBS
 from kdump.log_dirs.finder import Finder
@@ -40,13 +41,15 @@ def command(paths: tuple[str, ...], *, jobs: int | None, quiet: bool, **given: A
     release write is right, whichever offset its entries name; padding, empty files and gaps in coverage are remarks.
     Name whole folders rather than single segments where you can: a transaction may begin in an earlier segment.
 
-    Exit status: 0 all is well, 1 something cannot be read, 2 wrong usage, 3 the log itself is damaged, 4 only
-    indexes are wrong.
+    Exit status: 0 all is well, 1 something cannot be read, or a topic or partition that was asked for is not there,
+    2 wrong usage, 3 the log itself is damaged, 4 only indexes are wrong.
     """
     run = session.Session(quiet=quiet)
-    finder = Finder(options.wanted(given, siblings=True), note=run.note, fail=run.fail)
+    wanted = options.wanted(given, siblings=True)
+    finder = Finder(wanted, note=run.note, fail=run.fail)
     with telling(run, given) as told:
         partitions = list(run.watched(finder.find(paths)))
+        run.absent(absent(wanted, finder.met, paths))
         if jobs is None:
             jobs = parallel.each_in_one(partitions, parallel.MANY_HEADERS)
         if jobs > 1 and len(partitions) > 1:

@@ -92,6 +92,10 @@ class Finder:
         self.wanted = wanted or Wanted()
         self.note = note
         self.fail = fail
+        self.met: set[Name] = set()
+        """What the folders with a log are called, and those that were not entered for their names."""
+        self.unread: set[Name] = set()
+        """What the folders are called that cannot be listed."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
 
@@ -115,6 +119,7 @@ class Finder:
         """Yield the partitions in remote storage, as they are there: segments may overlap."""
         wanted = replace(self.wanted, remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
         finder = Finder(wanted, note=self.note, fail=self.fail)
+        finder.met, finder.unread = self.met, self.unread
         storage = self.wanted.remote
         for files, paths in () if storage is None else storage.places(self.fail):
             yield from finder.find(paths, files)
@@ -212,6 +217,7 @@ class Finder:
             return
         folder = _folder_of(files, entries[0])
         name = _name_of(files, folder)
+        self.met.add(name)
         if not self._takes(name, files.shown(entries[0].path)):
             return
         try:
@@ -258,11 +264,15 @@ class Finder:
             try:
                 entries = files.entries(folder.path)
             except UnreadableError as error:
+                self.met.add(name)
+                self.unread.add(name)
                 self.fail(error)
                 continue
             inside = [entry for entry in entries if not entry.is_folder]
-            if self._holds(inside) and self._takes(name, None):
-                yield self._partition(folder.path, name, inside, files)
+            if self._holds(inside):
+                self.met.add(name)
+                if self._takes(name, None):
+                    yield self._partition(folder.path, name, inside, files)
             below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
             below.sort(key=_folder_order, reverse=True)
             left += [(named, entry) for named, entry in below if self._enters(named, entry, files)]
@@ -277,7 +287,10 @@ class Finder:
             if self.wanted.takes(name):
                 self.note(f"{files.shown(folder.path)} is left out: it is no live replica (--leftovers reads it)")
             return False
-        return name.topic is None or self.wanted.takes(name)
+        if name.topic is None or self.wanted.takes(name):
+            return True
+        self.met.add(name)
+        return False
 
     def _partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
         beside = {entry.name: entry.path for entry in inside}

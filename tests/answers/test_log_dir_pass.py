@@ -118,9 +118,12 @@ def test_a_process_that_is_killed_is_an_error_of_one_sentence():
 def test_a_topic_that_is_not_there_is_named(tmp_path):
     log_dir(tmp_path, data(0))
     lines, said = ask("transactions", tmp_path, "--topic", "order", "--topic", "orders")
-    assert (lines, said) == ([], f"kdump: no partition of topic 'order' is in {tmp_path}\n")
+    assert (lines, said) == ([], f"kdump: no partition of topic 'order' is in {tmp_path}; did you mean 'orders'?\n")
     _, said = ask("offsets", tmp_path, "--topic", "orders", "--partition", "1")
-    assert said == f"kdump: no partition of topic 'orders' with a number that --partition names is in {tmp_path}\n"
+    assert (
+        said
+        == f"kdump: no partition of topic 'orders' with a number that --partition names is in {tmp_path}; there is 0\n"
+    )
 
 
 @pytest.mark.parametrize("command", [("offsets",), ("transactions", "--jobs", "2"), ("explain", "orders-0@0", "--in")])

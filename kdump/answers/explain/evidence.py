@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
@@ -19,12 +19,13 @@ from kdump.segments import read, walk
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import Place
     from kdump.answers.epoch_lineage import Lineage
     from kdump.answers.explain.sightings import Sighting
     from kdump.answers.explain.topic_history import TopicHistory
+    from kdump.log_dirs.file_names import Name
     from kdump.log_dirs.partition import Partition, Segment
 
 
@@ -33,6 +34,16 @@ class OtherCopy(NamedTuple):
 
     name: str
     place: Place
+
+
+class MetFolders(NamedTuple):
+    """What the folders are called that were met in the paths, and those of them that cannot be listed."""
+
+    met: Collection[Name] = ()
+    unread: Collection[Name] = ()
+
+
+NONE_MET: Final = MetFolders()
 
 
 class Leftover(NamedTuple):
@@ -54,6 +65,7 @@ class PartitionEvidence:
     history: TopicHistory
     leftovers: tuple[Leftover, ...] = ()
     others: tuple[OtherCopy, ...] = ()
+    folders: MetFolders = NONE_MET
     _largest: dict[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -253,7 +265,9 @@ class Block:
         return look(segments, self.offsets, opened=opened, damage=place.damage, fail=place.fail)
 
 
-def evidence_of(topic: str, number: int, places: Iterable[Place], history: TopicHistory) -> PartitionEvidence:
+def evidence_of(
+    topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: MetFolders
+) -> PartitionEvidence:
     """Return what is known of a partition on the first broker that has a folder of it; other brokers have copies.
 
     Brokers are told apart by meta.properties, without it by their log dirs.
@@ -275,6 +289,7 @@ def evidence_of(topic: str, number: int, places: Iterable[Place], history: Topic
             for place in copies
             if leftover_of(place.partition) is None
         ),
+        folders,
     )
 
 

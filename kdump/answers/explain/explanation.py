@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from kdump.answers.explain.evidence import Block, evidence_of
+from kdump.answers.explain.evidence import NONE_MET, Block, evidence_of
 from kdump.answers.explain.reasons import Question, cause
 from kdump.errors import UnreadableError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import Place
-    from kdump.answers.explain.evidence import PartitionEvidence
+    from kdump.answers.explain.evidence import MetFolders, PartitionEvidence
     from kdump.answers.explain.reasons import Cause, Fact, Reason, Whereabouts
     from kdump.answers.explain.topic_history import TopicHistory
 
@@ -57,6 +57,7 @@ def explain_all(
     history: TopicHistory,
     at: int,
     fail: Callable[[UnreadableError], None],
+    folders: MetFolders = NONE_MET,
 ) -> Iterator[Explanation]:
     """Yield the explanations of ranges by the folders in ``places``; ``fail`` is called with what cannot be read."""
     known: dict[tuple[str, int], PartitionEvidence] = {}
@@ -64,7 +65,7 @@ def explain_all(
         key = asked.topic, asked.partition
         try:
             if key not in known:
-                known[key] = evidence_of(*key, places, history)
+                known[key] = evidence_of(*key, places, history, folders)
             yield from explain(known[key], asked, at)
         except UnreadableError as error:
             fail(error)

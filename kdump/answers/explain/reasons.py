@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
-from kdump.log_dirs.file_names import DELETE_FOLDER, HIGH_WATERMARKS, LOG_STARTS
+from kdump.log_dirs.file_names import DELETE_FOLDER, HIGH_WATERMARKS, LOG_STARTS, Name
+from kdump.primitives.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,13 +103,23 @@ def topic_deleted(asked: Question) -> Cause | None:
     folders = tuple(Fact(one.path, None, f"put aside as -{one.state}") for one in partition.leftovers)
     facts = (*facts, *folders, *_removals(asked))
     if image is not None and partition.topic in image.topics.by_name:
-        because = "the topic exists, and no folder of this partition is in these paths"
-        return Cause("unknown", where, because, None, None, facts)
+        return Cause("unknown", where, _no_folder(partition, "the topic exists, and "), None, None, facts)
     if partition.history.removals(partition.topic) or any(one.state == DELETE_FOLDER for one in partition.leftovers):
         alternatives: tuple[Reason, ...] = () if image is not None else ("unknown",)
         because = "the topic was deleted" if image is not None else "the partition was deleted, most likely its topic"
         return Cause("topic-deleted", where, because, facts=facts, alternatives=alternatives)
-    return Cause("unknown", where, "no folder of this partition is in these paths", None, None, facts)
+    nameless = "the metadata log has no topic of this name, and " if image is not None else ""
+    return Cause("unknown", where, _no_folder(partition, nameless), None, None, facts)
+
+
+def _no_folder(partition: PartitionEvidence, known: str) -> str:
+    """Say why there is no folder of a partition; ``known`` is what the metadata log says of its topic."""
+    if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
+        return f"{known}a folder that has it, or may have it, cannot be read"
+    image = partition.history.image
+    names = {name.topic for name in partition.folders.met if name.topic} | set(image.topics.by_name if image else ())
+    near = "" if partition.topic in names else did_you_mean(partition.topic, names)
+    return f"{known}no folder of this partition is in these paths{near}"
 
 
 def damaged(asked: Question) -> Cause | None:

@@ -1,0 +1,94 @@
+"""What --topic and --partition name and the paths do not hold is said, by every command in the same words."""
+
+import pytest
+
+from testing import GOLDEN
+from testing.processes import kdump, patched
+from tests.helpers.segments import data
+
+BROKER = GOLDEN / "brokers" / "4.2.2"
+NO_TNX = f"kdump: no partition of topic 'tnx' is in {BROKER}; did you mean 'txn'?\n"
+
+
+def said(*args):
+    done = kdump(*args)
+    assert b"Traceback" not in done.stderr
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "command", [("check",), ("check", "-q"), ("check", "--jobs", "2"), ("verify-index",), ("report",)]
+)
+def test_nothing_is_sound_of_a_topic_that_is_not_there(command):
+    done = kdump(*command, BROKER, "--topic", "tnx")
+    assert (done.returncode, done.stderr.decode()) == (1, NO_TNX)
+    assert b"nothing is wrong" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["check", "verify-index"])
+def test_nothing_is_sound_of_a_partition_that_is_not_there(command):
+    assert said(command, BROKER / "txn-0", "--partition", "7") == (
+        1,
+        f"kdump: no partition with a number that --partition names is in {BROKER / 'txn-0'}; there is 0\n",
+    )
+    status, text = said(command, BROKER, "--topic", "txn,c-none", "--topic", "tnx")
+    assert (status, text) == (1, NO_TNX)
+
+
+@pytest.mark.parametrize(
+    "command", [("du",), ("offsets",), ("retention",), ("stats",), ("producers",), ("transactions",), ("compaction",)]
+)
+def test_an_answer_names_the_topic_that_is_not_there(command):
+    status, text = said(*command, BROKER, "--topic", "tnx", "-o", "jsonl")
+    assert (status, text.count(NO_TNX)) == (0, 1)
+
+
+def test_a_dump_names_the_topic_that_is_not_there():
+    status, text = said("dump", BROKER, "--topic", "tnx")
+    assert (status, text.splitlines()[-1] + "\n") == (0, NO_TNX)
+
+
+def test_salvage_and_rebuild_index_name_the_topic_that_is_not_there(tmp_path):
+    for command in ("salvage", "rebuild-index"):
+        assert said(command, BROKER, "--topic", "tnx", "--out", tmp_path / "out") == (1, NO_TNX)
+    assert not (tmp_path / "out").exists()
+
+
+def test_metadata_names_the_topic_that_is_not_there():
+    log = GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"
+    for mode, what in (("--events", "no event is of a topic"), ("--topics", "no topic")):
+        status, text = said("metadata", log, mode, "--topic", "tnx", "-o", "jsonl")
+        assert status == 0
+        assert text.startswith(f"kdump: {what} 'tnx'")
+        assert text.endswith("; did you mean 'txn'?\n")
+
+
+def test_explain_says_that_there_is_no_topic_of_a_name():
+    done = kdump("explain", "tnx-0@3", "--in", BROKER)
+    assert done.returncode == 0
+    assert b"no folder of this partition is in these paths; did you mean 'txn'?" in done.stdout
+
+
+@pytest.mark.parametrize("command", [("explain", "a-0@3", "--in"), ("report",), ("check",)])
+def test_a_folder_with_nothing_in_it_cannot_be_read(tmp_path, command):
+    assert said(*command, tmp_path) == (1, f"kdump: {tmp_path}: no segment is in it or in the folders below\n")
+
+
+def test_a_closed_folder_is_there(tmp_path):
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(data(0))
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    # root reads everything: a folder that cannot be listed is made by taking over the listing
+    patch = (
+        "import os; real = os.scandir\n"
+        "def scandir(path='.'):\n"
+        "    if str(path).endswith('orders-0'): raise PermissionError(13, 'Permission denied', path)\n"
+        "    return real(path)\n"
+        "os.scandir = scandir"
+    )
+    done = patched(patch, "explain", "orders-0@3", "--in", tmp_path)
+    assert (done.returncode, done.stderr.decode()) == (1, f"kdump: {folder}: Permission denied\n")
+    assert b"a folder that has it, or may have it, cannot be read" in done.stdout
+    done = patched(patch, "offsets", tmp_path, "--topic", "orders")
+    assert (done.returncode, done.stderr.decode()) == (1, f"kdump: {folder}: Permission denied\n")
