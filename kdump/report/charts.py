@@ -175,7 +175,7 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
             }
             for at, topic, records, amount in rows
         ]
-        words = f"{what} by time of the batches, {axis.width // series.HOUR} h a bar."
+        words = f"{what} by time of the batches, {axis.step} a bar."
         if axis.left_out:
             words += f" {counted(axis.left_out, 'record')} with no time, or one far off, are left out."
         spec = {
@@ -263,7 +263,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         },
     }
     words = (
-        f"The {counted(len(order), 'partition')} with the most bytes, {axis.width // series.HOUR} h a cell; "
+        f"The {counted(len(order), 'partition')} with the most bytes, {axis.step} a cell; "
         "the strongest colour is the most of each row. Nothing came in where it is empty."
     )
     yield "time", "When partitions were written", words, spec

@@ -15,6 +15,7 @@ BUCKETS: Final = 60
 """The most buckets that an axis of time has."""
 _WIDTHS: Final = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
 """Hours that a bucket may span."""
+_DAY: Final = 24
 _EARLY: Final = 0.01
 """The share of bytes that the axis may leave out at its beginning: few old records would make it too long."""
 OTHERS: Final = "other topics"
@@ -35,6 +36,12 @@ class TimeAxis(NamedTuple):
         return ms - (ms - self.start) % self.width
 
     @property
+    def step(self) -> str:
+        """How long a bucket is, in words."""
+        hours = self.width // HOUR
+        return f"{hours} h" if hours <= _DAY else f"{hours // _DAY} days"
+
+    @property
     def buckets(self) -> list[int]:
         """Where the buckets begin."""
         return [self.start + number * self.width for number in range(self.length)]
@@ -52,7 +59,8 @@ def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
         if seen > early:
             break
     hours = (known[-1]["hourMs"] - first["hourMs"]) // HOUR + 1
-    width = next((width for width in _WIDTHS if hours <= width * BUCKETS), _WIDTHS[-1])
+    years = -(-hours // (_WIDTHS[-1] * BUCKETS))
+    width = next((width for width in _WIDTHS if hours <= width * BUCKETS), _WIDTHS[-1] * years)
     start = first["hourMs"] - first["hourMs"] % (width * HOUR)
     length = min(BUCKETS + 1, (known[-1]["hourMs"] - start) // (width * HOUR) + 1)
     axis = TimeAxis(start, width * HOUR, length, 0)

@@ -49,7 +49,7 @@ def _bars(console: Quiet, title: str, sizes: Counter[str], report: LogDirReport)
     if not topics:
         return
     axis = series.time_axis(report.lines("stats", "hour"), report.at)
-    span = f"; came in from {time(axis.start)} on, {axis.width // series.HOUR} h a column" if axis else ""
+    span = f"; came in from {time(axis.start)} on, {axis.step} a column" if axis else ""
     console.print(Text(f"{title}{span}", style="bold"), soft_wrap=True)
     names = [_shortened(harmless_line(topic)) for topic in topics]
     widest = max(map(len, names))

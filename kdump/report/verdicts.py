@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Weight: TypeAlias = Literal["bad", "warn", "info", "good"]
 _NAMED: Final = 3
 """Partitions, groups and the like that one sentence names."""
+_NAME_ONE: Final = "Name a log dir, and with --topic and --partition what is in it."
 _MUCH: Final = 0.5
 """The share of all bytes from which on a topic is said to fill the disk."""
 
@@ -48,7 +49,7 @@ def verdicts(report: LogDirReport) -> list[ReportVerdict]:
 def _all_well(report: LogDirReport) -> ReportVerdict:
     (summary,) = report.lines("check", "summary")
     if not summary["segments"] and not report.lines("du", "partition"):
-        return ReportVerdict("info", "There is no partition here.", "Name a log dir.", report.command("du"), "disk")
+        return ReportVerdict("info", "There is no partition here.", _NAME_ONE, report.command("du"), "disk")
     text = f"Nothing is wrong in {many(summary['segments'], 'segment')}, {size(summary['logBytes'])} of log."
     advice = "Records were not opened: the check without --headers-only does that."
     return ReportVerdict("good", text, advice, report.command("check").replace(" --headers-only", ""), "findings")
