@@ -16,6 +16,8 @@ BUCKETS: Final = 60
 _WIDTHS: Final = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
 """Hours that a bucket may span."""
 _DAY: Final = 24
+_LAST: Final = 253_402_300_799_999
+"""The last ms of the year 9999: charts know no much later time."""
 _EARLY: Final = 0.01
 """The share of bytes that the axis may leave out at its beginning: few old records would make it too long."""
 OTHERS: Final = "other topics"
@@ -49,7 +51,8 @@ class TimeAxis(NamedTuple):
 
 def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
     """Return the axis on which lines of hours lie, None where none has a time. Times after ``at`` lie on none."""
-    known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= at), key=_hour)
+    end = min(at, _LAST)
+    known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= end), key=_hour)
     if not known:
         return None
     early, seen = _EARLY * sum(line["bytes"] for line in known), 0

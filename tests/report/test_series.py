@@ -26,3 +26,8 @@ def test_the_newest_is_on_an_axis_of_many_years(years):
     axis = series.time_axis(lines(0, years * YEAR), years * YEAR * HOUR)
     assert axis.left_out == 0
     assert axis.bucket(years * YEAR * HOUR) == axis.buckets[-1]
+
+
+def test_a_time_that_no_chart_knows_is_counted_as_left_out():
+    axis = series.time_axis(lines(1, 2, 2**63 // HOUR - 1), 2**63 - 1)
+    assert (axis.step, axis.left_out) == ("1 h", 1)
