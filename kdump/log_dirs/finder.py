@@ -269,25 +269,33 @@ class Finder:
                 self.fail(error)
                 continue
             inside = [entry for entry in entries if not entry.is_folder]
+            is_log_dir = any(entry.name == file_names.META_PROPERTIES for entry in inside)
+            if is_log_dir:
+                name = Name(None, None)
             if self._holds(inside):
                 self.met.add(name)
                 if self._takes(name, None):
                     yield self._partition(folder.path, name, inside, files)
             below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
             below.sort(key=_folder_order, reverse=True)
-            left += [(named, entry) for named, entry in below if self._enters(named, entry, files)]
+            left += [(named, entry) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
 
     def _holds(self, inside: list[Entry]) -> bool:
         """Tell whether files make their folder one to yield."""
         return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
 
-    def _enters(self, name: Name, folder: Entry, files: Files) -> bool:
-        """Tell whether to look into a folder below; say which leftover is left out."""
+    def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
+        """Tell whether to look into a folder below; say which leftover is left out.
+
+        Outside of a log dir a folder that is called as a partition may be a log dir: broker-1.
+        """
         if not self.wanted.leftovers and LEFTOVER_FOLDER.fullmatch(folder.name):
             if self.wanted.takes(name):
                 self.note(f"{files.shown(folder.path)} is left out: it is no live replica (--leftovers reads it)")
             return False
         if name.topic is None or self.wanted.takes(name):
+            return True
+        if not in_log_dir and files.look(posixpath.join(folder.path, file_names.META_PROPERTIES)) is not None:
             return True
         self.met.add(name)
         return False

@@ -400,3 +400,17 @@ def test_what_holds_no_records_says_what_reads_it(tmp_path):
         "it holds no records (kdump --files prints it)",
         "it holds no records (kdump check holds it against the log)",
     ]
+
+
+@pytest.mark.parametrize("wanted", [{}, {"topics": ("orders",)}, {"partitions": frozenset({0})}])
+def test_a_log_dir_that_is_called_as_a_partition_is_none(tmp_path, wanted):
+    for number in (1, 2):
+        folder = tmp_path / f"broker-{number}" / "orders-0"
+        folder.mkdir(parents=True)
+        (folder.parent / "meta.properties").write_bytes(b"version=1\n")
+        put(folder, f"{0:020}.log")
+    for places in ([tmp_path], [tmp_path / "broker-1", tmp_path / "broker-2"]):
+        found = list(Finder(Wanted(log_dirs=True, siblings=True, **wanted)).find(list(map(str, places))))
+        assert {one.topic for one in found} <= {"orders", None}
+        assert [one.name for one in found if one.segments] == ["orders-0", "orders-0"]
+    assert not list(Finder(Wanted(log_dirs=True, topics=("broker",))).find([str(tmp_path)]))
