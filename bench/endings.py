@@ -2,7 +2,8 @@
 
     python -m bench.endings [--records N] [--rounds N] [--folder DIR] [--codec NAME] [--history]
 
-Prints of each case how many times the classic dump (``--files ... --print-data-log``) it takes, and its aim.
+Prints of each case how many times the classic dump (``--files ... --print-data-log``) it takes with one process, and
+its aim.
 ``--history`` adds a line with the commit and the ratios to bench/HISTORY.md. Exit status 1 where an aim is missed.
 The segment is that of the benchmark; it is made once and kept where ``--folder`` is given.
 """
@@ -52,6 +53,7 @@ CASES: Final = (
     Case("producer id", ("-o", "jsonl", "--producer-id", "7"), 1.2),
     Case("grep", ("-o", "jsonl", "--grep", "note.:.needle"), 1.0),
     Case("type, count", ("--type", "data", "--count"), 1.2),
+    Case("table", ("-o", "table"), 4),
 )
 
 
@@ -80,8 +82,8 @@ def measure(log: str, rounds: int) -> dict[str, float]:
     """Return how many times the classic dump each case takes."""
     env = {"KDUMP_REDACT_KEY": "s" * 32, "PYTHONPATH": str(ROOT)}
     python = [sys.executable, "-m", "kdump"]
-    classic = Tool("classic", [*python, "--files", log, "--print-data-log"], env)
-    cases = [Tool(case.name, [*python, "dump", log, *case.options], env) for case in CASES]
+    classic = Tool("classic", [*python, "--files", log, "--print-data-log", "--jobs", "1"], env)
+    cases = [Tool(case.name, [*python, "dump", log, *case.options, "--jobs", "1"], env) for case in CASES]
     first, *taken = measured([classic, *cases], (), rounds)
     return {tool.name: used.cpu / first.cpu for tool, used in zip(cases, taken, strict=True)}
 

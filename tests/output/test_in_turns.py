@@ -24,6 +24,11 @@ def test_output_results_and_state_are_in_order(capfdbinary, jobs):
     assert capfdbinary.readouterr().out == b"".join(b"%d\n" % number for number in range(9))
 
 
+def test_without_a_piece_nothing_is_written(capfdbinary):
+    assert in_turns.run(2, [], counted, 5, lambda *_: None) == 5
+    assert capfdbinary.readouterr().out == b""
+
+
 @pytest.mark.parametrize("size", [1, 100, in_turns.AT_ONCE, in_turns.HELD // 2, in_turns.HELD + 1])
 def test_more_than_a_process_may_hold_waits_for_the_turn(capfdbinary, size):
     def work(number, turn):

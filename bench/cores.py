@@ -1,0 +1,70 @@
+"""One process beside several: best wall time and processor time of each, and how many times as fast several are.
+
+    python -m bench.cores [--records N] [--rounds N] [--folder DIR] [--jobs N]
+
+The outputs are compared. Wants an idle machine: of a busy one the best of many rounds tells most.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from bench import segments
+from bench.runs import ROOT, Tool, digest, measure
+from tools import arguments
+
+PARTITIONS: Final = 4
+CASES: Final = {
+    "--files, one segment": ("--files", "{none}", "--print-data-log"),
+    "--files, zstd": ("--files", "{zstd}", "--print-data-log"),
+    "text, one segment": ("dump", "{none}"),
+    "jsonl, one segment": ("dump", "{none}", "-o", "jsonl"),
+    "jsonl, zstd": ("dump", "{zstd}", "-o", "jsonl"),
+    "jsonl, four partitions": ("dump", "{logs}", "-o", "jsonl"),
+    "read_committed, four partitions": ("dump", "{logs}", "-o", "jsonl", "--isolation", "read_committed"),
+    "check, four partitions": ("check", "{logs}"),
+    "verify-index, four partitions": ("verify-index", "{logs}"),
+}
+
+
+def main() -> int:
+    """Measure and print; return 1 where an output differs."""
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    env = {"PYTHONPATH": str(ROOT)}
+    differs = False
+    with contextlib.ExitStack() as stack:
+        folder = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        paths = {name: segments.make(folder, segments.SHAPES[name], args.records) for name in ("none", "zstd")}
+        paths["logs"] = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+        for number in range(PARTITIONS):
+            (paths["logs"] / f"orders-{number}").mkdir()
+            os.link(paths["none"], paths["logs"] / f"orders-{number}" / paths["none"].name)
+        for name, words in CASES.items():
+            command = [sys.executable, "-m", "kdump", *(word.format(**paths) for word in words), "--jobs"]
+            tools = [Tool(name, [*command, str(jobs)], env) for jobs in (1, args.jobs)]
+            runs = [[measure(tool, ()) for tool in tools] for _ in range(args.rounds)]
+            (one, many), (cpu, cpu_of_many) = (
+                [min(getattr(run[at], field) for run in runs) for at in (0, 1)] for field in ("wall", "cpu")
+            )
+            same = len({digest(tool, ()) for tool in tools}) == 1
+            differs |= not same
+            print(
+                f"{name:32} wall {one:.2f} and {many:.2f} s: {one / many:.2f} times as fast; processor {cpu:.2f} and "
+                f"{cpu_of_many:.2f} s; {'equal' if same else 'DIFFERS'}",
+                flush=True,
+            )
+    return int(differs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
