@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kdump.commands import option_values
 from kdump.commands.answering import FORM, PATHS, Answering, Moment
 from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
 from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.timestamps import iso_or_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
+TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 NOTHING: Final = "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it"
 
 
@@ -42,7 +46,9 @@ class Asked(NamedTuple):
 @click.option("--topics", "list_topics", is_flag=True, help="Topics with partitions, leaders, ISR and configs.")
 @click.option("--tree", metavar="NODE", help="The nodes of kafka-metadata-shell: /, /topics/orders, /cluster/brokers.")
 @click.option("--events", is_flag=True, help="What happened, in order. With --topic: a topic through all its ids.")
-@click.option("--diff", metavar="N..M|PATH", help="What changed from offset N to M (N..: to the end), or up to PATH.")
+@click.option(
+    "--diff", metavar="N..M|PATH", help="What changed from offset or time N to M (N..: to the end), or up to PATH."
+)
 @click.option("--write-snapshot", "folder", metavar="DIR", help="Write the image as a .checkpoint into DIR.")
 @click.option(
     "--jobs", type=AtLeast(1), default=1, metavar="N", help="Taken as everywhere; a replay needs one process."
@@ -56,6 +62,7 @@ def command(**options: Any) -> int:
       kdump metadata /var/kafka --topics --at -2h
       kdump metadata /var/kafka --events --topic orders
       kdump metadata /var/kafka --diff 1000..2000
+      kdump metadata /var/kafka --diff -2h..
       kdump metadata /backup --diff /var/kafka
       kdump metadata /var/kafka --tree /topics/orders
       kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
@@ -140,6 +147,9 @@ def _of_one_cluster(found: Iterable[Partition]) -> None:
 def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None = None) -> ClusterImage:
     image = log.image(offset=offset, at=at)
     if image.end_offset == 0 and offset != 0:
+        begins = None if at is None else log.begins_at()
+        if at is not None and begins is not None and at < begins:
+            raise UsageError(f"the log begins at {iso_or_ms(begins)}: nothing here is as old as {iso_or_ms(at)}")
         raise UnreadableError(run.paths[0], "no record of the metadata log can be read")
     if offset is not None and image.end_offset < offset:
         run.session.note(f"the log ends at offset {image.end_offset}")
@@ -171,9 +181,13 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
     from kdump.printers.answer_tables import metadata as tables
 
     ends = RANGE.fullmatch(wanted)
-    if ends and (asked.offset is not None or asked.at is not None):
-        raise UsageError("--diff N..M names both offsets: leave out --offset and --at")
-    if ends:
+    times = None if ends or Path(wanted).exists() else TIMES.fullmatch(wanted)
+    if (ends or times) and (asked.offset is not None or asked.at is not None):
+        raise UsageError("--diff N..M names both ends: leave out --offset and --at")
+    if times:
+        moments = [option_values.moment(end) if end else None for end in times.groups()]
+        earlier, later = (_image(run, log, None, end) for end in moments)
+    elif ends:
         earlier, later = (_image(run, log, int(end) if end else None) for end in ends.groups())
     else:
         other = _log(run, [wanted])

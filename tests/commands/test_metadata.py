@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from kdump.primitives.timestamps import iso
 from testing import GOLDEN
 from testing.processes import kdump
 from tests.answers.metadata.test_image import ENDS
@@ -75,6 +76,23 @@ def test_what_is_not_there_is_said():
     assert (done.returncode, b"is in this image; --events tells" in done.stderr) == (0, True)
     done = kdump("metadata", LOG, "--diff", "77..99999")
     assert (done.returncode, b"the log ends at offset 582" in done.stderr) == (0, True)
+
+
+def test_a_time_before_the_log_is_told_from_a_log_that_cannot_be_read():
+    done = kdump("metadata", LOG, "--topics", "--at", "2001-01-01")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"kdump: the log begins at 20")
+    assert done.stderr.endswith(b"Z: nothing here is as old as 2001-01-01T00:00:00.000Z\n")
+
+
+def test_difference_between_times_is_that_between_their_offsets():
+    events = [line for line in lines(LOG, "--events") if 77 < line["offset"] < 147]
+    first, last = events[0], events[-1]
+    by_time = lines(LOG, "--diff", f"{iso(first['timestampMs'] - 1)}..{iso(last['timestampMs'])}")
+    sooner, later = (lines(LOG, "--at", str(at)) for at in (first["timestampMs"] - 1, last["timestampMs"]))
+    assert by_time
+    assert len([line for line in by_time if line["kind"] == "added"]) >= len(later) - len(sooner) > 0
+    assert kdump("metadata", LOG, "--diff", "9am..10am").returncode == 2
 
 
 def test_logs_of_two_clusters_are_not_merged(tmp_path):

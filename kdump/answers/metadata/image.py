@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.copies import Copies, Said, SnapshotFile
 from kdump.answers.metadata.events import Event, Events
-from kdump.answers.metadata.records import MetadataRecord, Undecoded, read_batch
+from kdump.answers.metadata.records import MetadataRecord, Undecoded, appended, read_batch
 from kdump.answers.metadata.replay import Break, MetadataReplay
 from kdump.errors import UsageError
 from kdump.log_dirs.finder import raise_it
@@ -82,6 +82,11 @@ class MetadataLog:
                 break
         breaks.finish()
         return image
+
+    def begins_at(self) -> int | None:
+        """Return when the first batch of the log was appended, in ms; None where there is no batch."""
+        first = next(iter(self.copies.batches(self.copies.first_offset() or 0)), None)
+        return None if first is None else next(iter(appended(first))).timestamp
 
     def history(self, *, offset: int | None = None, at: int | None = None) -> Iterator[Event]:
         """Yield what happened from the beginning of the log on, below ``offset``, or up to ``at`` (ms).
