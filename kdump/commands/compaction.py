@@ -86,5 +86,7 @@ def _not_compacted(topic: str, policy: Setting, *, is_known: bool) -> str:
     """Say why the cleaner leaves a topic alone."""
     if policy.source != "default":
         return f"{topic} is not compacted: its cleanup.policy is {policy.value!r}"
-    why = "it has none of its own" if is_known else "its configs are unknown without __cluster_metadata in the paths"
-    return f"{topic} is not compacted by Kafka's default: {why}; --config '{topic}:cleanup.policy=compact' sets it"
+    unknown = "its configs are unknown without __cluster_metadata in the paths"
+    why = f"no config of {topic} is found" if is_known else unknown
+    sets = f"--config '{topic}:cleanup.policy=compact' says otherwise"
+    return f"{topic} is not compacted: {why}, and Kafka's default cleanup.policy is {policy.value!r}; {sets}"

@@ -52,7 +52,7 @@ def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *,
         when = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is no time: 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m are"
+            f"{text!r} is no time: write it as 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m"
         ) from None
     since = (when if when.tzinfo else when.replace(tzinfo=tz)) - _EPOCH
     return -((-since).days * 86_400_000 + (-since).seconds * 1000 + (-since).microseconds // 1000)

@@ -188,7 +188,11 @@ def test_the_largest_keys_topics_of_other_policies_and_two_processes(tmp_path):
 def test_what_is_not_compacted_is_said_where_it_was_asked_for(tmp_path):
     write(tmp_path / "t-0", [keyed(0, (b"a", b"1"))], [keyed(1, (b"z", b""))])
     for args, said in (
-        ((), "t is not compacted by Kafka's default: its configs are unknown without __cluster_metadata"),
+        (
+            (),
+            "t is not compacted: its configs are unknown without __cluster_metadata in the paths, "
+            "and Kafka's default cleanup.policy is 'delete'; ",
+        ),
         (("--config", "t:cleanup.policy=delete", "--topic", "t"), "t is not compacted: its cleanup.policy is 'delete'"),
     ):
         done = kdump("compaction", tmp_path, *args)

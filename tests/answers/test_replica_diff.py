@@ -198,7 +198,7 @@ def test_the_table_explains_what_differs(tmp_path):
     text = done.stdout.decode()
     assert text.startswith("1 pair of replicas: 1 diverged")
     assert "cuts its log at offset 5 and loses 3 records" in text
-    assert "epoch 0, 1000 ms, key None" in text
+    assert "epoch 0, 1970-01-01T00:00:01.000Z, key None" in text
 
 
 def test_a_comma_at_the_end_parts_nothing(tmp_path):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.log_dirs.file_names import DELETE_FOLDER, HIGH_WATERMARKS, LOG_STARTS, Name
 from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.timestamps import iso_or_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -410,7 +411,7 @@ def _checkpoint(asked: Question, name: str) -> str:
 def _removals(asked: Question) -> tuple[Fact, ...]:
     partition = asked.block.partition
     return tuple(
-        Fact("__cluster_metadata", None, f"offset {one.offset}: the topic was deleted at {one.timestamp_ms} ms")
+        Fact("__cluster_metadata", None, f"offset {one.offset}: the topic was deleted at {iso_or_ms(one.timestamp_ms)}")
         for one in partition.history.removals(partition.topic)
     )
 

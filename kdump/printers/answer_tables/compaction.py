@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.compaction.compacted_logs import CleanedRecord, KeyUsage, PartitionCompaction
+from kdump.findings import many
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import size
 
@@ -25,7 +26,8 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     partitions = [line for line in lines if isinstance(line, PartitionCompaction)]
     due = sum(line.due for line in partitions)
     freed = size(sum(line.superseded_bytes for line in partitions if line.due))
-    title = f"{due} of {len(partitions)} compacted partitions are due; superseded in them: {freed}"
+    of = f"{due} of {many(len(partitions), 'compacted partition')} {'is' if due == 1 else 'are'} due"
+    title = f"{of}; superseded in {'it' if due == 1 else 'them'}: {freed}"
     yield AnswerTable(title, _DUE, list(map(_due, partitions)), frozenset(_DUE[2:-1]))
     if partitions:
         title = "What a cleaning would remove now: superseded, expired (of the tombstones), keyless, aborted, markers"

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.replica_diff.pair import PairDifference, RecordDifference
+from kdump.primitives.timestamps import iso_or_ms
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted
 
@@ -74,4 +75,4 @@ def _shown(facts: RecordFacts | None) -> str | None:
     key, value = (
         text if text is None or len(text) <= _LONGEST else text[:_LONGEST] + "..." for text in (facts.key, facts.value)
     )
-    return f"epoch {facts.leader_epoch}, {facts.timestamp_ms} ms, key {key}, value {value}"
+    return f"epoch {facts.leader_epoch}, {iso_or_ms(facts.timestamp_ms)}, key {key}, value {value}"
