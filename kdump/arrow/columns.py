@@ -139,7 +139,7 @@ class Rows:
         if column.name in _MARKS:
             return self._against_mark(column, kind)
         if column.name == "timestamp":
-            return _timestamps(self._recorded.array(column.attribute, pa.int64()), kind)
+            return spark_timestamps(self._recorded.array(column.attribute, pa.int64()), kind)
         return self._recorded.array(column.attribute, kind)
 
     def _constant(self, column: Column, value: object, kind: pa.DataType) -> pa.Array:
@@ -215,7 +215,7 @@ def _facts(column: Column, items: list[SelectedBatch]) -> list[Any]:
     return [compression.NAMES[value] for value in values] if column.name == "codec" else values
 
 
-def _timestamps(stored: pa.Array, kind: pa.DataType) -> pa.Array:
+def spark_timestamps(stored: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return the timestamps (ms) as Spark's (us): null for -1, and outside Spark's range."""
     import pyarrow as pa
     import pyarrow.compute as pc

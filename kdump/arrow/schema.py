@@ -36,6 +36,11 @@ class ArrowField(NamedTuple):
     type: str
 
 
+def fields(columns: Iterable[rows.Column]) -> tuple[ArrowField, ...]:
+    """Return columns as they are in Arrow."""
+    return tuple(ArrowField(column.name, _TYPES[column.type]) for column in columns)
+
+
 def _records() -> tuple[rows.Column, ...]:
     columns = {column.name: column for column in rows.RECORD if column.name not in _TEXT_ONLY}
     first = [columns.pop(name) for name in rows.SPARK_FIRST]
@@ -43,7 +48,7 @@ def _records() -> tuple[rows.Column, ...]:
 
 
 RECORD_COLUMNS: Final = _records()
-RECORDS: Final = tuple(ArrowField(column.name, _TYPES[column.type]) for column in RECORD_COLUMNS)
+RECORDS: Final = fields(RECORD_COLUMNS)
 RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
 DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
 """The column behind those of a record, where it is asked for: JSON as text."""
@@ -51,8 +56,8 @@ DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
 
 def chosen(names: Iterable[str]) -> list[ArrowField]:
     """Return the fields of records with these names, in their order."""
-    fields = {field.name: field for field in (*RECORDS, DECODED)}
-    return [fields[name] for name in names]
+    known = {field.name: field for field in (*RECORDS, DECODED)}
+    return [known[name] for name in names]
 
 
 def arrow(fields: Iterable[ArrowField]) -> pa.Schema:

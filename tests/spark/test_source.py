@@ -2,6 +2,7 @@
 
 import pytest
 
+from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.rows import columns
 from kdump.spark.source import schema
@@ -34,7 +35,7 @@ def test_the_arrow_schema_is_the_one_spark_expects(spark):
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    for fields in (arrow_schema.RECORDS, schema.DAMAGED, schema.ACCOUNT):
+    for fields in (arrow_schema.RECORDS, batches.FIELDS, schema.DAMAGED, schema.ACCOUNT):
         assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), timezone="UTC").equals(
             arrow_schema.arrow(fields)
         )
@@ -57,6 +58,8 @@ def test_decoded_is_a_column_of_text_behind_the_others(spark):
         ({"mode": "LENIENT"}, "option mode: expected PERMISSIVE, DROPMALFORMED or FAILFAST, found 'LENIENT'"),
         ({"columns": "ofset"}, "option columns: there is no column 'ofset', but 'offset'"),
         ({"columns": "offset,decoded"}, "option columns: decoded goes with decode=auto"),
+        ({"output": "batches", "dedupe": "true"}, "the output batches gives those of every replica"),
+        ({"output": "batches", "columns": "offset"}, "the output batches has columns of its own"),
         ({"decode": "yes"}, "option decode: expected none or auto, found 'yes'"),
         ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is below startingOffset 5"),
     ],

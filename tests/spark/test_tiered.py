@@ -64,6 +64,7 @@ def test_records_behind_a_broken_chunk_are_given_and_the_chunk_is_damage(tmp_pat
         ({"remoteKey": "a=b"}, "remoteKey: it is for what"),
         ({"remote": "x", "remoteKey": "a"}, "remoteKey: expected NAME=FILE"),
         ({"remote": "x", "output": "account"}, "the output account is of files"),
+        ({"remote": "x", "output": "batches"}, "the output batches is of files"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given, says):

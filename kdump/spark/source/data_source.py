@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import UsageError
 from kdump.spark.source import options as words
@@ -29,8 +30,8 @@ class KdumpDataSource(DataSource):
     Name: ``kdump``
 
     Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option
-    ``decode``; :data:`~kdump.spark.source.schema.DAMAGED` for the output
-    ``damaged``.
+    ``decode``; :data:`~kdump.arrow.batches.FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the outputs
+    ``batches`` and ``damaged``.
 
     Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
     or a URI of any of these.
@@ -52,8 +53,10 @@ class KdumpDataSource(DataSource):
         return schema.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
-        if self._options.dedupe or self._options.output == words.ACCOUNT:
-            raise UsageError("a stream gives records or damaged stretches of each replica: no dedupe, no account")
+        if self._options.dedupe or self._options.output not in (words.RECORDS, words.DAMAGED):
+            raise UsageError(
+                "a stream gives records or damaged stretches of each replica: no dedupe, no account, no batches"
+            )
         if self._options.remote:
             raise UsageError("a stream follows log dirs: no remote")
         reader: DataSourceStreamReader = KdumpStreamReader(self._options)
@@ -63,7 +66,7 @@ class KdumpDataSource(DataSource):
         return KdumpReader(self._options)
 
 
-_FIELDS: Final = {words.DAMAGED: schema.DAMAGED, words.ACCOUNT: schema.ACCOUNT}
+_FIELDS: Final = {words.DAMAGED: schema.DAMAGED, words.ACCOUNT: schema.ACCOUNT, words.BATCHES: batches.FIELDS}
 
 
 def _say(text: str) -> None:
@@ -88,8 +91,7 @@ class KdumpReader(DataSourceReader):
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for split in partition.value or ():  # without a value where there is nothing to read
-            yield from reading.read(split, self._options)
+        yield from reading.read_all(partition.value or (), self._options)  # no value where there is nothing to read
 
 
 try:

@@ -27,6 +27,7 @@ FAILFAST: Final = "FAILFAST"
 RECORDS: Final = "records"
 DAMAGED: Final = "damaged"
 ACCOUNT: Final = "account"
+BATCHES: Final = "batches"
 NONE: Final = "none"
 AUTO: Final = "auto"
 READ_COMMITTED: Final = "read_committed"
@@ -187,9 +188,9 @@ OPTIONS: Final = (
     Option("includeControl", _switch, "true or false", "Give control records (transaction markers and others) too."),
     Option(
         "output",
-        _word(RECORDS, DAMAGED, ACCOUNT),
-        "records, damaged or account",
-        "Rows of records, of damaged ranges with their bytes, or of what every byte of the files is.",
+        _word(RECORDS, BATCHES, DAMAGED, ACCOUNT),
+        "records, batches, damaged or account",
+        "Rows of records, of the headers of batches, of damaged ranges with their bytes, or of what every byte is.",
     ),
     Option(
         "columns", _columns, "names, separated by commas", "Give these columns only, and spare the work for others."
@@ -289,7 +290,11 @@ def _agree(options: SourceOptions) -> None:
         raise UsageError(f"option columns: the output {options.output} has columns of its own")
     if options.remote_key and not options.remote:
         raise UsageError("option remoteKey: it is for what the option remote names")
-    if options.remote and options.output == ACCOUNT:
-        raise UsageError("option remote: the output account is of files, and not of segments in remote storage")
+    if options.remote and options.output in (ACCOUNT, BATCHES):
+        raise UsageError(
+            f"option remote: the output {options.output} is of files, and not of segments in remote storage"
+        )
+    if options.output == BATCHES and (options.dedupe or options.committed):
+        raise UsageError("the output batches gives those of every replica and transaction: no dedupe, no isolation")
     if schema.DECODED.name in options.columns and options.decode != AUTO:
         raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")

@@ -8,10 +8,13 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.columns import Rows
-from kdump.errors import UnreadableError
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.log_dirs.file_names import DELETED
+from kdump.log_dirs.local import LocalFile
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
 from kdump.primitives import compression
@@ -20,6 +23,7 @@ from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import read as segments_read
+from kdump.segments import walk as log
 from kdump.segments.regions import Damage, Padding
 from kdump.spark.source import options as words
 from kdump.spark.source import schema
@@ -34,7 +38,8 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import OpenSource
     from kdump.log_reader.filter import RecordType
     from kdump.log_reader.replicas import Ranges
-    from kdump.segments.regions import Trailing
+    from kdump.rows.selection import SegmentFacts
+    from kdump.segments.regions import Region, Trailing
     from kdump.spark.source.options import SourceOptions
     from kdump.spark.source.planning import Split
     from kdump.transaction_replay.outcomes import Outcomes
@@ -43,6 +48,8 @@ TRAILING: Final = "trailing"
 """The kind of damage that the end of a file is when it cuts a batch."""
 UNREADABLE: Final = "unreadable"
 """The kind of damage that bytes are which the disk, or who guards it, does not give."""
+FEW_BYTES: Final = 4096
+"""Bytes of a local file that are read at a time where its batches' headers are wanted."""
 DAMAGED_BYTES: Final = 8 << 20
 """Bytes of one row of the output damaged at most: a longer stretch is several rows."""
 
@@ -395,6 +402,85 @@ def _account(split: Split, source: files.Source, options: SourceOptions) -> Iter
     yield _row(schema.ACCOUNT, *where, *tally.counts)
 
 
+def read_all(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of splits, one after the other; those of batches, which are few, of several splits together."""
+    if options.output == words.BATCHES:
+        yield from batches.record_batches(found for split in splits for found in _found(split, options))
+        return
+    for split in splits:
+        yield from read(split, options)
+
+
+def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts, RecordBatch]]:
+    """Yield what the headers of batches say. Only where they make no sense are checksums looked at, too."""
+    kept, file = wanted(replace(options, include_control=True)), split.file
+    try:
+        source = _open(split, options)
+        if source is None:
+            return
+        with source:
+            if isinstance(source, _Closed):
+                raise source.error
+            for batch in _headers(split, source):
+                if kept.may_hold(batch) and _begins(batch, options):
+                    yield file, batch
+    except UnreadableError as error:
+        if options.mode == words.FAILFAST:
+            raise
+        sys.stderr.write(f"kdump: {error}; going on with the other files\n")
+
+
+def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
+    """Tell whether a batch begins before the end that ``options`` names; one that cannot be unpacked does not."""
+    try:
+        return options.ending_offset is None or batch.base_offset < options.ending_offset
+    except DamageError:
+        return False
+
+
+def _headers(split: Split, source: files.Source) -> Iterator[RecordBatch]:
+    """Yield the batches of a split, as their headers tell, and behind damage as a reader finds them."""
+    held: RecordBatch | None = None
+    for region in _by_length(split, source):
+        if not isinstance(region, RecordBatch) or not 0 <= region.magic <= MAGIC_2:
+            # nothing begins here: the length of the batch before may be wrong
+            start = region.position if held is None else held.position
+            behind = segments_read.read(source, start, split.end, on_error="resync")
+            yield from (one for one in behind if isinstance(one, RecordBatch))
+            return
+        if held is not None:
+            yield held
+        held = region
+    if held is not None:
+        yield held
+
+
+def _by_length(split: Split, source: files.Source) -> Iterator[Region]:
+    """Yield regions as their lengths tell; of batches of magic 2, as long as there are no others, the headers alone.
+
+    Where batches of a local file are large, nothing else of them is read.
+    """
+    is_local = isinstance(source, LocalFile)
+    position, loaded, size = split.start, 0, 0
+    block = memoryview(b"")
+    while position < split.end:
+        at = position - loaded
+        if not 0 <= at <= len(block) - BATCH_HEADER.size:
+            ahead = FEW_BYTES if is_local and size >= FEW_BYTES else log.FIRST_BLOCK
+            block, loaded, at = memoryview(source.read(position, ahead)), position, 0
+            if len(block) < BATCH_HEADER.size:
+                break
+        batch = magic_2.Batch(block[at : at + BATCH_HEADER.size], position, 0, source.limit)
+        size = batch.header.length + LOG_OVERHEAD.size
+        if batch.magic != MAGIC_2 or not BATCH_HEADER.size <= size <= min(source.limit, split.end - position):
+            break
+        batch.size = size
+        yield batch
+        position += size
+    if position < split.end:
+        yield from log.walk(source, position, split.end)
+
+
 def _row(fields: tuple[arrow_schema.ArrowField, ...], *values: object) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -403,4 +489,8 @@ def _row(fields: tuple[arrow_schema.ArrowField, ...], *values: object) -> pa.Rec
     return pa.RecordBatch.from_arrays(columns, schema=shape)
 
 
-_OUTPUTS: Final = {words.RECORDS: _records, words.DAMAGED: _damaged, words.ACCOUNT: _account}
+_OUTPUTS: Final = {
+    words.RECORDS: _records,
+    words.DAMAGED: _damaged,
+    words.ACCOUNT: _account,
+}
