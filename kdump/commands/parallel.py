@@ -8,7 +8,6 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.output.stdout import is_terminal
 from kdump.segments import parts
-from kdump.segments.read_ahead import processors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +64,11 @@ def each_in_one(partitions: Sequence[Partition], much: int) -> int:
     segments = [segment for partition in partitions for segment in partition.segments]
     if LocalFile.watch is not None or any(segment.files is not LOCAL for segment in segments):
         return 1
-    return 1 if sum(segment.size for segment in segments) < much else min(processors(), parts.MOST, len(partitions))
+    return (
+        1
+        if sum(segment.size for segment in segments) < much
+        else min(parts.free_processors(), parts.MOST, len(partitions))
+    )
 
 
 def processes(partitions: Sequence[Partition]) -> int:

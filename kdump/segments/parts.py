@@ -6,6 +6,7 @@ the value of a record. Who reads the part before knows; see :mod:`kdump.output.i
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,8 @@ MUCH: Final = 8 << 20
 """Bytes from which on several processes read, where nobody says how many: with less, one is as fast."""
 MOST: Final = 16
 """Processes that read, where nobody says how many: standard output takes no more than these make."""
+BUSY: Final = 2
+"""Processes that run or wait to run, by processor, from which on a system is too busy for several of kdump's."""
 SIZE: Final = 4 << 20
 """Bytes of a part."""
 PACKED: Final = 1 << 20
@@ -73,7 +76,19 @@ def parts(source: Source, end: int) -> list[SegmentPart]:
 
 def processes(size: int) -> int:
     """Return how many processes read so many bytes where nobody says how many."""
-    return 1 if size < MUCH else min(processors(), MOST, size // SIZE)
+    return 1 if size < MUCH else min(free_processors(), MOST, size // SIZE)
+
+
+def free_processors() -> int:
+    """Return how many processors there are for a run: one where many others wait for them.
+
+    Processes that write in turns would wait for each other then.
+    """
+    count = processors()
+    try:
+        return 1 if os.getloadavg()[0] > BUSY * count else count
+    except OSError:  # the system does not tell
+        return count
 
 
 def guess(source: Source, part: SegmentPart) -> int | None:

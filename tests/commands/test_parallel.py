@@ -175,3 +175,11 @@ def test_salvage_is_alike(tmp_path, log_dir):
         found.append((done.status, done.errors.replace(str(out).encode(), b"out"), written))
     assert found[0] == found[1]
     assert found[0][0] == 3
+
+
+def test_where_many_wait_for_processors_one_process_reads(monkeypatch):
+    monkeypatch.setattr(parts, "processors", lambda: 4)
+    monkeypatch.setattr("os.getloadavg", lambda: (8.0, 0, 0))
+    assert [parts.processes(size) for size in (0, parts.MUCH, 1 << 30)] == [1, 2, 4]
+    monkeypatch.setattr("os.getloadavg", lambda: (8.1, 0, 0))
+    assert parts.processes(1 << 30) == 1
