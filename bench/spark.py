@@ -31,6 +31,7 @@ from bench import segments
 from kdump import kernel
 from kdump.arrow import schema as arrow_schema
 from kdump.spark.export import job
+from kdump.spark.export import session as export_session
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, schema
 from tools import arguments
@@ -42,6 +43,10 @@ RESULTS = Path(__file__).with_name("RESULTS-spark.md")
 SHARE = 0.8
 """What the source should reach of the ceiling."""
 CEILING = "ready-made Arrow batches"
+IN_FOLDERS = "kdump, into folders of topic and date"
+EXPORT = "`kdump spark-export`"
+EXPORT_COST = 1.15
+"""What the export should take at most beside the same rows in the same folders, uncounted."""
 WARM_UPS = 2
 WORKER_MIB = 300
 """What a Python worker may take for a segment of 1 GiB."""
@@ -121,7 +126,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def session(cores: int) -> SparkSession:
-    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR", **export_session.OURS}
     spark = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
     register(spark)
     spark.dataSource.register(Ready)
@@ -134,6 +139,13 @@ def write(spark: SparkSession, form: str, path: Path, out: Path, **options: obje
     frame.write.mode("overwrite").option("compression", "zstd").parquet(str(out))
 
 
+def write_in_folders(spark: SparkSession, path: Path, out: Path, split_bytes: int) -> None:
+    """Write all rows of the source into the folders that an export makes, and do nothing else that it does."""
+    frame = spark.read.format("kdump").option("splitBytes", split_bytes).load(str(path))
+    shaped = frame.selectExpr("*", "topic AS topic_name", "to_date(timestamp) AS date")
+    shaped.write.mode("overwrite").partitionBy("topic_name", "date").option("compression", "zstd").parquet(str(out))
+
+
 def measure(path: Path, place: Path, split_bytes: int, runs: int, cores: int) -> dict[str, list[float]]:
     """Return the seconds of each run by what was done; the first rounds warm up and do not count.
 
@@ -144,8 +156,9 @@ def measure(path: Path, place: Path, split_bytes: int, runs: int, cores: int) ->
         make_ready(path, split_bytes, place / "ready")
         ways: dict[str, Callable[[], object]] = {
             "kdump": lambda: write(spark, "kdump", path, place / "kdump", splitBytes=split_bytes),
+            IN_FOLDERS: lambda: write_in_folders(spark, path, place / "folders", split_bytes),
             CEILING: lambda: write(spark, "ready", place / "ready", place / "from-ready"),
-            "`kdump spark-export`": lambda: export(path, split_bytes, place / "export", f"local[{cores}]"),
+            EXPORT: lambda: export(path, split_bytes, place / "export", f"local[{cores}]"),
             "Spark, Parquet to Parquet": lambda: write(spark, "parquet", place / "kdump", place / "copy"),
             "PyArrow in one process": lambda: pyarrow_alone(path, split_bytes, place / "alone.parquet"),
         }
@@ -236,6 +249,8 @@ def report(
         f"- The source reaches **{ceiling / several:.2f}** of the ceiling (aim: {SHARE}); run by run "
         + ", ".join(f"{two / one:.2f}" for one, two in zip(seconds["kdump"], seconds[CEILING], strict=True))
         + ".",
+        f"- The export takes **{median(seconds[EXPORT]) / median(seconds[IN_FOLDERS]):.2f}** times as long as the same "
+        f"rows into the same folders (aim: {EXPORT_COST}).",
         f"- With one core (local[1]) it takes {took:.2f} s: {took / several:.2f} times as long as with {cores}.",
         f"- The Python worker that read a segment of {one_core[1] / 2**30:.2f} GiB in one task took at most "
         f"{one_core[2] / 2**20:.0f} MiB (aim: below {WORKER_MIB}).",
