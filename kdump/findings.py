@@ -51,6 +51,15 @@ class Finding:
         """Whether nothing is wrong."""
         return self.level is Level.REMARK
 
+    @property
+    def is_hole(self) -> bool:
+        """Whether offsets are missing from a log, and nothing more is wrong: a broker takes it.
+
+        The metadata log is none of these: its replay breaks there.
+        """
+        is_log = self.file.endswith(".log") and "__cluster_metadata-" not in self.file
+        return self.level is Level.LOG and self.kind == "gap" and is_log
+
 
 def text_of(value: object) -> str | None:
     """Return what damage expected or found as a finding has it."""

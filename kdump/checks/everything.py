@@ -172,7 +172,7 @@ def _log(
     for checked in partition.check(replace(part, segments=tuple(live)), read, log, fail, tap):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
     findings = [*log.findings, *log.finish()]
-    damaged = any(finding.level is Level.LOG for finding in findings)
+    damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)
     return _Log(log, live, findings + of_indexes, damaged)
 
 

@@ -33,6 +33,7 @@ VERDICTS: Final = {
     Level.DERIVED: "the log is sound, files beside it are wrong",
     Level.LOG: "the log is damaged",
 }
+HOLES: Final = "offsets are missing, all batches that are there are sound"
 ALL: Final = "--verbose writes them all"
 _DIGITS: Final = re.compile(r"\d+")
 
@@ -47,14 +48,17 @@ class CheckSummary:
     levels: Counter[Level] = field(default_factory=Counter)
     damaged: list[str] = field(default_factory=list)
     """The folders of the partitions whose log is damaged."""
+    holes: list[str] = field(default_factory=list)
+    """The folders of the partitions that miss offsets, and are sound but for that."""
     fatal: list[str] = field(default_factory=list)
     """The files and folders with which a broker does not start."""
     commonplace: Counter[str] = field(default_factory=Counter)
 
     def add(self, findings: Sequence[Finding], folder: str = "") -> None:
         """Count what was found in the partition of ``folder``."""
-        if folder and any(finding.level is Level.LOG for finding in findings):
-            self.damaged.append(folder)
+        wrong = [finding for finding in findings if finding.level is Level.LOG]
+        if folder and wrong:
+            (self.holes if only_holes(wrong) else self.damaged).append(folder)
         for finding in findings:
             self.levels[finding.level] += 1
             if finding.fatal:
@@ -120,7 +124,13 @@ class Shown:
 def _verdict(shown: Sequence[Finding]) -> str:
     """Return the sum of findings, the worst of which stands first."""
     starts = ", and a broker does not start with this" if any(finding.fatal for finding in shown) else ""
-    return VERDICTS[shown[0].level] + starts
+    return (HOLES if only_holes(shown) else VERDICTS[shown[0].level]) + starts
+
+
+def only_holes(findings: Sequence[Finding]) -> bool:
+    """Tell whether of what is wrong with the log all is that offsets are missing."""
+    wrong = [finding for finding in findings if finding.level is Level.LOG]
+    return bool(wrong) and all(finding.is_hole for finding in wrong)
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
@@ -237,16 +247,25 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
     if remarks:
         of = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.commonplace.items()))
         lines.append(f"{many(remarks, 'remark')}{f' ({of}; --remarks writes them out)' if of else ''}")
+    if summary.holes:
+        lines.append(f"Offsets missing: {_named(summary.holes)}")
+        lines.append(
+            "All batches that are there are sound, and a broker takes these logs as they are; another replica may have "
+            "what is missing."
+        )
     if summary.damaged:
-        shown = ", ".join(summary.damaged[:SHOWN]) + (", ..." if len(summary.damaged) > SHOWN else "")
-        lines.append(f"Damaged: {many(len(summary.damaged), 'partition')}: {shown}")
+        lines.append(f"Damaged: {_named(summary.damaged)}")
         lines.append(
             "What to do next: keep the broker stopped and a copy of these folders; then kdump salvage gets the sound "
             "batches out, of several replicas together what any of them has."
         )
-    elif summary.levels[Level.DERIVED] > len(summary.fatal):
+    elif summary.levels[Level.DERIVED] > len(summary.fatal) and not summary.holes:
         lines.append("No log is damaged: what is wrong can be made anew, as said above.")
     if summary.fatal:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")
         lines.append(f"A broker does not start with this as it is; what to do stands above: {shown}")
     return lines
+
+
+def _named(folders: Sequence[str]) -> str:
+    return f"{many(len(folders), 'partition')}: {', '.join(folders[:SHOWN])}{', ...' if len(folders) > SHOWN else ''}"

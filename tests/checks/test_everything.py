@@ -122,6 +122,21 @@ def test_gaps_are_damage_but_for_compaction(tmp_path):
     assert checks(place, status=0) == []
 
 
+def test_missing_offsets_are_told_from_damaged_batches(tmp_path):
+    place = folder(tmp_path, (0, one(0) + one(5)))
+    done = kdump("check", place)
+    text = done.stdout.decode()
+    assert done.returncode == 3
+    assert text.startswith(f"{place}: offsets are missing, all batches that are there are sound\n")
+    assert f"Offsets missing: 1 partition: {place}\n" in text
+    assert "a broker takes these logs as they are" in text
+    assert not {word for word in ("salvage", "the log is damaged", "would read") if word in text}
+    (place / f"{0:020}.log").write_bytes(one(0) + one(5) + one(6, crc=1))
+    text = kdump("check", place).stdout.decode()
+    assert text.startswith(f"{place}: the log is damaged\n")
+    assert "kdump salvage" in text
+
+
 def test_the_report_says_what_a_broker_would_cut(tmp_path):
     place = folder(tmp_path, (0, one(0) + one(1, crc=1) + one(2)), (3, one(3)))
     text = kdump("check", place).stdout.decode()
