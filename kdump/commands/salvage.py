@@ -139,7 +139,9 @@ def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, ru
     rest = "the rest" if session.UNREADABLE not in run.met else "the rest of what could be read"
     return (
         f"{told}{gone}; {lost} holds {rest}, and an account in account.json. What to do next: look at the "
-        "account, add other replicas if there are any, then let log.dirs name a copy of the folder logs"
+        "account, add other replicas if there are any, then copy the broker's meta.properties into a copy of the "
+        "folder logs, and let log.dirs name that. No checkpoint is written: records that "
+        "DeleteRecords removed may be back"
     )
 
 

@@ -286,6 +286,16 @@ def test_a_slice_never_becomes_part_of_the_log(tmp_path):
     assert sorted(path.name for path in (*tmp_path.iterdir(), *place.iterdir())) == [f"{0:020}.log", "in"]
 
 
+def test_what_to_do_next_names_what_salvage_does_not_write(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1, crc=1) + one(2)))
+    done = kdump("salvage", place, "--out", tmp_path / "out")
+    last = done.stderr.decode().splitlines()[-1]
+    assert done.returncode == 3
+    assert "copy the broker's meta.properties into a copy of the folder logs" in last
+    assert "records that DeleteRecords removed may be back" in last
+    assert not (tmp_path / "out" / "logs" / "meta.properties").exists()
+
+
 def test_salvage_does_not_call_gaps_nothing(tmp_path):
     place = copy(tmp_path / "in", (0, one(0)), (2, one(2)))
     told = kdump("salvage", place, "--out", tmp_path / "out").stderr
