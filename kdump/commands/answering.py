@@ -221,6 +221,9 @@ class Answering:
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
         """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""
+        if self.output == "table":
+            lines = list(lines)  # making them may show progress, which must be gone before they are printed
+        self.session.progress.clear()
         write_answer(lines, self.output, tables)
         return self.session.status
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Final
 
@@ -12,12 +13,14 @@ from kdump.primitives.terminal import harmless_line
 from kdump.printers.table import Quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kdump.printers.answer_lines import AnswerTable
 
 WHOLE: Final = 24
 """Characters up to which a text is never folded: times are as long."""
+MANY: Final = 3
+"""Rows from which on what all of them share is said once."""
 GAP: Final = 2
 """Columns between two cells."""
 
@@ -25,7 +28,8 @@ GAP: Final = 2
 def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None) -> None:
     """Draw tables one after the other, in ``width`` columns, by default those of the terminal.
 
-    Numbers, times and names stay whole, sentences are folded. Where a line has no room for that, each row is a block.
+    Numbers, times and names stay whole, sentences are folded. Where a line has no room for that, what all rows share is
+    said once, above them; and where it still has none, each row is a block.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):
@@ -36,13 +40,40 @@ def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None) 
         if not table.rows:
             continue
         rows = [["-" if cell is None else harmless_line(str(cell)) for cell in row] for row in table.rows]
-        widths = [max(map(cell_len, column)) for column in zip(table.columns, *rows, strict=True)]
-        if sum(min(wide, WHOLE) + GAP for wide in widths) - GAP > console.width:
-            lines = _blocks(console, table, rows)
+        lines: Iterator[str] = iter(())
+        if len(rows) >= MANY and not _fits(_widths(table, rows), console.width):
+            shared, table, rows = _without_shared(table, rows)
+            lines = _block(console, shared, console.width) if shared else lines
+        widths = _widths(table, rows)
+        if _fits(widths, console.width):
+            lines = chain(lines, _lines(console, table, rows, _fitting(widths, console.width)))
         else:
-            lines = _lines(console, table, rows, _fitting(widths, console.width))
+            lines = chain(lines, _blocks(console, table, rows))
         for line in lines:
             out.write(line + "\n")
+
+
+def _widths(table: AnswerTable, rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(cell_len, column)) for column in zip(table.columns, *rows, strict=True)]
+
+
+def _fits(widths: Sequence[int], most: int) -> bool:
+    return sum(min(wide, WHOLE) + GAP for wide in widths) - GAP <= most
+
+
+def _without_shared(table: AnswerTable, rows: list[list[str]]) -> tuple[dict[str, str], AnswerTable, list[list[str]]]:
+    """Return the cells that all rows share, by column, but for dashes; then the table and its rows without them."""
+    same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
+    if all(same):
+        return {}, table, rows
+    shared = {name: cell for name, cell, is_same in zip(table.columns, rows[0], same, strict=True) if is_same}
+    left = [number for number, is_same in enumerate(same) if not is_same]
+    kept = table._replace(columns=[table.columns[number] for number in left])
+    return (
+        {name: cell for name, cell in shared.items() if cell != "-"},
+        kept,
+        [[row[number] for number in left] for row in rows],
+    )
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
@@ -78,16 +109,19 @@ def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> It
 
 def _blocks(console: Quiet, table: AnswerTable, rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a block for each row: a name and its value to a line."""
-    widest = max(map(cell_len, table.columns)) + GAP
-    room = max(1, console.width - widest)
-    names = [_styled(console, name, "cyan") + " " * (widest - cell_len(name)) for name in table.columns]
     for number, row in enumerate(rows):
         if number:
             yield ""
-        for name, cell in zip(names, row, strict=True):
-            first, *others = _fold(cell, room)
-            yield name + first
-            yield from (" " * widest + line for line in others)
+        yield from _block(console, dict(zip(table.columns, row, strict=True)), console.width)
+
+
+def _block(console: Quiet, cells: Mapping[str, str], width: int) -> Iterator[str]:
+    """Yield a line for each name and its value, more where values are folded."""
+    widest = max(map(cell_len, cells)) + GAP
+    for name, cell in cells.items():
+        first, *others = _fold(cell, max(1, width - widest))
+        yield _styled(console, name, "cyan") + " " * (widest - cell_len(name)) + first
+        yield from (" " * widest + line for line in others)
 
 
 def _fold(cell: str, width: int) -> list[str]:

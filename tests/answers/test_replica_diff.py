@@ -10,7 +10,8 @@ from kdump.answers.replica_diff.pair import BrokerReplica
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from testing import forge
-from testing.processes import kdump
+from testing.processes import kdump, on_a_terminal, patched
+from tests.helpers import log_dirs
 from tests.helpers.log_dirs import checkpoint, replica
 from tests.helpers.segments import data
 
@@ -218,3 +219,14 @@ def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
     check(found, verdict="different", onlyLeft=1, differ=0, damaged=["right"])
     missing = "0 records are missing on the left alone, 1 on the right alone"
     assert found["because"] == f"right cannot be read in places: {missing}"
+
+
+def test_progress_is_gone_before_the_answer_is_printed(tmp_path):
+    for name in ("b1", "b2"):
+        log_dirs.write(tmp_path / name, "t-0", {0: forge.batch([forge.record(b"k", b"v")])})
+    patch = "from kdump.commands import session; session._EVERY = 0"
+    _, shown = on_a_terminal(patched, patch, "diff", tmp_path / "b1", tmp_path / "b2")
+    progress, title, _ = shown.partition(b"1 pair of replicas")
+    assert b" of " in progress
+    assert title
+    assert progress.removesuffix(b"\x1b[1m").endswith(b" \r")

@@ -48,6 +48,21 @@ def test_narrow_terminals_have_a_block_for_each_row():
     assert "START      1234567" in [line.rstrip() for line in lines]
 
 
+def test_what_many_rows_share_is_said_once_where_there_is_no_room():
+    rows = [("/var/kafka/" + "x" * 30, f"orders-{number}", number, None, "current") for number in range(3)]
+    table = AnswerTable("title", ("log dir", "partition", "bytes", "why", "state"), rows, frozenset({"bytes"}))
+    lines = drawn(table, 50)
+    assert lines[1:3] == [f"log dir  {rows[0][0]}", "state    current"]
+    assert [line.split() for line in lines[3:]] == [
+        ["partition", "bytes"],
+        *([f"orders-{n}", str(n)] for n in range(3)),
+    ]
+    assert "log dir  " not in "".join(drawn(table._replace(rows=rows[:2]), 100)[2:])
+    assert len(drawn(table, 100)) == 5
+    alike = table._replace(rows=[rows[0]] * 3)
+    assert sum(line.startswith("log dir") for line in drawn(alike, 50)) == 3
+
+
 def test_hostile_names_steer_no_terminal():
     assert "\x1b" not in "".join(drawn(AnswerTable("t\x1b[2J", ("A",), [("\x1b]0;x\x07",)]), 80))
 
