@@ -179,6 +179,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
             )
         if found and entry.magic > 0:  # inner offsets are relative (KIP-31), and the wrapper has a timestamp
             base, wrapper = entry.offset - found[-1].offset, entry
+            base = 0 if base < 0 and dialect.base_below_0_is_none else base
         inner = iter(found)
     for offset, start, end in inner:
         message = Message(data[start:end], to_int64(base + offset), entry.position, wrapper, dialect.newest_magic)

@@ -41,3 +41,11 @@ def test_0_10_2_leaves_a_message_of_a_magic_below_0_its_own_time(tmp_path):
     done = kdump("--files", tmp_path / f"{0:020}.log", "--deep-iteration", "--compat", "0.10.2.2")
     times = [line.split(" isvalid")[0].split(" position: 0 ")[1] for line in done.stdout.decode().splitlines()[2:]]
     assert times == ["LogAppendTime: 500", "CreateTime: 9"]
+
+
+@pytest.mark.parametrize(("release", "offsets"), [("0.10.1.1", [-6, -5]), ("0.10.2.2", [0, 1])])
+def test_0_10_2_takes_inner_offsets_as_they_are_where_the_wrapper_has_a_lower_one(tmp_path, release, offsets):
+    inner = [(number, forge.message(1, b"k", b"v")) for number in range(2)]
+    (tmp_path / f"{0:020}.log").write_bytes(forge.wrapper(1, -5, inner))
+    done = kdump("--files", tmp_path / f"{0:020}.log", "--deep-iteration", "--compat", release)
+    assert [int(line.split()[1]) for line in done.stdout.decode().splitlines()[2:]] == offsets

@@ -76,6 +76,8 @@ class Dialect(NamedTuple):
     inner_types_of_wrapper: bool = False
     """Whether inner messages take the timestamp type of a wrapper of magic 0 too, which has none; those of a
     magic below 0 have their own."""
+    base_below_0_is_none: bool = False
+    """Whether inner messages keep their own offsets where the wrapper's is below that of the last of them."""
     inner_magic_must_match: bool = False
     """Whether a message inside a wrapper of another magic ends the run."""
 
@@ -190,6 +192,7 @@ V0_10_2: Final = V0_10_1._replace(
     empty_wrapper_ends_run=True,
     nested_wrappers="refused",
     inner_types_of_wrapper=True,
+    base_below_0_is_none=True,
 )
 
 V0_11: Final = V0_10_2._replace(
