@@ -74,12 +74,22 @@ def each_in_one(partitions: Sequence[Partition], much: int) -> int:
 def processes(partitions: Sequence[Partition]) -> int:
     """Return how many processes print partitions where nobody says how many.
 
-    One does at a terminal, in an archive and while the page cache is watched.
+    One does at a terminal, in an archive, while the page cache is watched, and for one partition without compression.
     """
     is_local = all(segment.files is LOCAL for partition in partitions for segment in partition.segments)
     if not is_local or LocalFile.watch is not None or is_terminal():
         return 1
+    if len(partitions) == 1 and not _is_packed(partitions[0]):
+        return 1
     return parts.processes(sum(segment.size for partition in partitions for segment in partition.segments))
+
+
+def _is_packed(partition: Partition) -> bool:
+    try:
+        with partition.segments[0].open() as source:
+            return parts.is_packed(source)
+    except (IndexError, UnreadableError):  # there is nothing to read, or whoever reads it says so
+        return False
 
 
 def _parts(segment: Segment) -> list[SegmentPart]:

@@ -32,7 +32,9 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
     """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
     with LocalFile(path) as source:
         end = end_of(source.size, run.options)
-        jobs = parts.processes(end) if run.jobs is None else run.jobs
+        jobs = run.jobs
+        if jobs is None:
+            jobs = parts.processes(end) if parts.is_packed(source) else 1
         may_share = jobs > 1 and LocalFile.watch is None and not is_terminal()
         pieces = parts.parts(source, end) if may_share else []
         if pieces:

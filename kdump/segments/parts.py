@@ -74,6 +74,15 @@ def parts(source: Source, end: int) -> list[SegmentPart]:
     return [SegmentPart(start, min(start + size, end)) for start in range(0, end, size)]
 
 
+def is_packed(source: Source) -> bool:
+    """Tell whether a segment begins with a compressed batch: unpacking is what several processes gain most from.
+
+    Uncompressed ones, printed in turns, are as fast with one process and its threads (python -m bench.cores).
+    """
+    head = source.read(0, BATCH_HEADER.size)
+    return len(head) == BATCH_HEADER.size and bool(BATCH_HEADER.read(head).attributes & CODEC_MASK)
+
+
 def processes(size: int) -> int:
     """Return how many processes read so many bytes where nobody says how many."""
     return 1 if size < MUCH else min(free_processors(), MOST, size // SIZE)
