@@ -59,6 +59,14 @@ DECODER_SWITCHES: Final[dict[str, str]] = {
 
 HELP_MARGIN: Final = 6
 """Columns of help that are blank before and after a command's name."""
+MEANT: Final[dict[str, tuple[str, ...]]] = {
+    "--from": ("--since",),
+    "--to": ("--until",),
+    "--max-messages": ("--limit",),
+    "--format": ("--output",),
+    "--time": ("--since", "--at"),
+}
+"""Options of other tools -> what says the same here; the first that a command has is suggested."""
 CLOSED_PIPE: Final = 141
 """What a shell reports for a program that a closed pipe ended (128 + SIGPIPE)."""
 
@@ -121,6 +129,19 @@ def _closed_pipe() -> Iterator[None]:
         raise click.exceptions.Exit(CLOSED_PIPE) from None
 
 
+def _suggesting(error: click.NoSuchOption, words: list[str]) -> click.UsageError:
+    """Return an unknown option's error with what may have been meant; ``words`` are those of the command line."""
+    command = None if error.ctx is None else error.ctx.command
+    if isinstance(command, Root):
+        name = next((word for word in words if word in COMMANDS), None)
+        if name is not None:
+            return click.UsageError(f"{error.message} Options of {name} stand behind its name.", error.ctx)
+        return error
+    known = {name for parameter in (command.params if command else ()) for name in parameter.opts}
+    meant = next((name for name in MEANT.get(error.option_name, ()) if name in known), None)
+    return error if meant is None else click.UsageError(f"{error.message} Did you mean {meant!r}?", error.ctx)
+
+
 class Root(click.Group):
     """The group of subcommands, each imported when it is called."""
 
@@ -133,13 +154,19 @@ class Root(click.Group):
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """Parse the command line, which may print the help. A closed pipe is met here: click would end it with 1."""
-        with _closed_pipe():
-            return super().make_context(*arguments, **options)
+        try:
+            with _closed_pipe():
+                return super().make_context(*arguments, **options)
+        except click.NoSuchOption as error:
+            raise _suggesting(error, sys.argv[1:]) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. A closed pipe is met here too."""
-        with _closed_pipe():
-            return super().invoke(ctx)
+        try:
+            with _closed_pipe():
+                return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            raise _suggesting(error, []) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
         return list(COMMANDS)

@@ -39,6 +39,10 @@ def test_bare_kdump_shows_how_it_is_used():
         (["--compat", "0.7", "--files", "x.log"], b"older than"),
         (["--compat", "new", "--files", "x.log"], b"no Kafka release"),
         (["no-such-command"], b"No such command"),
+        (["-o", "jsonl", "check", "x"], b"No such option '-o'. Options of check stand behind its name."),
+        (["dump", "--from", "3", "x"], b"No such option '--from'. Did you mean '--since'?"),
+        (["offsets", "--max-messages", "3", "x"], b"No such option '--max-messages'."),
+        (["check", "--format", "json", "x"], b"No such option '--format'. Did you mean '--output'?"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_why(args, says):
