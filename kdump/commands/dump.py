@@ -127,7 +127,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump dump orders-0 --since 2026-11-21T09:00 --until 2026-11-21T09:05
       kdump dump bundle.tar.gz --key customer-17 -o table
       kdump dump *.log --offset 1000..1010 -o jsonl --batches
-      kdump dump /var/kafka --topic orders --remote /var/tiered --remote-key key1=private.pem
+      kdump dump /var/kafka --topic orders --remote /var/tiered
       kdump dump orders-0 -f '%o %T %k %s\\n'
 
     PATH is a segment of any name, a glob, a partition's folder, a log dir, a tar archive (also gzip or zstd), or -

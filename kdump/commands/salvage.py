@@ -62,7 +62,7 @@ def command(
     Examples:
       kdump salvage /var/kafka/orders-0 --out /mnt/rescue
       kdump salvage /broker1 /broker2 /broker3 --topic orders --out /mnt/rescue
-      kdump salvage /var/kafka --remote /var/tiered --topic views --out /mnt/rescue
+      kdump salvage /var/kafka --remote /var/tiered --out /mnt/rescue
 
     Batches are written unchanged, with fresh indexes, to DIR/logs: the broker's log.dirs. What could not be placed goes
     to DIR/lost+found, with an account of every lost range in account.json. Several copies of a partition are merged
