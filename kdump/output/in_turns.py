@@ -15,6 +15,7 @@ import os
 import pickle
 import signal
 import sys
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeVar, cast
 
@@ -34,6 +35,11 @@ HELD: Final = 16 << 20
 """Bytes of output that a process holds. One that has more waits for its turn."""
 AT_ONCE: Final = 1 << 18
 """Bytes of output that go out in one go once the turn has come."""
+LEFT: Final = 75
+"""The exit status of a process whose neighbour has ended."""
+_TRIES: Final = 100
+_PAUSE: Final = 0.01
+"""Seconds between two looks for a process that ends."""
 _SIZE: Final = 8
 
 
@@ -141,7 +147,7 @@ def run(jobs: int, pieces: Sequence[P], work: Callable[[P, Turn[S]], R], state: 
             try:
                 result, last = _receive(children[number % jobs][1])
             except _GoneError:
-                status = _end(children[number % jobs][0])
+                status = _culprit(children[number % jobs][0], [process for process, _ in children])
                 if status == -signal.SIGINT:
                     raise KeyboardInterrupt from None
                 raise KdumpError(f"a process that read with others ended with {status}") from None
@@ -166,6 +172,18 @@ def _told(failure: BaseException) -> BaseException:
     if isinstance(failure, OSError) and not isinstance(failure, BrokenPipeError):
         return OutputError(failure)
     return failure
+
+
+def _culprit(process: int, others: Sequence[int]) -> int:
+    """Return the exit status of the process that ended first: one that misses its neighbour ends with LEFT."""
+    status = _end(process)
+    for _ in range(_TRIES if status == LEFT else 0):
+        for other in others:
+            ended = os.waitid(os.P_PID, other, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            if ended is not None and (found := _end(other)) not in (0, LEFT):
+                return found
+        time.sleep(_PAUSE)
+    return status
 
 
 def _end(process: int) -> int:
@@ -212,7 +230,7 @@ def _child(
             _send(results, (result, turn.state if at + 1 == len(pieces) else None))
         status = 0
     except _GoneError:  # the parent says so
-        pass
+        status = LEFT
     except (KdumpError, OSError, MemoryError) as failure:
         with suppress(_GoneError):
             _send(results, (failure, None))
