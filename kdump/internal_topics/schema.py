@@ -70,6 +70,10 @@ class Versions(NamedTuple):
         """Whether ``version`` lies in it."""
         return self.lowest <= version <= self.highest
 
+    def meets(self, other: Versions) -> bool:
+        """Whether both have a version."""
+        return max(self.lowest, other.lowest) <= min(self.highest, other.highest)
+
     def nearest(self, version: int) -> int:
         """Return the version in it that is nearest to ``version``."""
         return max(self.lowest, min(self.highest, version))
@@ -147,7 +151,8 @@ class Struct:
     """The fields without a tag, in the order of their bytes."""
     tagged: dict[int, Slot]
     invalid_tags: frozenset[int]
-    """The tags of fields that only other versions have: Kafka's classes refuse them, unlike tags that nothing has."""
+    """The tags of fields that only other versions that the release knows have: Kafka's classes refuse them, unlike tags
+    that nothing has."""
     version: int
 
 
@@ -184,12 +189,12 @@ class MessageSchema:
         nearest = versions.nearest(version)
         made = self._made.get((nearest, release))
         if made is None:
-            made = self._made[nearest, release] = self._struct(nearest, release)
-        return made if version <= versions.highest else self._struct(nearest, release, refused=version)
+            made = self._made[nearest, release] = self._struct(nearest, release, versions)
+        return made if version <= versions.highest else self._struct(nearest, release, versions, refused=version)
 
-    def _struct(self, version: int, release: Release, refused: int | None = None) -> Struct:
+    def _struct(self, version: int, release: Release, known: Versions, refused: int | None = None) -> Struct:
         flexible = any(some.has(version) for some in self.flexible.at(release))
-        return _struct(self.name, self.fields, version, release, flexible=flexible, refused=refused)
+        return _struct(self.name, self.fields, version, release, known, flexible=flexible, refused=refused)
 
     def releases(self) -> list[Release]:
         """Return a release of each era between changes of the message, newest first."""
@@ -207,19 +212,26 @@ def _eras(fields: tuple[FieldSchema, ...]) -> list[Era]:
 
 
 def _struct(
-    name: str, fields: tuple[FieldSchema, ...], version: int, release: Release, *, flexible: bool, refused: int | None
+    name: str,
+    fields: tuple[FieldSchema, ...],
+    version: int,
+    release: Release,
+    known: Versions,
+    *,
+    flexible: bool,
+    refused: int | None,
 ) -> Struct:
     slots, invalid_tags = [], set()
     for field in fields:
         if not field.era.has(release):
             continue
         if not field.versions.has(version):
-            if field.tag is not None:
+            if field.tag is not None and field.versions.meets(known):
                 invalid_tags.add(field.tag)
             continue
         inner = None
         if field.fields:
-            inner = _struct(field.type, field.fields, version, release, flexible=flexible, refused=refused)
+            inner = _struct(field.type, field.fields, version, release, known, flexible=flexible, refused=refused)
         default = _default(field, inner)
         nullable = field.nullable.has(version)
         slots.append(

@@ -210,6 +210,14 @@ def test_a_tag_that_only_another_version_has_is_refused():
     assert str(caught.value.within("Told v0")) == "Told v0: tag 3 is of another version than 0 at 1"
 
 
+def test_a_tag_of_a_version_that_the_release_does_not_know_is_one_that_nothing_has():
+    message = parse("Told; versions 0 before 3.7, 0-1; flexible 0+\n    late  int8  1+  tag 3")["Told"]
+    data = bytes.fromhex("01 03 01 07")
+    assert read_all(message.struct(0, (3, 6)), data) == {UNKNOWN_TAGS: [{"tag": 3, "data": b"\x07"}]}
+    with pytest.raises(PayloadError):
+        read_all(message.struct(0), data)
+
+
 def test_the_outermost_struct_of_a_newer_version_is_read_as_the_newest_the_others_are_refused():
     schema = SAMPLE.struct(9)
     assert read_fields(schema, Reader(write(SAMPLE.struct(4), {"end": None})))["offset"] == 0
