@@ -129,8 +129,10 @@ def _closed_pipe() -> Iterator[None]:
         raise click.exceptions.Exit(CLOSED_PIPE) from None
 
 
-def _suggesting(error: click.NoSuchOption, words: list[str]) -> click.UsageError:
+def _suggesting(error: click.ClickException, words: list[str]) -> click.ClickException:
     """Return an unknown option's error with what may have been meant; ``words`` are those of the command line."""
+    if not isinstance(error, click.NoSuchOption):
+        return error
     command = None if error.ctx is None else error.ctx.command
     if isinstance(command, Root):
         name = next((word for word in words if word in COMMANDS), None)
@@ -154,19 +156,13 @@ class Root(click.Group):
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """Parse the command line, which may print the help. A closed pipe is met here: click would end it with 1."""
-        try:
-            with _closed_pipe():
-                return super().make_context(*arguments, **options)
-        except click.NoSuchOption as error:
-            raise _suggesting(error, sys.argv[1:]) from None
+        with _closed_pipe():
+            return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. A closed pipe is met here too."""
-        try:
-            with _closed_pipe():
-                return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            raise _suggesting(error, []) from None
+        with _closed_pipe():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
         return list(COMMANDS)
@@ -352,7 +348,7 @@ def main() -> int:  # noqa: PLR0911  each ending has its status
         click.echo(f"kdump: {harmless(str(error))}", err=True)
         return 1
     except click.ClickException as error:
-        error.show()
+        _suggesting(error, sys.argv[1:]).show()
         return error.exit_code
     except MemoryError:
         click.echo("kdump: there is not enough memory (--max-batch-bytes bounds what a batch takes)", err=True)
