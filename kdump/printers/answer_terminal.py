@@ -40,11 +40,11 @@ def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None) 
         if not table.rows:
             continue
         rows = [["-" if cell is None else harmless_line(str(cell)) for cell in row] for row in table.rows]
-        lines: Iterator[str] = iter(())
-        if len(rows) >= MANY and not _fits(_widths(table, rows), console.width):
-            shared, table, rows = _without_shared(table, rows)
-            lines = _block(console, shared, console.width) if shared else lines
         widths = _widths(table, rows)
+        lines: Iterator[str] = iter(())
+        if len(rows) >= MANY and not _fits(widths, console.width):
+            shared, table, rows, widths = _without_shared(table, rows, widths)
+            lines = _block(console, shared, console.width) if shared else lines
         if _fits(widths, console.width):
             lines = chain(lines, _lines(console, table, rows, _fitting(widths, console.width)))
         else:
@@ -61,11 +61,13 @@ def _fits(widths: Sequence[int], most: int) -> bool:
     return sum(min(wide, WHOLE) + GAP for wide in widths) - GAP <= most
 
 
-def _without_shared(table: AnswerTable, rows: list[list[str]]) -> tuple[dict[str, str], AnswerTable, list[list[str]]]:
-    """Return the cells that all rows share, by column, but for dashes; then the table and its rows without them."""
+def _without_shared(
+    table: AnswerTable, rows: list[list[str]], widths: list[int]
+) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
+    """Return the cells that all rows share, by column, but for dashes; then the table, rows and widths without them."""
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
-        return {}, table, rows
+        return {}, table, rows, widths
     shared = {name: cell for name, cell, is_same in zip(table.columns, rows[0], same, strict=True) if is_same}
     left = [number for number, is_same in enumerate(same) if not is_same]
     kept = table._replace(columns=[table.columns[number] for number in left])
@@ -73,6 +75,7 @@ def _without_shared(table: AnswerTable, rows: list[list[str]]) -> tuple[dict[str
         {name: cell for name, cell in shared.items() if cell != "-"},
         kept,
         [[row[number] for number in left] for row in rows],
+        [widths[number] for number in left],
     )
 
 
