@@ -33,7 +33,7 @@ from kdump.answers.groups.expiry import DEFAULT_RETENTION_MS
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.metadata.answer import TopicLine, takes, topic_lines
-from kdump.answers.metadata.copies import Copies, Said
+from kdump.answers.metadata.copies import NOTHING, Copies, Said
 from kdump.answers.metadata.events import Event
 from kdump.answers.metadata.image import MetadataLog, image_of, partition_count, topic_names
 from kdump.answers.offsets import Offsets, PartitionOffsets, facts_of
@@ -204,7 +204,7 @@ class _Question:
         """Return the metadata log of the paths. Raises UnreadableError where it is not there."""
         copies = Copies(self.found, Said(self.damage, self._said[2].append, raise_it))
         if not copies:
-            raise UnreadableError(self.where, "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it")
+            raise UnreadableError(self.where, NOTHING)
         return MetadataLog(copies, self.damage)
 
     def run(self, collector: Collector, partitions: Iterable[Partition]) -> None:

@@ -78,15 +78,7 @@ def command(
     with telling(run, given) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, how, dirs, jobs, run):
-            for error in checked.failed:
-                run.fail(error)
-            told.tell(
-                checked.findings,
-                segments=checked.segments,
-                batches=checked.batches,
-                size=checked.size,
-                folder=checked.folder,
-            )
+            _tell(checked, run, told)
         told.tell(list(everything.across(partitions, dirs)))
         if wanted.remote is not None:
             _remote(wanted, paths, partitions, how, run, told, finder.met)
@@ -118,16 +110,22 @@ def _remote(
     met |= finder.met
     for part in remote:
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
-        for error in checked.failed:
-            run.fail(error)
-        told.tell(
-            [finding for finding in checked.findings if finding.kind != "gap" or not listed.known],  # some are local
-            segments=checked.segments,
-            batches=checked.batches,
-            size=checked.size,
-            folder=checked.folder,
-        )
+        kept = (finding for finding in checked.findings if finding.kind != "gap" or not listed.known)  # some are local
+        _tell(checked._replace(findings=tuple(kept)), run, told)
     told.tell(list(remote_storage.check(local, remote, listed, how.at)))
+
+
+def _tell(checked: CheckedPartition, run: session.Session, told: Telling) -> None:
+    """Tell what was found in a partition, and what of it cannot be read."""
+    for error in checked.failed:
+        run.fail(error)
+    told.tell(
+        checked.findings,
+        segments=checked.segments,
+        batches=checked.batches,
+        size=checked.size,
+        folder=checked.folder,
+    )
 
 
 def _checked(

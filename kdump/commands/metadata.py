@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
 TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
-NOTHING: Final = "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it"
 
 
 class Asked(NamedTuple):
@@ -114,7 +113,7 @@ for _decorate in (*PATHS, *FORM, MAX_BATCH_BYTES, CACHE):
 
 
 def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
-    from kdump.answers.metadata.copies import Copies, Said
+    from kdump.answers.metadata.copies import NOTHING, Copies, Said
     from kdump.answers.metadata.image import MetadataLog
     from kdump.answers.metadata.records import TOPIC
 

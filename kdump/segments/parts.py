@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeVar
 
+    from kdump.formats.record_layout import BatchHeader
     from kdump.log_dirs.files import Source
     from kdump.segments.batch_runs import Entries, Run
     from kdump.segments.regions import Region
@@ -64,12 +65,9 @@ class SegmentPart:
 
 def parts(source: Source, end: int) -> list[SegmentPart]:
     """Return what the bytes of a segment up to ``end`` are read in, nothing where it is not to be cut."""
-    head = source.read(0, BATCH_HEADER.size)
-    if len(head) < BATCH_HEADER.size:
-        return []
-    header = BATCH_HEADER.read(head)
-    size = PACKED if header.attributes & CODEC_MASK else SIZE
-    if header.magic != MAGIC_2 or end < 2 * size:
+    header = _first_header(source)
+    size = PACKED if header is not None and header.attributes & CODEC_MASK else SIZE
+    if header is None or end < 2 * size:
         return []
     return [SegmentPart(start, min(start + size, end)) for start in range(0, end, size)]
 
@@ -79,8 +77,15 @@ def is_packed(source: Source) -> bool:
 
     Uncompressed ones, printed in turns, are as fast with one process and its threads (python -m bench.cores).
     """
+    header = _first_header(source)
+    return header is not None and bool(header.attributes & CODEC_MASK)
+
+
+def _first_header(source: Source) -> BatchHeader | None:
+    """Return the header of the first batch, None where it is none of magic 2."""
     head = source.read(0, BATCH_HEADER.size)
-    return len(head) == BATCH_HEADER.size and bool(BATCH_HEADER.read(head).attributes & CODEC_MASK)
+    header = BATCH_HEADER.read(head) if len(head) == BATCH_HEADER.size else None
+    return header if header is not None and header.magic == MAGIC_2 else None
 
 
 def processes(size: int) -> int:

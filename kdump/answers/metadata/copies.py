@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.records import TOPIC
 from kdump.checks import kraft_snapshot
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition, Segment
+
+
+NOTHING: Final = "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it"
+"""What is to be said of paths without a copy."""
 
 
 class SnapshotFile(NamedTuple):
