@@ -1,7 +1,7 @@
 """``__remote_log_metadata`` held against what is in remote storage, and against the local log (KIP-405).
 
 A broker looks a segment up by a leader epoch and an offset among those that are listed as copied
-(RemoteLogSegmentMetadata); what is not listed nobody reads or deletes.
+(RemoteLogSegmentMetadata); a broker neither reads nor deletes what is not listed.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def absent(wanted: Wanted, met: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for each --topic, or for --partition alone, that means no partition of ``paths``.
 
-    ``met`` is what a finder met there (:attr:`kdump.log_dirs.finder.Finder.met`).
+    ``met`` are the names that a finder saw there (:attr:`kdump.log_dirs.finder.Finder.met`).
     """
     where = paths[0] if len(paths) == 1 else "these paths"
     numbers = " with a number that --partition names" if wanted.partitions else ""

@@ -114,7 +114,7 @@ def topic_deleted(asked: Question) -> Cause | None:
 
 
 def _no_folder(partition: PartitionEvidence, known: str) -> str:
-    """Say why there is no folder of a partition; ``known`` is what the metadata log says of its topic."""
+    """Say why a partition has no folder; ``known`` is the state of its topic in the metadata log."""
     if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
         return f"{known}a folder that has it, or may have it, cannot be read"
     image = partition.history.image
