@@ -120,7 +120,7 @@ class MessagePrinter:
     def message(self, message: Message) -> None:
         """Print one message."""
         plain = codec_of(message, self.run.dialect) == compression.NONE
-        if plain and self.last_offset != -1 and message.offset != self.last_offset + 1:
+        if plain and self.last_offset != -1 and message.offset != to_int64(self.last_offset + 1):
             self.run.gaps.setdefault(absolute(self.path), []).append((self.last_offset, message.offset))
         self.last_offset = message.offset
 

@@ -10,6 +10,7 @@ from kdump.errors import DamageError
 from kdump.formats.record import Record
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives.java_text import java_utf8
+from kdump.primitives.wire import to_int64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +91,9 @@ class LineValues:
         self.last_offset = kernel.last_offset
 
     def gap(self, last: int, current: int) -> None:
-        self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
+        """Note that an offset does not follow the last one. They are Java's: the smallest follows the largest."""
+        if current != to_int64(last + 1):
+            self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 
     def fields(self, batch: RecordBatch) -> FieldValues:
         """Return what gives the fields of a batch line by name."""

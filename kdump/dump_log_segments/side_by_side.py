@@ -9,6 +9,7 @@ from kdump.dump_log_segments.java_paths import absolute
 from kdump.dump_log_segments.log_printer import LogPrinter, end_of, print_part
 from kdump.log_dirs.local import LocalFile
 from kdump.output.stdout import is_terminal
+from kdump.primitives.wire import to_int64
 from kdump.segments import parts, read_ahead
 from kdump.segments.parts import SegmentPart
 
@@ -92,5 +93,5 @@ def _joined(printer: LogPrinter, last: int, gaps: list[tuple[int, int]]) -> list
     if not gaps or gaps[0][0] != UNKNOWN:  # its first offset follows UNKNOWN
         raise in_turns.WrongGuessError
     first = gaps[0][1]
-    is_gap = (last != -1 or printer.armed) and first != last + 1
+    is_gap = (last != -1 or printer.armed) and first != to_int64(last + 1)
     return [(last, first), *gaps[1:]] if is_gap else gaps[1:]

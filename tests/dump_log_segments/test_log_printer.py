@@ -1,7 +1,11 @@
+import os
+
 import pytest
 
 from kdump.dump_log_segments.log_printer import end_of
 from kdump.dump_log_segments.options import Options
+from testing import forge
+from testing.processes import kdump
 
 GIB = 1 << 30
 
@@ -12,3 +16,27 @@ GIB = 1 << 30
 )
 def test_a_segment_is_read_to_its_end_whatever_its_size(size, given, end):
     assert end_of(size, Options() if given is None else Options(max_bytes=given)) == end
+
+
+@pytest.mark.parametrize(("release", "magic"), [("4.3.1", 2), ("1.1.1", 1), ("0.10.2.2", 1)])
+@pytest.mark.parametrize("kernel", ["on", "off"])
+def test_the_smallest_offset_follows_the_largest(tmp_path, release, magic, kernel):
+    """Recorded from these releases: Java's numbers wrap."""
+    largest = 2**63 - 1
+    offsets = (largest - 1, largest, -largest - 1, -largest, -largest + 2)
+    if magic == 2:
+        data = b"".join(forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in offsets)
+    else:
+        data = b"".join(forge.entry(offset, forge.message(1, b"k", b"v")) for offset in offsets)
+    (tmp_path / f"{0:020}.log").write_bytes(data)
+    done = kdump(
+        "--files",
+        tmp_path / f"{0:020}.log",
+        "--deep-iteration",
+        "--compat",
+        release,
+        env={**os.environ, "KDUMP_KERNEL": kernel},
+    )
+    followed = [line.strip() for line in done.stderr.decode().splitlines() if "is followed by" in line]
+    start = [f"-1 is followed by {offsets[0]}"] if release == "4.3.1" else []
+    assert sorted(followed) == sorted([*start, f"{offsets[3]} is followed by {offsets[4]}"])
