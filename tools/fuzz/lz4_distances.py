@@ -1,0 +1,62 @@
+"""LZ4 blocks that copy from a distance of 0, which the format forbids, and which each liblz4 takes in its own way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAGIC: Final = b"\x04\x22\x4d\x18"
+HEADER: Final = 7
+"""Bytes of the header that Kafka writes to a frame."""
+_MORE: Final = 15
+_LONGER: Final = 255
+_SHORTEST: Final = 4
+
+
+def has_distance_0(data: bytes) -> bool:
+    """Tell whether a block of one of the frames in ``data`` copies from a distance of 0."""
+    at = data.find(MAGIC)
+    while at >= 0:
+        if any(0 in _distances(block) for block in _blocks(data[at + HEADER :])):
+            return True
+        at = data.find(MAGIC, at + 1)
+    return False
+
+
+def _blocks(data: bytes) -> list[bytes]:
+    """Return the compressed blocks of a frame, up to the one that is cut."""
+    found, at = [], 0
+    while len(data) - at > _SHORTEST:
+        word = int.from_bytes(data[at : at + 4], "little")
+        size = word & 0x7FFF_FFFF
+        if not size or at + 4 + size > len(data):
+            break
+        if word == size:
+            found.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return found
+
+
+def _distances(block: bytes) -> set[int]:
+    """Return the distances from which a block copies, up to where it is cut."""
+    found, at = set(), 0
+    while at < len(block):
+        token = block[at]
+        literals, at = _length(block, at + 1, token >> 4)
+        at += literals
+        if at + 2 > len(block):
+            break
+        found.add(int.from_bytes(block[at : at + 2], "little"))
+        _, at = _length(block, at + 2, token & 15)
+    return found
+
+
+def _length(block: bytes, at: int, nibble: int) -> tuple[int, int]:
+    """Return a length that begins with half a token, and where it ends."""
+    if nibble < _MORE:
+        return nibble, at
+    while at < len(block):
+        nibble += block[at]
+        at += 1
+        if block[at - 1] < _LONGER:
+            break
+    return nibble, at
