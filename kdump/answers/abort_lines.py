@@ -13,7 +13,7 @@ TOOL: Final = "kafka-transactions.sh --bootstrap-server"
 BY_START_OFFSET: Final = (3, 0)
 """The first release whose tool takes a transaction by its start offset (DescribeProducers)."""
 TERMINATE: Final = (4, 1)
-"""The first release that has forceTerminateTransaction."""
+"""The first release that has forceTerminateTransaction, as it has two-phase commit (KIP-939)."""
 
 
 class AbortLines(NamedTuple):

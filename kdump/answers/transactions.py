@@ -36,6 +36,13 @@ State: TypeAlias = Literal["open", "hanging", "committed", "aborted"]
 MAX_TIMEOUT: Final = 900_000
 """The age in ms from which on find-hanging suspects a transaction: the default of transaction.max.timeout.ms."""
 
+NEVER: Final = 2**31 - 1
+"""The timeout in ms of what is in two-phase commit: the coordinators of 4.1 and newer never end it (KIP-939)."""
+TWO_PHASE: Final = (
+    "it is in two-phase commit (KIP-939), so its coordinator never ends it: ask what coordinates it outside of Kafka. "
+    "Its producer, started again with its transactional id, commits or aborts it as was decided there"
+)
+
 
 @dataclass(frozen=True)
 class PartitionTransaction:
@@ -57,7 +64,9 @@ class PartitionTransaction:
     transactional_id: str | None
     abort: str | None
     terminate: str | None = None
-    """The line that ends one that its coordinator still knows, and that is past its timeout."""
+    """The line that ends one that its coordinator still knows, and that is past its timeout or has none."""
+    two_phase: bool = False
+    """Whether it has no timeout, since what is decided outside of Kafka ends it (KIP-939)."""
     last_transactional_id: str | None = None
     """The id that has, had or will have the producer id, whether it names the partition or not."""
     held_back: int = 0
@@ -230,10 +239,12 @@ class _Judge(NamedTuple):
         named, owner = self.ids.naming(producer_id, name), self.ids.of(producer_id)
         state: State = "open"
         abort = terminate = None
+        two_phase = False
         if not self.ids.is_whole:
             why = f"not all of {TOPIC} is among the paths: whether it hangs is not known"
         elif named is not None:
             why, terminate = self._known(named)
+            two_phase = why == TWO_PHASE
         elif not self.ids.is_sure(producer_id):
             why = f"what its coordinator knows of it is cut off or damaged in {TOPIC}: whether it hangs is not known"
         elif is_doubted:
@@ -264,6 +275,7 @@ class _Judge(NamedTuple):
             None if named is None or not self.ids.is_whole else named.transactional_id,
             abort,
             terminate,
+            two_phase,
             None if owner is None else owner.transactional_id,
             replica.end_offset - max(begun.first_offset, replica.start_offset) if is_oldest else 0,
             why,
@@ -273,11 +285,13 @@ class _Judge(NamedTuple):
         """Return what a coordinator does with its transaction, and the line that ends it, None where none does."""
         if named.state != "Ongoing":
             return f"its coordinator has it as {named.state}: the marker is not in this log yet", None
+        line = self.lines.terminate(named.transactional_id)
+        if named.timeout_ms == NEVER and line is not None:
+            return TWO_PHASE, line
         ends = (named.start_time_ms or named.last_update_ms) + named.timeout_ms
         if ends > self.at:
             return f"its coordinator aborts it at {iso_or_ms(ends)} unless it ends before", None
-        text = f"its coordinator should have aborted it at {iso_or_ms(ends)}"
-        return text, self.lines.terminate(named.transactional_id)
+        return f"its coordinator should have aborted it at {iso_or_ms(ends)}", line
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:

@@ -56,7 +56,9 @@ def command(
     state              open, hanging; with --all committed, aborted
     abort              the line that ends a hanging one; null for all others
     terminate          the line that ends one that its coordinator knows, once
-                       it is past its own timeout (4.1 and newer)
+                       it is past its own timeout, or has none (4.1 and newer)
+    twoPhase           whether it has none (KIP-939): terminate aborts it,
+                       whatever was decided outside of Kafka: ask there first
     transactionalId    the id that has the producer id and names the partition
     lastTransactionalId
                        the id that has, had or will have the producer id

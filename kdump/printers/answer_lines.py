@@ -12,7 +12,7 @@ from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.collector import AnswerLine
 
@@ -28,6 +28,16 @@ class AnswerTable(NamedTuple):
     rows: Sequence[Sequence[object]]
     right: frozenset[str] = frozenset()
     """Columns of numbers, which end at the right."""
+    commands: Sequence[tuple[str, str]] = ()
+    """What a command line does, and the line, which stands below the rows to be copied: alone, and never folded."""
+
+    def below(self) -> Iterator[str]:
+        """Yield the lines below the rows: shell, to be copied as a whole too."""
+        if self.commands:
+            yield ""
+        for what, command in self.commands:
+            yield f"# {harmless_line(what)}"
+            yield harmless_line(command)
 
 
 def json_line(value: Mapping[str, object]) -> bytes:
@@ -91,6 +101,7 @@ def write_plain(tables: Iterable[AnswerTable], out: BinaryIO) -> None:
             for name, width in zip(table.columns, widths, strict=True)
         )
         lines += [line.format(*row).rstrip() for row in ([table.columns, *cells] if cells else [])]
+        lines += table.below()
         out.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
 
 

@@ -37,20 +37,23 @@ def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None) 
             console.print()
         if table.title:
             console.print(Text(harmless_line(table.title), style="bold"))
-        if not table.rows:
-            continue
-        rows = [["-" if cell is None else harmless_line(str(cell)) for cell in row] for row in table.rows]
-        widths = _widths(table, rows)
-        lines: Iterator[str] = iter(())
-        if len(rows) >= MANY and not _fits(widths, console.width):
-            shared, table, rows, widths = _without_shared(table, rows, widths)
-            lines = _block(console, shared, console.width) if shared else lines
-        if _fits(widths, console.width):
-            lines = chain(lines, _lines(console, table, rows, _fitting(widths, console.width)))
-        else:
-            lines = chain(lines, _blocks(console, table, rows))
-        for line in lines:
+        for line in chain(_drawn(console, table), table.below()):
             out.write(line + "\n")
+
+
+def _drawn(console: Quiet, table: AnswerTable) -> Iterator[str]:
+    """Return the lines of the rows of a table."""
+    if not table.rows:
+        return iter(())
+    rows = [["-" if cell is None else harmless_line(str(cell)) for cell in row] for row in table.rows]
+    widths = _widths(table, rows)
+    lines: Iterator[str] = iter(())
+    if len(rows) >= MANY and not _fits(widths, console.width):
+        shared, table, rows, widths = _without_shared(table, rows, widths)
+        lines = _block(console, shared, console.width) if shared else lines
+    if _fits(widths, console.width):
+        return chain(lines, _lines(console, table, rows, _fitting(widths, console.width)))
+    return chain(lines, _blocks(console, table, rows))
 
 
 def _widths(table: AnswerTable, rows: Sequence[Sequence[str]]) -> list[int]:

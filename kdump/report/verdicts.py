@@ -108,20 +108,29 @@ def _unread(report: LogDirReport) -> Iterator[ReportVerdict]:
 def _transactions(report: LogDirReport) -> Iterator[ReportVerdict]:
     found = report.lines("transactions", "transaction")
     hanging = [line for line in found if line["state"] == "hanging"]
-    late = [line for line in found if line["state"] == "open" and line["terminate"]]
-    for lines, what, option in ((hanging, "hangs", "abort"), (late, "is past its timeout", "terminate")):
+    ending = [line for line in found if line["state"] == "open" and line["terminate"]]
+    late = [line for line in ending if not line["twoPhase"]]
+    undecided = [line for line in ending if line["twoPhase"]]
+    for lines, what, option, advice in (
+        (hanging, ("hangs", "hang"), "abort", _WHERE_LEADER_AGREES),
+        (late, ("is past its timeout", "are past their timeouts"), "terminate", _WHERE_LEADER_AGREES),
+        (undecided, ("waits for its second phase", "wait for their second phase"), "terminate", _WHERE_DECIDED),
+    ):
         if lines:
             names = [f"{line['topic']}-{line['partition']} at offset {line['startOffset']}" for line in lines]
             yield ReportVerdict(
                 "bad" if option == "abort" else "warn",
-                f"{many(len(lines), 'transaction')} {what if len(lines) == 1 else _PLURAL[what]}: {_named(names)}.",
-                "read_committed consumers wait there. Where the partition's leader agrees, this line ends it:",
+                f"{many(len(lines), 'transaction')} {what[len(lines) != 1]}: {_named(names)}.",
+                f"read_committed consumers wait there. {advice}",
                 lines[0][option],
                 "transactions",
             )
 
 
-_PLURAL: Final = {"hangs": "hang", "is past its timeout": "are past their timeouts"}
+_WHERE_LEADER_AGREES: Final = "Where the partition's leader agrees, this line ends it:"
+_WHERE_DECIDED: Final = (
+    "Ask what coordinates it outside of Kafka (KIP-939). Where that did not commit, this line aborts it:"
+)
 
 
 def _replicas(report: LogDirReport) -> Iterator[ReportVerdict]:

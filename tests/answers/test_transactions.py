@@ -63,7 +63,7 @@ def test_a_transaction_hangs_when_no_coordinator_names_its_partition(tmp_path):
         "coordinatorEpoch": None, "startOffset": 0, "lastOffset": 1, "lastTimestampMs": NOW - HOUR, "ageMs": HOUR,
         "state": "hanging", "endOffset": None, "transactionalId": None,
         "abort": "kafka-transactions.sh --bootstrap-server b1:9092 abort --topic orders --partition 0 --start-offset 0",
-        "terminate": None, "lastTransactionalId": "tx", "heldBack": 5,
+        "terminate": None, "twoPhase": False, "lastTransactionalId": "tx", "heldBack": 5,
         "why": "transactional id 'tx' (CompleteCommit) does not name orders-0, "
         "if __transaction_state has no more partitions than 1",
     }  # fmt: skip
@@ -208,7 +208,7 @@ def test_the_table_says_what_to_do_first(tmp_path):
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
     assert shown.startswith("Transactions: 1 hanging, 0 open; 5 offsets held back from read_committed consumers\n")
     assert "hanging for 1 h, holds back 5 offsets of orders-0, " in shown
-    assert "ends with: kafka-transactions.sh --bootstrap-server HOST:9092 abort --topic orders" in shown
+    assert "\nkafka-transactions.sh --bootstrap-server HOST:9092 abort --topic orders" in shown
     assert "1 transactional id: 1 CompleteCommit" in shown
 
 
@@ -282,3 +282,35 @@ def test_a_partition_with_a_file_that_cannot_be_read_is_left_out(tmp_path, comma
     unread(folder / f"{1:020}.log")
     lines, _ = ask(command, tmp_path, status=1)
     assert [line["partition"] for line in lines] == [0]
+
+
+NEVER = 2**31 - 1
+
+
+def test_one_in_two_phase_commit_is_never_ended_by_its_coordinator(tmp_path):
+    """Its timeout is the largest there is (KIP-939): the coordinator waits for the decision made outside of Kafka."""
+    write(tmp_path, "orders-0", {0: hung()})
+    coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], timeout=NEVER, started=NOW - 30 * 24 * HOUR))
+    found = only(tmp_path)
+    assert (found["state"], found["twoPhase"]) == ("open", True)
+    assert found["why"].startswith("it is in two-phase commit (KIP-939), so its coordinator never ends it: ")
+    assert found["terminate"].endswith("forceTerminateTransaction --transactionalId tx")
+    older = only(tmp_path, "--release", "4.0")
+    assert (older["twoPhase"], older["terminate"]) == (False, None)
+    assert "aborted it at" in older["why"] or "aborts it at" in older["why"]
+
+
+def test_the_table_has_lines_to_copy(tmp_path):
+    for topic in ("audit", "orders"):
+        write(tmp_path, f"{topic}-0", {0: hung()})
+    write(tmp_path, "orders-1", {0: hung()})
+    coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0), ("orders", 1)], timeout=NEVER))
+    shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode().splitlines()
+    tool = "kafka-transactions.sh --bootstrap-server HOST:9092"
+    first = shown.index("# aborts what hangs in audit-0 from offset 0, where the leader's describe-producers shows it:")
+    assert shown[first + 1 : first + 4] == [
+        f"{tool} abort --topic audit --partition 0 --start-offset 0",
+        "# aborts what 'tx' has in orders-0, orders-1, if the transaction outside of Kafka did not commit:",
+        f"{tool} forceTerminateTransaction --transactionalId tx",
+    ]
+    assert not [line for line in shown if tool in line and not line.startswith(tool)]

@@ -78,3 +78,12 @@ def test_what_is_twice_as_wide_is_folded_by_its_width():
     lines = drawn(AnswerTable("", ("NAME", "WHY"), [("表" * 20, "表" * 40)]), 60)
     assert max(map(cell_len, lines)) <= 60
     assert "".join(lines).count("表") == 60
+
+
+LINE = "kafka-transactions.sh --bootstrap-server b1:9092 abort --topic orders --partition 0 --start-offset 4711"
+
+
+@pytest.mark.parametrize("width", [40, 250])
+def test_a_command_to_copy_is_a_line_of_its_own_that_no_width_folds(width):
+    lines = drawn(TABLE._replace(commands=[("aborts orders-0 at offset 4711", LINE)]), width)
+    assert lines[-3:] == ["", "# aborts orders-0 at offset 4711", LINE]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 
 import pytest
 
@@ -9,6 +10,7 @@ from testing import ROOT
 from testing.forge import batch, record
 from testing.processes import kdump
 from tests.helpers import log_dirs
+from tests.helpers.segments import data
 
 BROKER = ROOT / "golden/brokers/4.2.2"
 AT = ("--at", "2026-11-22T12:00:00Z")
@@ -184,3 +186,14 @@ def test_the_short_version_has_the_verdict_and_bars(tmp_path):
 def test_an_empty_folder_is_no_partition(tmp_path):
     done = kdump("report", tmp_path)
     assert b"There is no partition here" in done.stdout or done.returncode == 1
+
+
+def test_a_transaction_in_two_phase_commit_is_told_from_one_past_its_timeout(tmp_path):
+    log_dirs.write(tmp_path, "orders-0", {0: data(0, producer=7)})
+    value = struct.pack(">hqhib", 0, 7, 0, 2**31 - 1, 1) + struct.pack(">ih6siiqq", 1, 6, b"orders", 1, 0, 0, 0)
+    tx = batch([record(struct.pack(">hh2s", 0, 2, b"tx"), value)])
+    log_dirs.write(tmp_path, "__transaction_state-0", {0: tx})
+    _, *lines = kdump("report", tmp_path).stdout.decode().splitlines()
+    at = lines.index("look  1 transaction waits for its second phase: orders-0 at offset 0.")
+    assert "Where that did not commit" in lines[at + 1]
+    assert lines[at + 2].endswith("forceTerminateTransaction --transactionalId tx")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ORDER: Final = ("hanging", "open", "aborted", "committed")
 COLUMNS: Final = ("partition", "from offset", "producer", "epoch", "transactional id", "state")
 IDS: Final = ("transactional id", "state", "producer", "epoch", "started", "timeout", "partitions")
+NAMED: Final = 3
+"""Partitions that one sentence names."""
 NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 
 
@@ -31,7 +33,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     held = sum(one.held_back for one in found)
     shown = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state] or state in ORDER[:2])
     title = f"Transactions: {shown}; {counted(held, 'offset')} held back from read_committed consumers"
-    yield AnswerTable(title, COLUMNS, [_row(one) for one in found], NUMBERS)
+    yield AnswerTable(title, COLUMNS, [_row(one) for one in found], NUMBERS, list(_commands(found)))
     differences = [
         (f"{one.topic}-{one.partition}", one.log_dir, one.text) for one in known if isinstance(one, ReplicaDifference)
     ]
@@ -62,8 +64,23 @@ def sentence(one: PartitionTransaction) -> str:
     if one.held_back:
         words.append(f"holds back {counted(one.held_back, 'offset')} of {one.topic}-{one.partition}")
     words += [one.why] if one.why else []
-    ends = one.abort or one.terminate
-    return ", ".join(words) + (f", ends with: {ends}" if ends else "")
+    return ", ".join(words)
+
+
+def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]]:
+    """Yield the lines that end transactions, and when each is to be run."""
+    of_ids: dict[str, list[PartitionTransaction]] = {}
+    for one in found:
+        if one.abort:
+            where = f"{one.topic}-{one.partition} from offset {one.start_offset}"
+            yield f"aborts what hangs in {where}, where the leader's describe-producers shows it:", one.abort
+        if one.terminate:
+            of_ids.setdefault(one.terminate, []).append(one)
+    for line, several in of_ids.items():
+        names = [f"{one.topic}-{one.partition}" for one in several[:NAMED]]
+        more = [f"{len(several) - NAMED} more"] if len(several) > NAMED else []
+        only = ", if the transaction outside of Kafka did not commit" if several[0].two_phase else ""
+        yield f"aborts what {several[0].transactional_id!r} has in {', '.join(names + more)}{only}:", line
 
 
 def _id_row(one: TransactionalId) -> tuple[object, ...]:
