@@ -219,11 +219,14 @@ def _retention(report: LogDirReport) -> Iterator[ReportTable]:
         _Column("reason", "reason"),
         _Column("due", "deletableAtMs", moment),
         _Column("blocked by", "blockedBy", number),
+        _Column("blocks", "blocks", number),
         _Column("why", "why"),
     )
     segments = report.lines("retention", "segment")
-    goes = [line for line in segments if line["deletable"] or line["blockedBy"] is not None]
-    yield _of_lines(goes, columns, name="deletable", title="Segments that go, and that an older one keeps", **about)
+    goes = [line for line in segments if line["deletable"] or line["blocks"] or line["blockedBy"] is not None]
+    yield _of_lines(
+        goes, columns, name="deletable", title="Segments that go, that block others, and that are blocked", **about
+    )
     configs = (
         _Column("topic", "topic"),
         _Column("cleanup.policy", "cleanupPolicy"),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from kdump.findings import many
 from kdump.log_dirs.file_names import SEGMENT_NAME, SIBLING_NAME
 from kdump.printers.quantities import share, size, time
-from kdump.report.document import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -183,19 +182,15 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
             report.command("retention"),
             "retention",
         )
-    later = report.at + DAY
-    blocked = [
-        line
-        for line in report.lines("retention", "segment")
-        if line["blockedBy"] is not None and (line["deletableAtMs"] or later) <= report.at
-    ]
-    if blocked:
-        names = list(dict.fromkeys(f"{line['topic']}-{line['partition']}" for line in blocked))
+    blocking = [line for line in report.lines("retention", "segment") if line["blocks"]]
+    if blocking:
+        count = sum(line["blocks"] for line in blocking)
+        names = [f"segment {line['baseOffset']} of {line['topic']}-{line['partition']}" for line in blocking]
         yield ReportVerdict(
             "warn",
-            f"{many(len(blocked), 'segment')} past retention {'stays' if len(blocked) == 1 else 'stay'}: "
-            f"an older one blocks {_named(names)}.",
-            "A record with a time in the future keeps all segments after it.",
+            f"{many(count, 'segment')} past retention {'stays' if count == 1 else 'stay'}, "
+            f"{size(sum(line['blocksBytes'] for line in blocking))}: an older one blocks, {_named(names)}.",
+            f"Of {names[0]}: {blocking[0]['why']}.",
             report.command("retention"),
             "retention",
         )

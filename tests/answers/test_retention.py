@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -74,6 +75,31 @@ def test_a_future_time_blocks_what_follows(folder):
     ]
     assert "in the future" in lines[1]["why"]
     assert "segment 2" in lines[2]["why"]
+    assert lines[1]["why"].endswith("; it blocks the 1 segment behind it that is due: a check goes from the oldest on")
+    held = [(line["blocks"], line["blocksBytes"]) for line in lines]
+    assert held == [(0, 0), (1, lines[2]["bytes"]), (0, 0), (0, 0)]
+    table = kdump("retention", folder, "--at", NOW, "--config", f"t:retention.ms={HOUR}").stdout.decode()
+    titles = [line for line in table.splitlines() if re.match(r"\d+ segments? ", line)]
+    assert [title.partition(":")[0] for title in titles] == [
+        "1 segment goes at the next check",
+        "1 segment stays and blocks 1 segment behind it",
+        "1 segment is due and blocked",
+        "1 segment stays",
+    ]
+    shown = table[table.index(titles[1]) : table.index(titles[2])].splitlines()
+    assert [line.split()[:2] for line in shown[2:3]] == [["t-0", "2"]]
+
+
+def test_one_that_waits_for_its_copy_blocks_what_the_size_would_take(folder):
+    checkpoint(folder, "replication", 1)
+    lines, _ = answer(folder, config=["retention.ms=-1", "retention.bytes=0"])
+    assert [(line["blockedBy"], line["blocks"]) for line in lines] == [(None, 3), (0, 0), (0, 0), (0, 0)]
+    assert "high watermark is 1" in lines[0]["why"]
+    one = lines[0]["bytes"]
+    lines, _ = answer(folder, config=["retention.ms=-1", f"retention.bytes={2 * one}"])
+    assert [(line["blockedBy"], line["blocks"]) for line in lines] == [(None, 1), (0, 0), (None, 0), (None, 0)]
+    lines, _ = answer(folder, config=["retention.ms=-1", f"retention.bytes={4 * one}"])
+    assert [(line["blockedBy"], line["blocks"]) for line in lines] == [(None, 0)] * 4
 
 
 def test_size_takes_whole_segments_and_the_active_one_too(folder):

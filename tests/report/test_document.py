@@ -197,3 +197,17 @@ def test_a_transaction_in_two_phase_commit_is_told_from_one_past_its_timeout(tmp
     at = lines.index("look  1 transaction waits for its second phase: orders-0 at offset 0.")
     assert "Where that did not commit" in lines[at + 1]
     assert lines[at + 2].endswith("forceTerminateTransaction --transactionalId tx")
+
+
+def test_a_segment_that_blocks_retention_is_named_with_its_reason(tmp_path):
+    (tmp_path / ".kafka_cleanshutdown").write_text("{}")
+    day, now = 86_400_000, 1_700_000_000_000
+    for base, at in ((0, now + day), (1, now - 9 * day), (2, now)):  # the first one is of the future
+        log_dirs.write(tmp_path, "orders-0", {base: batch([record(b"k", b"v")], base_offset=base, base_timestamp=at)})
+        stem = tmp_path / "orders-0" / f"{base:020}"
+        stem.with_suffix(".index").write_bytes(b"")
+        stem.with_suffix(".timeindex").write_bytes(struct.pack(">qi", at, 0))
+    lines = kdump("report", tmp_path, "--at", now).stdout.decode().splitlines()
+    (at,) = [number for number, line in enumerate(lines) if "past retention" in line]
+    assert "1 segment past retention stays, 70 B: an older one blocks, segment 0 of orders-0." in lines[at]
+    assert "Of segment 0 of orders-0: its largest timestamp lies 1 d in the future; it blocks" in lines[at + 1]

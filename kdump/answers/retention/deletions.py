@@ -45,7 +45,10 @@ class TopicRetention:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRetention:
-    """A segment: whether it goes at a check at the time asked, and why. Times are in ms."""
+    """A segment: whether it goes at a check at the time asked, and why. Times are in ms.
+
+    ``blocks`` is how many segments that are due stay because it does, of ``blocks_bytes`` in all.
+    """
 
     kind: ClassVar[str] = "segment"
     topic: str
@@ -59,6 +62,8 @@ class SegmentRetention:
     reason: Reason | None
     deletable_at_ms: int | None
     blocked_by: int | None
+    blocks: int
+    blocks_bytes: int
     why: str
     log_dir: str
 
@@ -136,6 +141,8 @@ class Retention(Collector):
                     reason=verdict.reason,
                     deletable_at_ms=verdict.due_at,
                     blocked_by=verdict.blocked_by,
+                    blocks=verdict.blocks,
+                    blocks_bytes=verdict.blocked_size,
                     why=verdict.why,
                     log_dir=log_dir,
                 )

@@ -7,12 +7,16 @@ KIP-405 (remote storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timesta
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.topic_configs import FOREVER, INHERIT
+from kdump.findings import many
 from kdump.primitives.timestamps import span
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kdump.answers.retention.aged_segments import AgedSegment, LogFacts
     from kdump.answers.topic_configs import TopicConfig
 
@@ -83,13 +87,16 @@ def limits(config: TopicConfig, rules: RetentionRules, copied: int | None) -> Li
 class Verdict(NamedTuple):
     """What becomes of a segment. ``due_at`` is the first ms at which its time rule holds, None without one.
 
-    ``blocked_by`` is the base offset of the segment before it that stays and so keeps it.
+    ``blocked_by`` is the base offset of the segment before it that stays and so keeps it; ``blocks`` how many a segment
+    keeps so, of ``blocked_size`` bytes in all.
     """
 
     reason: Reason | None
     due_at: int | None
     blocked_by: int | None
     why: str
+    blocks: int = 0
+    blocked_size: int = 0
 
 
 class RetentionCheck:
@@ -107,17 +114,43 @@ class RetentionCheck:
         """Return the verdict of each segment, in order."""
         reasons = self._reasons()
         segments = self._facts.segments
-        stays = segments[len(reasons)] if len(reasons) < len(segments) else None
-        found = []
-        for number, segment in enumerate(segments):
-            due_at = self._due_at(segment)
-            if number < len(reasons):
-                found.append(Verdict(reasons[number], due_at, None, self._says_why(segment, reasons[number])))
-                continue
-            is_due = due_at is not None and due_at <= self._at
-            blocker = stays.base_offset if stays is not None and segment is not stays and is_due else None
-            found.append(Verdict(None, due_at, blocker, self._keeps(segment, stays, blocker)))
+        found = [
+            Verdict(reason, self._due_at(segment), None, self._says_why(segment, reason))
+            for segment, reason in zip(segments, reasons, strict=False)
+        ]
+        if len(found) == len(segments):
+            return found
+        stays, *others = segments[len(found) :]
+        too_large = self._too_large(stays, others)
+        is_blocked = [number < too_large or self._is_due(segment) for number, segment in enumerate(others)]
+        found.append(self._first_that_stays(stays, list(compress(others, is_blocked))))
+        for segment, blocked in zip(others, is_blocked, strict=True):
+            blocker = stays.base_offset if blocked else None
+            found.append(Verdict(None, self._due_at(segment), blocker, self._keeps(segment, stays, blocker)))
         return found
+
+    def _first_that_stays(self, segment: AgedSegment, blocked: Sequence[AgedSegment]) -> Verdict:
+        """Return the verdict of the first segment that stays, which keeps those behind it."""
+        why = self._keeps(segment, None, None)
+        if blocked:
+            are = "is" if len(blocked) == 1 else "are"
+            behind = f"{many(len(blocked), 'segment')} behind it that {are} due"
+            why += f"; it blocks the {behind}: a check goes from the oldest on"
+        size = sum(one.size for one in blocked)
+        return Verdict(None, self._due_at(segment), None, why, len(blocked), size)
+
+    def _too_large(self, stays: AgedSegment, others: Sequence[AgedSegment]) -> int:
+        """Return how many segments the log's size would take if the one before them did not wait."""
+        if not self._deletes or self._may_go(stays, "size"):
+            return 0
+        left = sum(segment.size for segment in (stays, *others)) - self._limits.size
+        taken = -1
+        for segment in (stays, *others):
+            if not self._breaches(segment, "size", left):
+                break
+            left -= segment.size
+            taken += 1
+        return max(0, taken)
 
     @property
     def deletable(self) -> int:
@@ -150,6 +183,10 @@ class RetentionCheck:
             return not segment.is_last and segment.next_offset <= self._facts.log_start
         if rule == "size":
             return self._limits.size > FOREVER and left >= segment.size
+        return self._is_due(segment)
+
+    def _is_due(self, segment: AgedSegment) -> bool:
+        """Tell whether the time rule holds."""
         due_at = self._due_at(segment)
         return due_at is not None and due_at <= self._at
 
@@ -197,8 +234,7 @@ class RetentionCheck:
             return f"cleanup.policy is {policy}: neither its age nor the log's size counts"
         if blocker is not None and stays is not None:
             return f"it is due, and stays with segment {blocker} before it: {self._keeps(stays, None, None)}"
-        due_at = self._due_at(segment)
-        is_due = due_at is not None and due_at <= self._at
+        due_at, is_due = self._due_at(segment), self._is_due(segment)
         if segment.is_last and segment.size == 0:
             return "it is the empty active segment"
         held = self._held_back(segment, "time")

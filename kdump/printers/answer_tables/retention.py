@@ -1,4 +1,4 @@
-"""What retention deletes as tables: what goes, then what stays though it is due, then the rest."""
+"""What retention deletes as tables: what goes, what blocks others, what stays though it is due, then the rest."""
 
 from __future__ import annotations
 
@@ -22,13 +22,18 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield the tables of an answer."""
     segments = [line for line in lines if isinstance(line, SegmentRetention)]
     going = [line for line in segments if line.deletable]
+    blocking = [line for line in segments if line.blocks]
     blocked = [line for line in segments if line.blocked_by is not None]
-    others = [line for line in segments if not line.deletable and line.blocked_by is None]
+    others = [line for line in segments if not (line.deletable or line.blocks) and line.blocked_by is None]
+    behind = counted(sum(line.blocks for line in blocking), "segment")
     for found, title in (
         (going, ("goes at the next check", "go at the next check")),
+        (blocking, (f"stays and blocks {behind} behind it", f"stay and block {behind} behind them")),
         (blocked, ("is due and blocked", "are due and blocked")),
         (others, ("stays", "stay")),
     ):
+        if not found and found is blocking:
+            continue
         total = size(sum(line.bytes for line in found))
         yield AnswerTable(
             f"{counted(len(found), 'segment')} {title[len(found) != 1]}: {total}",
