@@ -129,6 +129,40 @@ def test_an_open_transaction_and_young_segments_end_the_dirty_part(tmp_path):
     assert (line["firstUncleanableOffset"], removed, line["due"]) == (0, [], False)
 
 
+def test_what_the_cleaner_cannot_reach_is_told_with_its_reasons(tmp_path):
+    """Each reason holds back what is free without it: bytes of whole segments from its own to that of the next."""
+    opened = keyed(2, (b"b", b"1"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL)
+    log = [
+        [keyed(0, (b"a", b"1"))],
+        [keyed(1, (b"a", b"2"))],
+        [opened],
+        [keyed(3, (b"c", b"3"))],
+        [keyed(4, (b"z", b""))],
+    ]
+    write(tmp_path / "t-0", *log)
+    sizes = [len(batch) for (batch,) in log]
+
+    def held(*args):
+        ((line,), _, _) = answer(tmp_path, *args)
+        assert line["uncleanableBytes"] == sum(one["bytes"] for one in line["heldBack"])
+        return [(one["by"], one["fromOffset"], one["bytes"]) for one in line["heldBack"]]
+
+    active = ("activeSegment", 4, sizes[4])
+    assert held() == [("openTransaction", 2, sum(sizes[2:4])), active]
+    lag = ("minCompactionLag", 0, sum(sizes[:2]))
+    assert held("--config", "*:min.compaction.lag.ms=5000") == [lag, ("openTransaction", 2, sum(sizes[2:4])), active]
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nt 0 1\n")
+    assert held() == [("highWatermark", 1, sum(sizes[1:4])), active]
+    (tmp_path / "replication-offset-checkpoint").unlink()
+    shown = kdump("compaction", tmp_path, "--at", NOW, "--config", "*:cleanup.policy=compact").stdout.decode()
+    table = shown[shown.index("The cleaner cannot reach ") :].split("\n\n")[0].splitlines()
+    assert table[0] == f"The cleaner cannot reach {sum(sizes[2:])} B"
+    assert [line.split(maxsplit=4) for line in table[2:]] == [
+        ["t-0", "2", str(sum(sizes[2:4])), "B", "the open transaction that begins at offset 2"],
+        ["t-0", "4", str(sizes[4]), "B", "the active segment"],
+    ]
+
+
 def test_the_ratio_and_the_age_decide_when_it_is_due(tmp_path):
     clean = [keyed(0, *((b"%d" % n, b"v" * 50) for n in range(20)))]
     write(tmp_path / "t-0", clean, [keyed(20, (b"1", b"2"))], [keyed(21, (b"z", b""))])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.compaction.cleaning import Cleaned, Cleaning, CleaningLimits
-from kdump.answers.compaction.dirty_section import DirtySection, dirty_section
+from kdump.answers.compaction.dirty_section import DirtySection, HeldBack, dirty_section
 from kdump.answers.compaction.key_tables import REASONS
 from kdump.answers.retention.aged_segments import log_facts
 from kdump.errors import UnreadableError
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionCompaction:
-    """A compacted partition. ``keys`` is what the map of the next cleaning holds, ``map_entries`` what it can hold."""
+    """A compacted partition. ``held_back`` is what the cleaner cannot reach, of ``uncleanable_bytes`` in all.
+
+    ``keys`` is what the map of the next cleaning holds, ``map_entries`` what it can hold.
+    """
 
     kind: ClassVar[str] = "partition"
     topic: str
@@ -33,6 +36,8 @@ class PartitionCompaction:
     clean_bytes: int
     dirty_bytes: int
     dirty_ratio: float
+    uncleanable_bytes: int
+    held_back: tuple[HeldBack, ...]
     due: bool
     keys: int
     records: int
@@ -163,6 +168,8 @@ def _line(
         clean_bytes=section.clean_bytes,
         dirty_bytes=section.dirty_bytes,
         dirty_ratio=round(section.ratio, 6),
+        uncleanable_bytes=sum(one.bytes for one in section.held_back),
+        held_back=section.held_back,
         due=section.is_due,
         keys=done.keys,
         records=done.records,

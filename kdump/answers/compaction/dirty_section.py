@@ -5,7 +5,8 @@ Source: Kafka's classes LogCleanerManager (``cleanableOffsets``, ``maxCompaction
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
@@ -23,17 +24,38 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
 
 
+Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark", "minCompactionLag"]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """What keeps the cleaner from the segments from ``from_offset`` on: ``bytes`` of them come free without it."""
+
+    by: Holder
+    why: str
+    from_offset: int
+    bytes: int
+
+
+class _Limit(NamedTuple):
+    """The offset at which the cleaner stops, and why."""
+
+    offset: int
+    by: Holder
+    why: str
+
+
 class DirtySection(NamedTuple):
     """Offsets from ``first_dirty`` to before ``first_uncleanable`` are cleaned. Sizes are of whole segments, in bytes.
 
-    ``limited_by`` says what ends it.
+    ``held_back`` is what the cleaner cannot reach; the first of these ends the section.
     """
 
     first_dirty: int
     first_uncleanable: int
     clean_bytes: int
     dirty_bytes: int
-    limited_by: str
+    held_back: tuple[HeldBack, ...]
     is_due: bool
     why: str
 
@@ -49,23 +71,43 @@ def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -
     segments = facts.segments
     end = segments[-1].next_offset
     first_dirty, begins = _first_dirty(place, facts, end)
-    limits = [(segments[-1].base_offset, "the active segment")]
-    stable, what = _last_stable(place, end)
-    limits.append((stable, what))
+    limits = [_Limit(segments[-1].base_offset, "activeSegment", "the active segment"), _last_stable(place, end)]
     lag = config.number("min.compaction.lag.ms")
     for segment in segments[:-1]:
         if lag > 0 and segment.next_offset > first_dirty and (segment.largest or 0) > at - lag:
-            limits.append((segment.base_offset, f"min.compaction.lag.ms = {lag}"))
+            limits.append(_Limit(segment.base_offset, "minCompactionLag", f"min.compaction.lag.ms = {lag}"))
             break
-    bound, limited_by = min(limits, key=lambda limit: limit[0])
-    holding = [segment.base_offset for segment in segments if segment.base_offset <= bound]
-    uncleanable = holding[-1] if holding else segments[0].base_offset
+    limits.sort(key=lambda limit: limit.offset)
+    uncleanable = _holding(segments, limits[0].offset)
     clean = sum(segment.size for segment in segments if segment.base_offset < first_dirty)
     start = max((s.base_offset for s in segments if s.base_offset <= min(first_dirty, uncleanable)), default=0)
     dirty = sum(segment.size for segment in segments if start <= segment.base_offset < uncleanable)
-    found = DirtySection(first_dirty, max(uncleanable, first_dirty), clean, dirty, limited_by, False, begins)
+    held_back = tuple(_held_back(segments, limits))
+    found = DirtySection(first_dirty, max(uncleanable, first_dirty), clean, dirty, held_back, False, begins)
     is_due, why = _due(place.partition.segments, segments, found, config, at)
-    return found._replace(is_due=is_due, why=f"{begins}; it ends at {limited_by}; {why}")
+    return found._replace(is_due=is_due, why=f"{begins}; it ends at {limits[0].why}; {why}")
+
+
+def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
+    """Return the base offset of the segment that holds an offset, of the first one where it is before all."""
+    return max(
+        (segment.base_offset for segment in segments if segment.base_offset <= offset), default=segments[0].base_offset
+    )
+
+
+def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
+    """Yield what each limit, in their order, holds back up to the next; of several in one segment the first counts."""
+    bounds: dict[int, _Limit] = {}
+    for limit in limits:
+        bounds.setdefault(_holding(segments, limit.offset), limit)
+    for (start, limit), following in zip(bounds.items(), [*list(bounds)[1:], None], strict=True):
+        held = sum(
+            segment.size
+            for segment in segments
+            if segment.base_offset >= start and (following is None or segment.base_offset < following)
+        )
+        if held:
+            yield HeldBack(limit.by, limit.why, start, held)
 
 
 def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
@@ -77,7 +119,7 @@ def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
     return known, f"the cleaner's checkpoint is {known}"
 
 
-def _last_stable(place: Place, end: int) -> tuple[int, str]:
+def _last_stable(place: Place, end: int) -> _Limit:
     """Return the last stable offset: what open transactions and the high watermark leave."""
     replay = ProducerReplay(place)
     for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=True):
@@ -91,8 +133,8 @@ def _last_stable(place: Place, end: int) -> tuple[int, str]:
     replay.end()
     first_open, watermark = replay.first_open_offset, place.high_watermark
     if first_open is not None and (watermark is None or first_open < watermark):
-        return first_open, f"the open transaction that begins at offset {first_open}"
-    return end if watermark is None else min(watermark, end), "the high watermark"
+        return _Limit(first_open, "openTransaction", f"the open transaction that begins at offset {first_open}")
+    return _Limit(end if watermark is None else min(watermark, end), "highWatermark", "the high watermark")
 
 
 def _batches_of_producers(segment: Segment) -> Iterator[RecordBatch]:

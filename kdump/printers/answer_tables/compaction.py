@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
+    from kdump.answers.compaction.dirty_section import HeldBack
 
 _DUE: Final = ("partition", "due", "ratio", "clean", "dirty", "from", "to", "why")
 _GOES: Final = (
     *("partition", "records", "keys", "superseded", "bytes"),
     *("tombstones", "expired", "keyless", "aborted", "markers"),
 )
+_HELD: Final = ("partition", "from", "bytes", "held back by")
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
@@ -32,6 +34,9 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     if partitions:
         title = "What a cleaning would remove now: superseded, expired (of the tombstones), keyless, aborted, markers"
         yield AnswerTable(title, _GOES, list(map(_goes, partitions)), frozenset(_GOES[1:]))
+    if held := [_held(line, one) for line in partitions for one in line.held_back]:
+        total = size(sum(line.uncleanable_bytes for line in partitions))
+        yield AnswerTable(f"The cleaner cannot reach {total}", _HELD, held, frozenset(_HELD[1:3]))
     if removed := [line for line in lines if isinstance(line, CleanedRecord)]:
         rows = [(f"{line.topic}-{line.partition}", line.offset, line.why) for line in removed]
         yield AnswerTable("Removed by the next cleaning", ("partition", "offset", "why"), rows, frozenset({"offset"}))
@@ -39,6 +44,10 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
         rows_of_keys = [(f"{line.topic}-{line.partition}", line.records, size(line.bytes), line.key) for line in keys]
         columns = ("partition", "records", "bytes", "key")
         yield AnswerTable("Largest keys", columns, rows_of_keys, frozenset({"records", "bytes"}))
+
+
+def _held(line: PartitionCompaction, one: HeldBack) -> tuple[object, ...]:
+    return f"{line.topic}-{line.partition}", one.from_offset, size(one.bytes), one.why
 
 
 def _due(line: PartitionCompaction) -> tuple[object, ...]:
