@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,12 +15,14 @@ from kdump.commands.limit_options import JOBS, AtLeast, index_interval
 from kdump.errors import UnreadableError
 from kdump.findings import many
 from kdump.log_dirs.finder import Finder
+from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.output import files
 from kdump.primitives.processes import over_processes
 from kdump.salvage import writer
 from kdump.salvage.merge import UNREADABLE, merge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from kdump.log_dirs.partition import Partition
@@ -67,7 +68,8 @@ def command(
     Batches are written unchanged, with fresh indexes, to DIR/logs: the broker's log.dirs. What could not be placed goes
     to DIR/lost+found, with an account of every lost range in account.json. Several copies of a partition are merged
     by offset, with what is in remote storage; where they contradict each other the higher leader epoch wins, and the
-    account names the conflict.
+    account names the conflict. What lies below the log start offset of log-start-offset-checkpoint, as DeleteRecords
+    leaves it in a segment, is written too, and told apart (belowLogStart).
 
     Exit status: 0 all copies were sound, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """
@@ -75,10 +77,14 @@ def command(
     wanted = options.wanted(given, siblings=True)
     finder = Finder(replace(wanted, remote=None), note=run.note, fail=run.fail)
     elsewhere = Finder(wanted, note=run.note, fail=run.fail)
-    copies: dict[str, list[Partition]] = {}
-    for part in chain(finder.find(paths), elsewhere.remote()):
+    copies: dict[str, _Copies] = {}
+    marks = CheckpointMarks(run.note, run.fail)
+    for part in finder.find(paths):
         if part.segments:
-            copies.setdefault(_name(part), []).append(part)
+            copies.setdefault(_name(part), _Copies()).add(part, marks.facts(part).log_start)
+    for part in elsewhere.remote():
+        if part.segments:
+            copies.setdefault(_name(part), _Copies()).add(part)
     run.absent(absent(wanted, finder.met | elsewhere.met, paths))
     if not copies:
         if not run.met:
@@ -93,7 +99,7 @@ def command(
         if wanted.remote is not None:
             jobs = 1  # keys stay in this process
         elif jobs is None:
-            found = [part for parts in copies.values() for part in parts]
+            found = [part for one in copies.values() for part in one.parts]
             jobs = min(len(copies), parallel.each_in_one(found, parallel.MANY_RECORDS))
         work = partial(_salvage, folder, limits)
         done = map(work, copies.items()) if jobs == 1 else over_processes(jobs, work, copies.items())
@@ -106,23 +112,48 @@ def command(
             run.note(
                 f"{name}: {many(written.batches, 'sound batch', 'sound batches')}, {written.size} bytes in {where}"
             )
+            if written.below_log_start is not None:
+                below, start = written.below_log_start.batches, copies[name].log_start
+                what = f"{many(below, 'batch', 'batches')} {'is' if below == 1 else 'are'} below the log start offset"
+                back = "is back" if below == 1 else "are back"
+                run.note(f"{name}: {what} {start} (DeleteRecords or retention), and {back}")
             _tell(name, merged, run)
-    run.note(_conclusion(all_written, missing, out, run))
+    run.note(_conclusion(all_written, missing, out, run, _back(copies.values(), all_written)))
     return run.status
 
 
+@dataclass
+class _Copies:
+    """The copies of a partition, and the greatest log start offset that a checkpoint beside them has."""
+
+    parts: list[Partition] = field(default_factory=list)
+    log_start: int | None = None
+
+    def add(self, part: Partition, log_start: int | None = None) -> None:
+        self.parts.append(part)
+        if log_start is not None:
+            self.log_start = max(log_start, self.log_start or 0)
+
+
 def _salvage(
-    folder: Path, limits: writer.SegmentLimits, named: tuple[str, list[Partition]]
+    folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]
 ) -> tuple[str, Merged, writer.WrittenLog, list[UnreadableError]]:
     """Write one partition; return what was had back, without the places, and what could not be read."""
-    name, parts = named
-    merged = merge(parts)
+    name, copies = named
+    merged = merge(copies.parts)
     errors: list[UnreadableError] = []
-    written = writer.write(merged, name, parts, folder, limits, fail=errors.append)
+    written = writer.write(merged, name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append)
     return name, merged._replace(placed=[]), written, errors
 
 
-def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, run: session.Session) -> str:
+def _back(copies: Iterable[_Copies], all_written: list[writer.WrittenLog]) -> str:
+    """Return what a broker may serve again, as it does not know the log start offsets; empty for nothing."""
+    if any(written.below_log_start is not None for written in all_written):
+        return ": records below a log start offset are back: belowLogStart in account.json tells them apart"
+    return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""
+
+
+def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, run: session.Session, back: str) -> str:
     batches = sum(written.batches for written in all_written)
     counts = [written.records for written in all_written if written.records is not None]
     held = many(batches, "batch", "batches")
@@ -140,8 +171,7 @@ def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, ru
     return (
         f"{told}{gone}; {lost} holds {rest}, and an account in account.json. What to do next: look at the "
         "account, add other replicas if there are any, then copy the broker's meta.properties into a copy of the "
-        "folder logs, and let log.dirs name that. No checkpoint is written: records that "
-        "DeleteRecords removed may be back"
+        f"folder logs, and let log.dirs name that. No checkpoint is written{back}"
     )
 
 

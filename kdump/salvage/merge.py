@@ -40,15 +40,18 @@ class BatchPlace(NamedTuple):
 
 
 class LeftOutRange(NamedTuple):
-    """Bytes of a copy that are not in the merged log; ``first_missing`` to ``until`` are the offsets, if known."""
+    """Bytes of a copy that are not in the merged log.
+
+    The offsets from ``missing_from`` to before ``missing_until`` are lost with them, as far as they are known.
+    """
 
     segment: Segment
     position: int
     size: int
     kind: str
     reason: str
-    first_missing: int | None = None
-    until: int | None = None
+    missing_from: int | None = None
+    missing_until: int | None = None
 
 
 class Merged(NamedTuple):

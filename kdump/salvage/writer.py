@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
     from kdump.salvage.merge import BatchPlace, LeftOutRange, Merged
 
-VERSION: Final = 1
-"""The version of account.json."""
+VERSION: Final = 2
+"""The version of account.json: 1 called missing offsets otherwise."""
 COPIED: Final = 1 << 20
 
 
@@ -52,6 +53,16 @@ class WrittenLog(NamedTuple):
     batches: int
     size: int
     records: int | None = None
+    below_log_start: BelowLogStart | None = None
+
+
+class BelowLogStart(NamedTuple):
+    """Batches that end below the log start offset: their number, bytes, and first and last offset."""
+
+    batches: int
+    bytes: int
+    first_offset: int
+    last_offset: int
 
 
 def write(
@@ -61,9 +72,13 @@ def write(
     out: Path,
     limits: SegmentLimits,
     *,
+    log_start: int | None = None,
     fail: Callable[[UnreadableError], None] = raise_it,
 ) -> WrittenLog:
     """Write one partition below ``out``. ``fail`` is told of a partition.metadata that cannot be read.
+
+    ``log_start`` is the log start offset, None where no checkpoint has it: what lies below it was removed by
+    DeleteRecords or by retention.
 
     Raises UnreadableError, and OSError where the disk refuses.
     """
@@ -97,9 +112,17 @@ def write(
             (folder / f"{stem}.{file_names.TXN_INDEX}").write_bytes(indexes.txn_index)
     (folder / file_names.LEADER_EPOCHS).write_bytes(leader_epoch.encode(epochs))
     _copy_metadata(copies, folder, fail)
-    written = WrittenLog(segments, len(merged.placed), size, records)
-    _account(merged, name, copies, out / "lost+found" / name, written)
+    written = WrittenLog(segments, len(merged.placed), size, records, _below(merged.placed, log_start))
+    _account(merged, name, copies, out / "lost+found" / name, written, log_start)
     return written
+
+
+def _below(placed: list[BatchPlace], log_start: int | None) -> BelowLogStart | None:
+    """Return what ends below the log start offset, None where nothing does or none is known."""
+    found = [] if log_start is None else [place for place in placed if place.last_offset < log_start]
+    if not found:
+        return None
+    return BelowLogStart(len(found), sum(place.size for place in found), found[0].base_offset, found[-1].last_offset)
 
 
 def _runs(placed: list[BatchPlace], limit: int) -> Iterator[list[BatchPlace]]:
@@ -148,7 +171,9 @@ def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[Unread
                 return
 
 
-def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, written: WrittenLog) -> None:
+def _account(
+    merged: Merged, name: str, copies: list[Partition], folder: Path, written: WrittenLog, log_start: int | None
+) -> None:
     """Write account.json, and the bytes of what was not placed."""
     folder.mkdir(parents=True)
     ranges = []
@@ -163,26 +188,44 @@ def _account(merged: Merged, name: str, copies: list[Partition], folder: Path, w
                 "size": lost.size,
                 "kind": lost.kind,
                 "reason": path_text(lost.reason),
-                "firstMissingOffset": lost.first_missing,
-                "untilOffset": lost.until,
+                "missingFrom": lost.missing_from,
+                "missingUntil": lost.missing_until,
+                "belowLogStart": _is_below(lost.missing_until, log_start),
                 "savedAs": path_text(saved) or None,
             }
         )
-    placed = merged.placed
+    placed, below = merged.placed, written.below_log_start
     account = {
         "version": VERSION,
         "partition": path_text(name),
         "copies": [path_text(copy.files.shown(copy.folder)) for copy in copies],
         "firstOffset": placed[0].base_offset if placed else None,
         "lastOffset": placed[-1].last_offset if placed else None,
+        "logStartOffset": log_start,
+        "belowLogStart": None
+        if below is None
+        else dict(zip(("batches", "bytes", "firstOffset", "lastOffset"), below, strict=True)),
         "batches": written.batches,
         "bytes": written.size,
         "duplicates": merged.duplicates,
         "paddingBytes": merged.padding,
-        "missingOffsets": [{"first": gap.start, "last": gap.stop - 1} for gap in merged.gaps],
+        "missingOffsets": list(_missing(merged.gaps, log_start)),
         "lost": ranges,
     }
     (folder / "account.json").write_text(json.dumps(account, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _missing(gaps: list[range], log_start: int | None) -> Iterator[dict[str, int | bool | None]]:
+    """Yield the missing offsets; what begins below the log start offset and ends above it is told in two parts."""
+    for gap in gaps:
+        ends = [gap.start, gap.stop] if log_start not in gap[1:] else [gap.start, log_start, gap.stop]
+        for start, until in pairwise(ends):
+            yield {"missingFrom": start, "missingUntil": until, "belowLogStart": _is_below(until, log_start)}
+
+
+def _is_below(until: int | None, log_start: int | None) -> bool | None:
+    """Tell whether offsets before ``until`` are all below the log start offset, None where nothing tells."""
+    return None if until is None or log_start is None else until <= log_start
 
 
 def _save(lost: LeftOutRange, path: Path) -> bool:

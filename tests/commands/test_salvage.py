@@ -47,10 +47,10 @@ def test_sound_batches_come_back_and_the_rest_is_accounted_for(tmp_path):
     assert b"byte 138" in done.stderr or b"not placed" in done.stderr
     assert rescued(tmp_path / "out") == one(0) + one(1) + one(3) + one(4)
     told = account(tmp_path / "out")
-    assert told["missingOffsets"] == [{"first": 2, "last": 2}]
+    assert told["missingOffsets"] == [{"missingFrom": 2, "missingUntil": 3, "belowLogStart": None}]
     assert (told["batches"], told["paddingBytes"], told["firstOffset"], told["lastOffset"]) == (4, 300, 0, 4)
     (lost,) = told["lost"]
-    assert (lost["kind"], lost["firstMissingOffset"], lost["untilOffset"]) == ("crc", 2, 3)
+    assert (lost["kind"], lost["missingFrom"], lost["missingUntil"]) == ("crc", 2, 3)
     assert (tmp_path / "out" / "lost+found" / "orders-0" / lost["savedAs"]).read_bytes() == bad
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
     assert kdump("verify-index", "-q", tmp_path / "out" / "logs").returncode == 0
@@ -294,6 +294,33 @@ def test_what_to_do_next_names_what_salvage_does_not_write(tmp_path):
     assert "copy the broker's meta.properties into a copy of the folder logs" in last
     assert "records that DeleteRecords removed may be back" in last
     assert not (tmp_path / "out" / "logs" / "meta.properties").exists()
+
+
+def test_what_delete_records_removed_is_told_apart_from_what_is_lost(tmp_path):
+    """The log start offset is in a checkpoint alone: batches below it are still in the segment."""
+    place = copy(tmp_path / "in", (0, b"".join((one(0), one(1, crc=1), one(2), one(5), one(6, crc=1), one(7)))))
+    (tmp_path / "in" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+    done = kdump("salvage", place, "--out", tmp_path / "out")
+    told = account(tmp_path / "out")
+    assert (told["version"], told["logStartOffset"], told["batches"]) == (2, 4, 4)
+    assert told["belowLogStart"] == {"batches": 2, "bytes": 2 * len(one(0)), "firstOffset": 0, "lastOffset": 2}
+    lost = [(one["missingFrom"], one["missingUntil"], one["belowLogStart"]) for one in told["lost"]]
+    assert lost == [(1, 2, True), (6, 7, False)]
+    assert [tuple(gap.values()) for gap in told["missingOffsets"]] == [
+        (1, 2, True), (3, 4, True), (4, 5, False), (6, 7, False)
+    ]  # fmt: skip
+    said = done.stderr.decode()
+    assert "orders-0: 2 batches are below the log start offset 4 (DeleteRecords or retention), and are back" in said
+    assert "records below a log start offset are back: belowLogStart in account.json" in said.splitlines()[-1]
+
+
+def test_without_anything_below_the_log_start_nothing_may_be_back(tmp_path):
+    place = copy(tmp_path / "in", (4, one(4) + one(5, crc=1) + one(6)))
+    (tmp_path / "in" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+    done = kdump("salvage", place, "--out", tmp_path / "out")
+    told = account(tmp_path / "out")
+    assert (told["logStartOffset"], told["belowLogStart"], told["lost"][0]["belowLogStart"]) == (4, None, False)
+    assert done.stderr.decode().splitlines()[-1].endswith("and let log.dirs name that. No checkpoint is written")
 
 
 def test_salvage_does_not_call_gaps_nothing(tmp_path):
