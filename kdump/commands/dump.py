@@ -21,7 +21,6 @@ from kdump.commands.session import SaidSoFar
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
-from kdump.output import in_turns
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives.encodings import ENCODINGS
@@ -30,7 +29,6 @@ from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import parts, read_ahead
 from kdump.segments.resync import BUDGET
-from kdump.transaction_replay.outcomes import is_transactional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -244,6 +242,8 @@ class Dump:
 
     def parallel(self, partitions: Sequence[Partition], jobs: int, out: BinaryIO) -> None:
         """Print the same with several processes."""
+        from kdump.output import in_turns  # needed for several processes alone
+
         progress, self.session.progress = self.session.progress, session.Progress()
         reader = self.reader()
         self._prepare(reader, partitions)
@@ -259,6 +259,8 @@ class Dump:
 
     def _prepare(self, reader: PartitionReader, partitions: Sequence[Partition]) -> None:
         """Find out what processes share: the checkpoints, and the transactions of large partitions."""
+        from kdump.transaction_replay.outcomes import is_transactional
+
         for partition in partitions:
             reader.marks.facts(partition)
             if (
@@ -410,6 +412,8 @@ class PieceWork:
 
     def _go_on(self, part: SegmentPart, segment: Segment, turn: Turn[PrintedSoFar]) -> None:
         """Find where a part begins that is not the first one of its segment."""
+        from kdump.output import in_turns
+
         lead = b"" if self._printer is None else self._printer.go_on(segment.name)
         guess = self._guess(segment, part) if turn.state is None else None
         if guess is None:

@@ -26,6 +26,8 @@ LEAST_MS: Final = 10**11
 
 def zone(name: str) -> tzinfo:
     """Return a time zone: ``UTC``, ``local``, a name such as Europe/Berlin, or an offset such as +02:00."""
+    if name == "UTC":
+        return UTC
     if name == "local":
         return datetime.now().astimezone().tzinfo or UTC
     if re.fullmatch(r"[+-]\d\d:\d\d", name, re.ASCII):

@@ -20,7 +20,7 @@ cimport cython
 from libc.string cimport memcmp, memcpy
 from kdump.kernel.fields cimport Fields
 from kdump.kernel.lines cimport number, reserve
-from kdump.kernel.quoting cimport escaped, is_utf8
+from kdump.kernel.quoting cimport BEYOND, escaped, is_utf8
 
 WRITES = (
     "literal",
@@ -385,7 +385,7 @@ cdef class Payloads(Fields):
         """Write a string of at most ``_LONGEST`` bytes, when it is valid UTF-8."""
         cdef unsigned long long bits = 0
         cdef const unsigned char* text
-        reserve(self, 6 * size + _AROUND)
+        reserve(self, 6 * size + BEYOND)
         if size == 0:
             if quoted:
                 memcpy(&self.out[self.used], <char*> b'""', 2)

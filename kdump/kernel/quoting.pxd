@@ -1,5 +1,41 @@
 # What the modules of the kernel know of texts in C.
 
+from libc.string cimport memcpy
+
+cdef enum:
+    BEYOND = 64  # bytes that escaped() and cell() touch behind what they may write
+
 cdef unsigned char* escaped(unsigned char* out, const unsigned char* text, Py_ssize_t size, const unsigned char* shown, unsigned long long* bits) noexcept nogil
 cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil
 cdef unsigned char* cell(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits) noexcept nogil
+
+# Return the high bits of those of eight bytes that are a control character, a quote, a backslash or DEL. Each byte is
+# looked at without its high bit, so that no sum carries into the next: the high bits of the sums tell.
+cdef inline unsigned long long odd_of(unsigned long long word) noexcept nogil:
+    cdef unsigned long long low = word & <unsigned long long> 0x7F7F7F7F7F7F7F7F
+    cdef unsigned long long quote = low ^ <unsigned long long> 0x2222222222222222
+    cdef unsigned long long backslash = low ^ <unsigned long long> 0x5C5C5C5C5C5C5C5C
+    cdef unsigned long long fine = low + <unsigned long long> 0x6060606060606060
+    fine &= quote + <unsigned long long> 0x7F7F7F7F7F7F7F7F
+    fine &= backslash + <unsigned long long> 0x7F7F7F7F7F7F7F7F
+    fine &= ~(low + <unsigned long long> 0x0101010101010101)
+    return ~(fine | word) & <unsigned long long> 0x8080808080808080
+
+# Copy a short text if it stands as it is in a string of JSON, and is ASCII; return whether that is done. It is of 4 to 16
+# bytes, as most names are.
+cdef inline bint copied(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
+    cdef unsigned long long first = 0
+    cdef unsigned long long last = 0
+    if size >= 8:
+        memcpy(&first, text, 8)
+        memcpy(&last, text + size - 8, 8)
+        memcpy(out, &first, 8)
+        memcpy(out + size - 8, &last, 8)
+    else:
+        memcpy(&first, text, 4)
+        memcpy(&last, text + size - 4, 4)
+        memcpy(out, &first, 4)
+        memcpy(out + size - 4, &last, 4)
+        first |= last << 32
+        last = first
+    return not (odd_of(first) | odd_of(last) | ((first | last) & <unsigned long long> 0x8080808080808080))

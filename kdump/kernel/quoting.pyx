@@ -5,7 +5,7 @@ What C needs stands in ``quoting.pxd``.
 """
 
 from libc.string cimport memcpy, memmove
-from kdump.kernel.words cimport doubled, has_shuffles, lowest, ordered, quoted
+from kdump.kernel.words cimport best_stride, inserted, lowest, ordered
 
 cdef int _ESCAPE = 8  # bytes of an entry of a table of escapes
 
@@ -25,13 +25,17 @@ def _orders():
 
 cdef bytes _ORDERS_OF_BYTES = _orders()
 cdef char* _ORDERS = _ORDERS_OF_BYTES
-cdef bint _WIDE = has_shuffles()
+cdef int _STRIDE = best_stride()
 
 
-def move_words(alone):
-    """Do without what moves sixteen bytes at once, or with it where the processor can: what is written is the same."""
-    global _WIDE
-    _WIDE = not alone and has_shuffles()
+def look_at(most):
+    """Look at 32, 16 or no bytes at once when some are inserted, at most as many as the processor can; return how many.
+
+    What is written is the same.
+    """
+    global _STRIDE
+    _STRIDE = min(most, best_stride())
+    return _STRIDE
 
 
 def escapes(quote):
@@ -52,7 +56,7 @@ cdef unsigned char* escaped(
     unsigned long long* bits,
 ) noexcept nogil:
     """Write ``text`` with the escapes of JSON; return the position behind it. The high bits of ``bits`` tell of bytes
-    beyond ASCII.
+    beyond ASCII. Up to 8 * size + BEYOND bytes are touched.
 
     ``shown`` holds eight bytes for each byte: what stands for it, its size in the last one.
     """
@@ -62,15 +66,15 @@ cdef unsigned char* escaped(
     cdef unsigned long long seen = 0
     cdef int rest
     while True:
-        if _WIDE:
-            text = quoted(&out, text, stop, _ORDERS, &seen)
+        if _STRIDE:
+            text = inserted(_STRIDE, &out, text, stop, _ORDERS, &seen, NULL)
         if stop - text < 8:
             break
         memcpy(&word, text, 8)
         memcpy(out, &word, 8)
         seen |= word
         text += 8
-        odd = _odd(word)
+        odd = odd_of(word)
         out += 8
         if odd:
             out = _spelt(out - 8, ordered(word), ordered(odd), 8, shown)
@@ -85,7 +89,7 @@ cdef unsigned char* escaped(
                 stop -= 1
                 word = (word << 8) | stop[0]
         seen |= word
-        odd = _odd(word) & (~<unsigned long long> 0 >> (8 * (8 - rest)))
+        odd = odd_of(word) & (~<unsigned long long> 0 >> (8 * (8 - rest)))
         out = _spelt(out, word, odd, rest, shown)
     bits[0] |= seen
     return out
@@ -116,35 +120,21 @@ cdef inline unsigned char* _spelt(
     return out + size
 
 
-cdef inline unsigned long long _odd(unsigned long long word) noexcept nogil:
-    """Return the high bits of those of eight bytes that are a control character, a quote, a backslash or DEL.
-
-    Each byte is looked at without its high bit, so that no sum carries into the next: the high bits of the sums tell.
-    """
-    cdef unsigned long long low = word & <unsigned long long> 0x7F7F7F7F7F7F7F7F
-    cdef unsigned long long quote = low ^ <unsigned long long> 0x2222222222222222
-    cdef unsigned long long backslash = low ^ <unsigned long long> 0x5C5C5C5C5C5C5C5C
-    cdef unsigned long long fine = low + <unsigned long long> 0x6060606060606060
-    fine &= quote + <unsigned long long> 0x7F7F7F7F7F7F7F7F
-    fine &= backslash + <unsigned long long> 0x7F7F7F7F7F7F7F7F
-    fine &= ~(low + <unsigned long long> 0x0101010101010101)
-    return ~(fine | word) & <unsigned long long> 0x8080808080808080
-
-
 cdef unsigned char* cell(
     unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits
 ) noexcept nogil:
     """Write a cell of CSV, in quotes where it needs them; return the position behind it.
 
-    The high bits of ``bits`` tell of bytes beyond ASCII. Up to 2 * size + 32 bytes are touched.
+    The high bits of ``bits`` tell of bytes beyond ASCII. Up to 2 * size + BEYOND bytes are touched.
     """
     cdef unsigned char* end = out + 1
     cdef Py_ssize_t at
+    cdef unsigned long long[4] words
     cdef unsigned char seen = 0
-    cdef bint awkward = size == 0 or text[0] == 32 or text[size - 1] == 32
+    cdef int awkward = size == 0 or text[0] == 32 or text[size - 1] == 32
     out[0] = 34
-    if _WIDE:
-        awkward |= doubled(&end, text, text + size, _ORDERS, bits)
+    if _STRIDE:
+        inserted(_STRIDE, &end, text, text + size, _ORDERS, bits, &awkward)
     else:
         for at in range(size):
             seen |= text[at]
@@ -156,7 +146,11 @@ cdef unsigned char* cell(
     if awkward:
         end[0] = 34
         return end + 1
-    memmove(out, out + 1, size)
+    if size <= 32:
+        memcpy(words, out + 1, 32)
+        memcpy(out, words, 32)
+    else:
+        memmove(out, out + 1, size)
     return out + size
 
 
@@ -164,10 +158,16 @@ cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil:
     """Tell whether ``text`` is valid: nothing is cut off, overlong, a surrogate or beyond the last character."""
     cdef Py_ssize_t at = 0
     cdef unsigned long long word = 0
+    cdef unsigned long long[4] words
     cdef unsigned int lead
     cdef unsigned int second
     cdef int more
     while at < size:
+        if size - at >= 32:
+            memcpy(words, text + at, 32)
+            if not (words[0] | words[1] | words[2] | words[3]) & <unsigned long long> 0x8080808080808080:
+                at += 32
+                continue
         if size - at >= 8:
             memcpy(&word, text + at, 8)
             if not word & <unsigned long long> 0x8080808080808080:

@@ -18,14 +18,15 @@ from kdump.kernel.quoting import escapes
 cimport cython
 from libc.string cimport memcpy, memmove, memset
 from kdump.kernel.lines cimport Lines, number, reserve
-from kdump.kernel.quoting cimport cell, escaped, is_utf8
+from kdump.kernel.quoting cimport BEYOND, cell, copied, escaped, is_utf8
 from kdump.kernel.spelling cimport base64, hex_digits, json_value
 
-WAYS = ("string", "json", "cell", "hex_cell", "base64_cell", "mark", "shown", "general")
+WAYS = ("string", "json", "cell", "marked_cell", "hex_cell", "base64_cell", "mark", "shown", "general")
 """How a key or a value is written that is not spelt as :mod:`kdump.kernel.lines` does it:
 
 - string: as a string of JSON, json: as a value of JSON if it is one, with the mark that says so;
 - cell, hex_cell, base64_cell: as a cell of CSV; mark: as the cell that says how it is encoded, empty for UTF-8;
+  marked_cell: as both, a comma between them;
 - shown: as a cell of a table, where all of it is printable ASCII; what the general path writes has the width it needs;
 - general: by the general path.
 """
@@ -68,6 +69,7 @@ cdef int _OTHERS = SLOTS[FIELDS[0]]
 cdef int _STRING = WAYS.index("string")
 cdef int _JSON = WAYS.index("json")
 cdef int _CELL = WAYS.index("cell")
+cdef int _MARKED_CELL = WAYS.index("marked_cell")
 cdef int _HEX_CELL = WAYS.index("hex_cell")
 cdef int _BASE64_CELL = WAYS.index("base64_cell")
 cdef int _HEX = (SLOTS_OF_TEXTS["hex_key"] - SLOTS_OF_TEXTS["key"]) // 2
@@ -226,7 +228,19 @@ cdef class RowLines(Lines):
             return True
         if way == _MARK:
             return self.mark(at, size)
+        if way == _MARKED_CELL:
+            return self.marked_cell(is_value, at, size)
         return self.by_general(is_value)
+
+    cdef bint marked_cell(self, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
+        """Write a key or a value as a cell, and the one that says how it is encoded."""
+        cdef bint is_text = self.cell(at, size)
+        if not is_text:
+            self.by_general(is_value)
+        reserve(self, 1)
+        self.out[self.used] = 44
+        self.used += 1
+        return (is_text and self.headers_way != _JSONS) or self.mark(at, size)
 
     @cython.boundscheck(False)
     cdef bint plain(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
@@ -354,7 +368,7 @@ cdef class RowLines(Lines):
         cdef unsigned long long bits = 0
         cdef const unsigned char* text = self.text_at(at, size)
         cdef Py_ssize_t begin = self.used
-        reserve(self, 2 * size + 32)
+        reserve(self, 2 * size + BEYOND)
         self.used = cell(&self.out[self.used], text, size, &bits) - &self.out[0]
         if bits & _HIGH_BITS and not is_utf8(text, size):
             self.used = begin
@@ -380,14 +394,20 @@ cdef class RowLines(Lines):
         cdef Py_ssize_t begin = self.used
         cdef unsigned long long bits = 0
         cdef Py_ssize_t left = size
+        if 4 <= size <= 16:
+            reserve(self, BEYOND)
+            if copied(&self.out[begin + 1], &self.data[at], size):
+                self.out[begin] = self.out[begin + 1 + size] = 34
+                self.used += size + 2
+                return True
         self.out[self.used] = 34
         self.used += 1
         while left > _BLOCK:
-            reserve(self, _ESCAPE * (_BLOCK + 2))
+            reserve(self, _ESCAPE * _BLOCK + BEYOND)
             bits |= self.escaped(at, _BLOCK)
             at += _BLOCK
             left -= _BLOCK
-        reserve(self, _ESCAPE * (left + 2))
+        reserve(self, _ESCAPE * left + BEYOND)
         bits |= self.escaped(at, left)
         at += left - size
         self.out[self.used] = 34
@@ -583,13 +603,55 @@ cdef class RowLines(Lines):
         cdef Py_ssize_t begin = self.used
         cdef Py_ssize_t size
         cdef unsigned long long bits = 0
+        if self.header_count > 0 and self.headers_way == _STRINGS and self.easy_headers():
+            return True
+        self.used = begin
         self.header_list()
         size = self.used - begin
-        reserve(self, 2 * size + 32)
+        reserve(self, 2 * size + BEYOND)
         size = cell(&self.out[self.used], &self.out[begin], size, &bits) - &self.out[self.used]
         memmove(&self.out[begin], &self.out[self.used], size)
         self.used = begin + size
         return True
+
+    @cython.boundscheck(False)
+    cdef bint easy_headers(self) except -1 nogil:
+        """Write the headers as a cell in one go; return whether none of their texts needs an escape."""
+        cdef Py_ssize_t at = self.headers_at
+        cdef Py_ssize_t done
+        self.need += _AROUND * self.header_count  # until the next record
+        reserve(self, 0)
+        memcpy(&self.out[self.used], <char*> b'"[', 2)
+        self.used += 2
+        for done in range(self.header_count):
+            at = self.header(at)
+            memcpy(&self.out[self.used], <char*> b',{""key"":""' + (done == 0), 12)
+            self.used += 12 - (done == 0)
+            if not self.easy(self.name_at, self.name_size):
+                return False
+            if self.content_size < 0:
+                memcpy(&self.out[self.used], <char*> b'"",""value"":null}', 18)
+                self.used += 18
+                continue
+            memcpy(&self.out[self.used], <char*> b'"",""value"":""', 15)
+            self.used += 15
+            if not self.easy(self.content_at, self.content_size):
+                return False
+            memcpy(&self.out[self.used], <char*> b'""}', 3)
+            self.used += 3
+        memcpy(&self.out[self.used], <char*> b']"', 2)
+        self.used += 2
+        return True
+
+    @cython.boundscheck(False)
+    cdef bint easy(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
+        """Write bytes of the record as they are; return whether they are ASCII that stands so in a string of JSON."""
+        cdef Py_ssize_t begin = self.used
+        reserve(self, _ESCAPE * size + BEYOND)
+        if 4 <= size <= 16 and copied(&self.out[begin], &self.data[at], size):
+            self.used += size
+            return True
+        return not self.escaped(at, size) & _HIGH_BITS and self.used == begin + size
 
     @cython.boundscheck(False)
     cdef bint pairs(self) except -1 nogil:

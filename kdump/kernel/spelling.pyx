@@ -5,8 +5,6 @@ What C needs stands in ``spelling.pxd``. The general path spells with :mod:`kdum
 and :mod:`kdump.rows.redaction`.
 """
 
-from hashlib import sha256
-
 from libc.string cimport memcpy, memset
 from kdump.kernel.words cimport has_sha, mixed
 
@@ -20,6 +18,12 @@ cdef Py_ssize_t _BLOCK = 64  # bytes that SHA-256 takes at a time
 cdef int _DEEPEST = 60  # arrays and objects within each other
 cdef Py_ssize_t _LONGEST = 4000  # digits of a number
 cdef bint _SHA = has_sha()
+
+
+def _digest(secret):
+    from hashlib import sha256  # which takes as long as a module of the kernel
+
+    return sha256(secret).digest()
 
 
 def mix_words(alone):
@@ -213,7 +217,7 @@ cdef class KeyedHash:
     """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret."""
 
     def __init__(self, secret):
-        cdef bytes key = (secret if len(secret) <= _BLOCK else sha256(secret).digest()).ljust(_BLOCK, b"\0")
+        cdef bytes key = (secret if len(secret) <= _BLOCK else _digest(secret)).ljust(_BLOCK, b"\0")
         cdef bytes pad
         pad = bytes([byte ^ 0x36 for byte in key])
         memcpy(self.inner, _FIRST, 32)

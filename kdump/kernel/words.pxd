@@ -54,11 +54,6 @@ cdef extern from *:
         state[2] = lanes[7], state[3] = lanes[6], state[6] = lanes[5], state[7] = lanes[4];
     }
 
-    static int kdump_has_shuffles(void) {
-        __builtin_cpu_init();
-        return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt");
-    }
-
     /* One to fifteen bytes, zeros behind them, without a look beyond them. */
     static inline __m128i kdump_up_to_fifteen(const unsigned char *text, int size) {
         unsigned long long low = 0, high = 0;
@@ -80,20 +75,32 @@ cdef extern from *:
         return _mm_set_epi64x((long long) high, (long long) low);
     }
 
-    __attribute__((target("ssse3,popcnt"))) static const unsigned char *kdump_quoted(
+    /* The two loops below: bytes come in pieces, "odd" has a bit for each before which "insert" goes. Where "awkward" is
+       given, it is CSV, else JSON, which ends in front of control characters and DEL. */
+    __attribute__((always_inline, target("ssse3,popcnt"))) static inline const unsigned char *kdump_shuffled(
             unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
-            unsigned long long *seen) {
-        const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\\\');
+            unsigned long long *seen, int *awkward) {
+        const __m128i quote = _mm_set1_epi8('"'), comma = _mm_set1_epi8(',');
+        const __m128i newline = _mm_set1_epi8(10), cr = _mm_set1_epi8(13);
         const __m128i last_control = _mm_set1_epi8(0x1f), del = _mm_set1_epi8(0x7f);
+        const __m128i backslash = _mm_set1_epi8('\\\\'), insert = awkward ? quote : backslash;
         unsigned char *out = *to;
-        int high = 0;
+        int high = 0, found_awkward = 0;
         while (text < stop) {
             int size = stop - text < 16 ? (int) (stop - text) : 16;
             __m128i bytes = size == 16 ? _mm_loadu_si128((const __m128i *) text) : kdump_up_to_fifteen(text, size);
-            __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
-            if (_mm_movemask_epi8(_mm_or_si128(control, _mm_cmpeq_epi8(bytes, del))) & ((1 << size) - 1))
-                break;
-            int odd = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)));
+            __m128i found = _mm_cmpeq_epi8(bytes, quote);
+            if (awkward) {
+                __m128i lines = _mm_or_si128(_mm_cmpeq_epi8(bytes, newline), _mm_cmpeq_epi8(bytes, cr));
+                lines = _mm_or_si128(lines, _mm_cmpeq_epi8(bytes, comma));
+                found_awkward |= _mm_movemask_epi8(_mm_or_si128(found, lines));
+            } else {
+                __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
+                if (_mm_movemask_epi8(_mm_or_si128(control, _mm_cmpeq_epi8(bytes, del))) & ((1 << size) - 1))
+                    break;
+                found = _mm_or_si128(found, _mm_cmpeq_epi8(bytes, backslash));
+            }
+            int odd = _mm_movemask_epi8(found);
             high |= _mm_movemask_epi8(bytes);
             text += size;
             if (odd == 0) {
@@ -103,7 +110,7 @@ cdef extern from *:
             }
             for (; size > 0; size -= 8) {
                 __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * (odd & 0xff)));
-                __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), backslash);
+                __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), insert);
                 _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
                 out += (size < 8 ? size : 8) + _mm_popcnt_u32(odd & 0xff);
                 bytes = _mm_srli_si128(bytes, 8);
@@ -111,51 +118,92 @@ cdef extern from *:
             }
         }
         *to = out;
+        if (found_awkward)
+            *awkward = 1;
         if (high)
             *seen |= 0x8080808080808080ULL;
         return text;
     }
-    __attribute__((target("ssse3,popcnt"))) static int kdump_doubled(
-            unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
-            unsigned long long *seen) {
-        const __m128i quote = _mm_set1_epi8('"'), comma = _mm_set1_epi8(',');
-        const __m128i newline = _mm_set1_epi8(10), cr = _mm_set1_epi8(13);
+
+    /* Each byte stands behind what may be inserted before it; what is not wanted of these 64 bytes is squeezed out. */
+    __attribute__((always_inline, target("avx512vbmi2,avx512bw,avx512vl,bmi2,popcnt")))
+    static inline const unsigned char *kdump_squeezed(
+            unsigned char **to, const unsigned char *text, const unsigned char *stop, unsigned long long *seen,
+            int *awkward) {
+        const __m256i quote = _mm256_set1_epi8('"'), comma = _mm256_set1_epi8(',');
+        const __m256i newline = _mm256_set1_epi8(10), cr = _mm256_set1_epi8(13);
+        const __m256i last_control = _mm256_set1_epi8(0x1f), del = _mm256_set1_epi8(0x7f);
+        const __m256i backslash = _mm256_set1_epi8('\\\\');
+        const __m512i insert = _mm512_set1_epi16(awkward ? '"' : '\\\\');
         unsigned char *out = *to;
-        int high = 0, awkward = 0;
+        unsigned int high = 0, found_awkward = 0;
         while (text < stop) {
-            int size = stop - text < 16 ? (int) (stop - text) : 16;
-            __m128i bytes = size == 16 ? _mm_loadu_si128((const __m128i *) text) : kdump_up_to_fifteen(text, size);
-            __m128i quotes = _mm_cmpeq_epi8(bytes, quote);
-            __m128i lines = _mm_or_si128(_mm_cmpeq_epi8(bytes, newline), _mm_cmpeq_epi8(bytes, cr));
-            int odd = _mm_movemask_epi8(quotes);
-            awkward |= odd | _mm_movemask_epi8(_mm_or_si128(lines, _mm_cmpeq_epi8(bytes, comma)));
-            high |= _mm_movemask_epi8(bytes);
+            int size = stop - text < 32 ? (int) (stop - text) : 32;
+            unsigned int there = _bzhi_u32(~0u, size);
+            __m256i bytes = _mm256_maskz_loadu_epi8(there, text);
+            unsigned int odd = _mm256_cmpeq_epi8_mask(bytes, quote);
+            if (awkward) {
+                unsigned int lines = _mm256_cmpeq_epi8_mask(bytes, newline) | _mm256_cmpeq_epi8_mask(bytes, cr);
+                found_awkward |= odd | lines | _mm256_cmpeq_epi8_mask(bytes, comma);
+            } else {
+                if (_mm256_mask_cmple_epu8_mask(there, bytes, last_control) | _mm256_cmpeq_epi8_mask(bytes, del))
+                    break;
+                odd |= _mm256_cmpeq_epi8_mask(bytes, backslash);
+            }
+            high |= _mm256_movepi8_mask(bytes);
             text += size;
             if (odd == 0) {
-                _mm_storeu_si128((__m128i *) out, bytes);
+                _mm256_storeu_si256((__m256i *) out, bytes);
                 out += size;
                 continue;
             }
-            for (; size > 0; size -= 8) {
-                __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * (odd & 0xff)));
-                __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), quote);
-                _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
-                out += (size < 8 ? size : 8) + _mm_popcnt_u32(odd & 0xff);
-                bytes = _mm_srli_si128(bytes, 8);
-                odd >>= 8;
-            }
+            __m512i pairs = _mm512_or_si512(_mm512_slli_epi16(_mm512_cvtepu8_epi16(bytes), 8), insert);
+            unsigned long long wanted = _pdep_u64(odd, 0x5555555555555555ULL) | _pdep_u64(there, 0xaaaaaaaaaaaaaaaaULL);
+            _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(wanted, pairs));
+            out += size + _mm_popcnt_u32(odd);
         }
         *to = out;
+        if (found_awkward)
+            *awkward = 1;
         if (high)
             *seen |= 0x8080808080808080ULL;
-        return awkward != 0;
+        return text;
+    }
+
+    /* How many bytes this processor looks at when it inserts some: 32, 16, or 0 where it cannot. */
+    static int kdump_stride(void) {
+        __builtin_cpu_init();
+        if (!__builtin_cpu_supports("popcnt") || !__builtin_cpu_supports("ssse3"))
+            return 0;
+        return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bw")
+            && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2") ? 32 : 16;
+    }
+
+    __attribute__((target("ssse3,popcnt"))) static const unsigned char *kdump_shuffled_either(
+            unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
+            unsigned long long *seen, int *awkward) {
+        return awkward ? kdump_shuffled(to, text, stop, orders, seen, awkward)
+            : kdump_shuffled(to, text, stop, orders, seen, NULL);
+    }
+
+    __attribute__((target("avx512vbmi2,avx512bw,avx512vl,bmi2,popcnt")))
+    static const unsigned char *kdump_squeezed_either(
+            unsigned char **to, const unsigned char *text, const unsigned char *stop, unsigned long long *seen,
+            int *awkward) {
+        return awkward ? kdump_squeezed(to, text, stop, seen, awkward) : kdump_squeezed(to, text, stop, seen, NULL);
+    }
+
+    static inline const unsigned char *kdump_inserted(
+            int stride, unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
+            unsigned long long *seen, int *awkward) {
+        return stride == 32 ? kdump_squeezed_either(to, text, stop, seen, awkward)
+            : kdump_shuffled_either(to, text, stop, orders, seen, awkward);
     }
     #else
     #define kdump_has_sha() 0
     #define kdump_mixed(state, block, rounds) ((void) 0)
-    #define kdump_has_shuffles() 0
-    #define kdump_quoted(to, text, stop, orders, seen) (text)
-    #define kdump_doubled(to, text, stop, orders, seen) 0
+    #define kdump_stride() 0
+    #define kdump_inserted(stride, to, text, stop, orders, seen, awkward) (text)
     #endif
     """
     # The number of the lowest bit of a word that is not zero.
@@ -164,17 +212,15 @@ cdef extern from *:
     # A word as memory has it, with its first byte lowest; and back.
     unsigned long long ordered "kdump_ordered"(unsigned long long word) noexcept nogil
 
-    # Whether this processor puts sixteen bytes into another order at once.
-    bint has_shuffles "kdump_has_shuffles"() noexcept nogil
+    # How many bytes this processor looks at when it inserts some between them: 32, 16, or 0 where it cannot.
+    int best_stride "kdump_stride"() noexcept nogil
 
-    # Copy text, sixteen bytes at a time, with a backslash in front of quotes and backslashes; return where it ends: in
-    # front of sixteen bytes, or fewer at the end, that hold a control character or DEL, or behind the text. Move ``to``
-    # behind what is written: up to sixteen bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
-    const unsigned char* quoted "kdump_quoted"(unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen) noexcept nogil
-
-    # Copy text likewise, with a quote in front of quotes; move ``to`` behind what is written. Return whether a cell of CSV
-    # that holds the text needs quotes for what stands in it.
-    int doubled "kdump_doubled"(unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen) noexcept nogil
+    # Copy text, ``stride`` bytes at a time, 32 or 16, and return where it ends. As JSON, where ``awkward`` is NULL, with
+    # a backslash in front of quotes and backslashes, up to bytes, or fewer at the end, that hold a control character or
+    # DEL; as CSV with a quote in front of quotes, all of it, and ``awkward`` is set where a cell needs quotes for what
+    # stands in it. Move ``to`` behind what is written: up to 64 bytes more are touched. The high bits of ``seen`` tell of
+    # bytes beyond ASCII. ``orders`` says for each set of eight bytes how they stand when one is inserted before each.
+    const unsigned char* inserted "kdump_inserted"(int stride, unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen, int* awkward) noexcept nogil
 
     # Whether this processor has instructions for SHA-256.
     bint has_sha "kdump_has_sha"() noexcept nogil

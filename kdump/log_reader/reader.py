@@ -22,7 +22,6 @@ from kdump.rows.selection import DamagedRange
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Range
 from kdump.segments.regions import Damage, Padding, Trailing
-from kdump.transaction_replay.outcomes import follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -141,6 +140,8 @@ class PartitionReader:
         if known is not None:
             return known
         if self._followed is None or self._followed[0] is not partition:
+            from kdump.transaction_replay.outcomes import follow  # needed for transactions alone
+
             self._followed = (partition, follow(partition, self.wrong_index, self.fail))
         return self._followed[1]
 

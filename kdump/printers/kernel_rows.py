@@ -259,7 +259,11 @@ class CsvRows(KernelRows):
                 written = self._written(column, nulls) if slot is None else [slot]
             if written is None:
                 return None
-            parts += [b",", *written]
+            marked = _MARKED.get((parts[-1], *written)) if parts and len(written) == 1 else None
+            if marked is None:
+                parts += [b",", *written]
+            else:
+                parts[-1] = marked
         return [*parts[1:], b"\n"]
 
     def _constant(self, column: Column, item: SelectedBatch) -> bytes:
@@ -285,6 +289,10 @@ class CsvRows(KernelRows):
         return [SLOTS[f"{encoding}_cell_{column.name}" if encoding in _SPELT else f"cell_{column.name}"]]
 
 
+_MARKED: Final[dict[tuple[Part, ...], Part]] = {
+    (SLOTS[f"cell_{name}"], SLOTS[f"mark_{name}"]): SLOTS[f"marked_cell_{name}"] for name in ("key", "value")
+}
+"""Two cells that the kernel writes in one go."""
 _CSV_SLOTS: Final = {
     "record.timestamp": SLOTS["iso_cell"],
     "record.headers": SLOTS["headers_cell"],

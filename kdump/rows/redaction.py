@@ -5,7 +5,6 @@ HMAC-SHA256 (RFC 2104); without the secret even short payloads cannot be guessed
 
 from __future__ import annotations
 
-import hmac
 from typing import TYPE_CHECKING, Final
 
 from kdump.formats.record import Header
@@ -24,7 +23,10 @@ class Redactor:
     """Redacts records with one secret. Control records hold no payload of users, and stay."""
 
     def __init__(self, key: bytes) -> None:
+        from hmac import digest  # which takes longer to load than much else
+
         self.key = key
+        self._digest = digest
 
     def __call__(self, item: SelectedBatch) -> SelectedBatch:
         if item.batch.is_control:
@@ -38,7 +40,7 @@ class Redactor:
 
     def hash(self, data: bytes) -> str:
         """Return what stands for a payload."""
-        return PREFIX + hmac.digest(self.key, data, "sha256").hex()
+        return PREFIX + self._digest(self.key, data, "sha256").hex()
 
     def _of(self, data: bytes | None) -> bytes | None:
         return None if data is None else self.hash(data).encode()
