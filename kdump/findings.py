@@ -53,12 +53,16 @@ class Finding:
 
     @property
     def is_hole(self) -> bool:
-        """Whether offsets are missing from a log, and nothing more is wrong: a broker takes it.
+        """Whether offsets are missing from a log, and nothing more is wrong: a broker takes it."""
+        return self.level is Level.LOG and is_hole(self.kind, self.file)
 
-        The metadata log is none of these: its replay breaks there.
-        """
-        is_log = self.file.endswith(".log") and "__cluster_metadata-" not in self.file
-        return self.level is Level.LOG and self.kind == "gap" and is_log
+
+def is_hole(kind: str, file: str) -> bool:
+    """Tell whether what is wrong with a log is that offsets are missing.
+
+    The metadata log is none of these: its replay breaks there.
+    """
+    return kind == "gap" and file.endswith(".log") and "__cluster_metadata-" not in file
 
 
 def text_of(value: object) -> str | None:

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.findings import many
+from kdump.findings import is_hole, many
 from kdump.log_dirs.file_names import SEGMENT_NAME, SIBLING_NAME
 from kdump.printers.quantities import share, size, time
 
@@ -57,7 +57,8 @@ def _all_well(report: LogDirReport) -> ReportVerdict:
 def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
     wrong = [line for line in report.lines("check", "finding") if line["level"] == "log"]
     lost = [line for line in wrong if line["check"] == "recovery"]
-    damaged = [line for line in wrong if line["check"] != "recovery"]
+    holes = [line for line in wrong if is_hole(line["check"], line["file"])]
+    damaged = [line for line in wrong if line["check"] != "recovery" and not is_hole(line["check"], line["file"])]
     if damaged:
         folders = _folders(damaged)
         ranges = report.lines("damage", "damagedFile")
@@ -68,6 +69,17 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
             "Keep the broker stopped and a copy of these folders. kdump salvage gets the sound batches out.",
             shlex.join(["kdump", "salvage", *folders[:_NAMED], "--out", "DIR"]),
             "damage",
+        )
+    of_damaged = set(_folders(damaged))
+    missing = [folder for folder in _folders(holes) if folder not in of_damaged]
+    if missing:
+        yield ReportVerdict(
+            "warn",
+            f"Offsets are missing from {many(len(missing), 'log')}: {_named(missing)}. All batches that are there are "
+            "sound.",
+            "A broker takes these logs as they are. Another replica may have what is missing: name its log dirs too.",
+            report.command("check"),
+            "findings",
         )
     if lost:
         folders = _folders(lost)

@@ -211,3 +211,17 @@ def test_a_segment_that_blocks_retention_is_named_with_its_reason(tmp_path):
     (at,) = [number for number, line in enumerate(lines) if "past retention" in line]
     assert "1 segment past retention stays, 70 B: an older one blocks, segment 0 of orders-0." in lines[at]
     assert "Of segment 0 of orders-0: its largest timestamp lies 1 d in the future; it blocks" in lines[at + 1]
+
+
+def test_missing_offsets_are_told_from_damage(tmp_path):
+    sound = [batch([record(b"k", b"v")], base_offset=n, base_timestamp=1_700_000_000_000) for n in range(4)]
+    log_dirs.write(tmp_path, "orders-0", {0: sound[0] + sound[2]})
+    done = kdump("report", tmp_path)
+    text = done.stdout.decode()
+    assert done.returncode == 3
+    assert "damaged" not in text
+    assert f"Offsets are missing from 1 log: {tmp_path}/orders-0. All batches that are there are sound." in text
+    log_dirs.write(tmp_path, "orders-0", {0: sound[0] + sound[2] + sound[3][:-1] + b"x" + sound[3]})
+    text = kdump("report", tmp_path).stdout.decode()
+    assert "1 log is damaged" in text
+    assert "Offsets are missing" not in text
