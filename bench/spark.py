@@ -30,8 +30,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from bench import segments
 from kdump import kernel
 from kdump.arrow import schema as arrow_schema
+from kdump.spark import session as spark_session
 from kdump.spark.export import job
-from kdump.spark.export import session as export_session
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, schema
 from tools import arguments
@@ -126,7 +126,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def session(cores: int) -> SparkSession:
-    settings = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR", **export_session.OURS}
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR", **spark_session.OURS}
     spark = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
     register(spark)
     spark.dataSource.register(Ready)

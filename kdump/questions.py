@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from kdump.answers import log_dir_pass
 from kdump.answers.abort_lines import AbortLines
 from kdump.answers.collector import AnswerLine, Place, as_json
 from kdump.answers.compaction.cleaning import CleaningLimits
@@ -32,6 +31,7 @@ from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.expiry import DEFAULT_RETENTION_MS
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine
 from kdump.answers.groups.log_ends import LogEnds
+from kdump.answers.log_dir_pass import Collectors, Sayings, feed
 from kdump.answers.metadata.answer import TopicLine, takes, topic_lines
 from kdump.answers.metadata.copies import NOTHING, Copies, Said
 from kdump.answers.metadata.events import Event
@@ -209,11 +209,9 @@ class _Question:
 
     def run(self, collector: Collector, partitions: Iterable[Partition]) -> None:
         """Feed a collector."""
-        done = log_dir_pass.gather([collector], list(partitions))
-        for error in done.failed:
-            raise error
-        for said, more in zip(self._said, (done.damaged, done.wrong, done.notes), strict=True):
-            said += more
+        damaged, wrong, notes = self._said
+        say = Sayings(damaged.append, wrong.append, notes.append, raise_it)
+        feed(Collectors([collector]), list(partitions), say)
 
     def answer(self, collector: Collector, partitions: Iterable[Partition]) -> Answer[L]:
         """Feed a collector; return its answer."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from kdump.answers.collector import Needs, Place, Reading, unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.primitives.processes import over_processes
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
@@ -21,7 +20,11 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Collector
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.primitives.processes import Workers
     from kdump.segments.regions import Region
+
+PARTITION_COST: Final = 1 << 16
+"""What turning to a partition costs, in bytes that could be read instead."""
 
 
 class LogDirPass:
@@ -242,44 +245,110 @@ def size_after(partition: Partition, offset: int) -> int:
     return size
 
 
-class Gathered(NamedTuple):
-    """What a process gathered from a stretch of partitions, and what went wrong there."""
+class Sayings(NamedTuple):
+    """Where to say what was met: damaged records, derived files that are not used, remarks, unreadable files."""
 
-    collectors: list[Collector]
+    damage: Callable[[str], None]
+    wrong: Callable[[str], None]
+    note: Callable[[str], None]
+    fail: Callable[[UnreadableError], None]
+
+    def states(self) -> LogDirStates:
+        """Return a reader of log-dir files that says here what it does not use."""
+        return LogDirStates(in_words(self.wrong), self.fail)
+
+    def reader(
+        self, collectors: Sequence[Collector], states: LogDirStates, progress: Callable[[int], None] = lambda _: None
+    ) -> LogDirPass:
+        """Return what feeds collectors, and says here what it meets."""
+        return LogDirPass(
+            collectors,
+            states,
+            damage=self.damage,
+            fail=self.fail,
+            wrong=self.wrong,
+            note=self.note,
+            progress=progress,
+        )
+
+
+class Merging(Protocol):
+    """What gathers from partitions."""
+
+    def merge(self, other: Self) -> None:
+        """Take over what another one gathered from partitions after these."""
+
+
+M = TypeVar("M", bound=Merging)
+
+
+class Collectors(list["Collector"]):
+    """Collectors that one pass feeds."""
+
+    def merge(self, other: Collectors) -> None:
+        """Take over what the same collectors of another pass gathered from partitions after these."""
+        for collector, more in zip(self, other, strict=True):
+            collector.merge(more)
+
+
+def feed(collectors: Collectors, partitions: Sequence[Partition], say: Sayings) -> None:
+    """Feed collectors with partitions."""
+    say.reader(collectors, say.states()).run(partitions)
+
+
+class Gathered(NamedTuple, Generic[M]):
+    """What was gathered from partitions in a row.
+
+    ``size`` is that of their segments in bytes; ``said`` is what there is to say, in order: a field of
+    :class:`Sayings`, and its argument.
+    """
+
+    into: M
     size: int
-    """Bytes of the segments."""
-    damaged: list[str]
-    wrong: list[str]
-    notes: list[str]
-    failed: list[UnreadableError]
+    said: list[tuple[str, Any]]
+
+    def merge(self, other: Gathered[M]) -> Gathered[M]:
+        """Return this with what was gathered from the partitions after these."""
+        self.into.merge(other.into)
+        return Gathered(self.into, self.size + other.size, self.said + other.said)
 
 
-def gather(collectors: Sequence[Collector], partitions: Sequence[Partition]) -> Gathered:
-    """Go through partitions with collectors of one's own: the work of a process, or of a task of Spark."""
-    done = Gathered(list(collectors), sum(map(_size, partitions)), [], [], [], [])
-    damage, wrong, fail = done.damaged.append, done.wrong.append, done.failed.append
-    states = LogDirStates(in_words(wrong), fail)
-    LogDirPass(collectors, states, damage=damage, fail=fail, wrong=wrong, note=done.notes.append).run(partitions)
+def gather_with(
+    workers: Workers,
+    into: M,
+    work: Callable[[M, Sequence[Partition], Sayings], None],
+    partitions: Sequence[Partition],
+    say: Sayings,
+    progress: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Let workers do ``work`` on partitions, each with a copy of ``into``, which must be new.
+
+    It ends as if one process had gone through all partitions in order, and so does what is said.
+    """
+    for gathered in workers.results(
+        partial(_gathered, copy.deepcopy(into), work), stretches(partitions, workers.count), Gathered.merge
+    ):
+        into.merge(gathered.into)
+        for name, what in gathered.said:
+            getattr(say, name)(what)
+        progress(gathered.size)
+
+
+def _gathered(
+    empty: M, work: Callable[[M, Sequence[Partition], Sayings], None], partitions: Sequence[Partition]
+) -> Gathered[M]:
+    done = Gathered(copy.deepcopy(empty), sum(map(_size, partitions)), [])
+    work(done.into, partitions, Sayings(*(partial(_keep, done.said, name) for name in Sayings._fields)))
     return done
 
 
-def run_over_processes(
-    jobs: int, collectors: Sequence[Collector], partitions: Sequence[Partition]
-) -> Iterator[Gathered]:
-    """Go through partitions with ``jobs`` processes; yield what each stretch gives when it is merged.
-
-    ``collectors`` must be new; they end as if one pass had gone through all partitions in order.
-    """
-    empty = copy.deepcopy(list(collectors))
-    for gathered in over_processes(jobs, partial(gather, empty), stretches(partitions, jobs)):
-        for collector, more in zip(collectors, gathered.collectors, strict=True):
-            collector.merge(more)
-        yield gathered
+def _keep(said: list[tuple[str, Any]], name: str, what: object) -> None:
+    said.append((name, what))
 
 
-def stretches(partitions: Sequence[Partition], jobs: int) -> list[list[Partition]]:
-    """Return partitions in order, cut into stretches of about the same size in bytes, some for each job."""
-    room = max(1, sum(map(_size, partitions)) // (4 * jobs))
+def stretches(partitions: Sequence[Partition], count: int) -> list[list[Partition]]:
+    """Return partitions in order, cut into stretches that take about the same time, some for each of ``count``."""
+    room = max(1, sum(map(_cost, partitions)) // (4 * count))
     cut: list[list[Partition]] = []
     held = room
     for partition in partitions:
@@ -287,9 +356,13 @@ def stretches(partitions: Sequence[Partition], jobs: int) -> list[list[Partition
             cut.append([])
             held = 0
         cut[-1].append(partition)
-        held += _size(partition)
+        held += _cost(partition)
     return cut
 
 
 def _size(partition: Partition) -> int:
     return sum(segment.size for segment in partition.segments)
+
+
+def _cost(partition: Partition) -> int:
+    return PARTITION_COST + _size(partition)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.answers.collector import once
-from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
-from kdump.commands import option_values, parallel, session
+from kdump.answers.log_dir_pass import Collectors, Sayings, feed, gather_with
+from kdump.commands import option_values, session, who_reads
 from kdump.commands.absent import absent
-from kdump.commands.limit_options import JOBS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
+from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives import timestamps
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from kdump.answers.collector import AnswerLine, Collector
+    from kdump.answers.log_dir_pass import LogDirPass
     from kdump.log_dirs.partition import Partition
+    from kdump.primitives.processes import Workers
     from kdump.printers.answer_lines import AnswerTable
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -102,7 +103,7 @@ def inputs(*more: str) -> list[Decorator]:
         *PATHS,
         *PARTITIONS,
         AT,
-        JOBS,
+        *WORKERS,
         *form(*more),
         *LIMITS,
     ]
@@ -136,10 +137,10 @@ class Answering:
         at: int | None = options.pop("at")
         self.at = timestamps.now() if at is None else at
         self.output: str = options.pop("output")
-        self._jobs: int | None = options.pop("jobs")
+        self._who = WhoReads.taken(options)
         self._also = also
         say = self.session  # some answers need two passes over a log
-        self._damage, self._wrong, self._note = once(say.damage), once(say.wrong_index), once(say.note)
+        self._say = Sayings(once(say.damage), once(say.wrong_index), once(say.note), say.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
@@ -183,41 +184,22 @@ class Answering:
         found = self.partitions() if partitions is None else partitions
         run = self.session
         run.watched(found)
-        jobs = self.processes(found)
-        if jobs > 1 and len(found) > 1:
-            for gathered in run_over_processes(jobs, collectors, found):
-                run.progress(gathered.size)
-                for say, texts in (
-                    (self._damage, gathered.damaged),
-                    (self._wrong, gathered.wrong),
-                    (self._note, gathered.notes),
-                ):
-                    for text in texts:
-                        say(text)
-                for error in gathered.failed:
-                    run.fail(error)
+        workers = self.workers(found)
+        if workers is not None:
+            gather_with(workers, Collectors(collectors), feed, found, self._say, run.progress)
         else:
             self.reader(collectors).run(found)
         run.progress.clear()
 
-    def processes(self, partitions: Sequence[Partition]) -> int:
-        """Return how many processes go through partitions: one where remote storage counts, whose keys stay in it."""
-        if self.asked.remote is not None:
-            return 1
-        return parallel.each_in_one(partitions, parallel.MANY_HEADERS) if self._jobs is None else self._jobs
+    def workers(self, partitions: Sequence[Partition]) -> Workers | None:
+        """Return who goes through partitions: this process where remote storage counts, whose keys stay in it."""
+        if self.asked.remote is not None and self._who.master is None:
+            return None
+        return self._who.workers(partitions, who_reads.MANY_HEADERS, self.session)
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds the collectors and says on standard error what is wrong."""
-        run = self.session
-        return LogDirPass(
-            collectors,
-            LogDirStates(in_words(self._wrong), run.fail),
-            damage=self._damage,
-            fail=run.fail,
-            wrong=self._wrong,
-            note=self._note,
-            progress=run.progress,
-        )
+        return self._say.reader(collectors, self._say.states(), self.session.progress)
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
         """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""

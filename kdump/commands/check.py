@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.answers.log_dir_pass import stretches
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
-from kdump.commands import options, parallel, session
+from kdump.commands import options, session, who_reads
 from kdump.commands.absent import absent
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
-from kdump.commands.limit_options import JOBS, index_interval
+from kdump.commands.limit_options import index_interval
+from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.primitives import timestamps
-from kdump.primitives.processes import over_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from kdump.checks.everything import CheckedPartition
     from kdump.commands.findings_output import Telling
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
+    from kdump.primitives.processes import Workers
 
 
 @click.command("check")
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 @options.add(options.REMOTE)
 @index_interval("it decides what a broker cuts where offsets are not in order")
 @AT
-@JOBS
+@options.add(WORKERS)
 @options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
 def command(
@@ -44,7 +47,6 @@ def command(
     headers_only: bool,
     interval: int,
     at: int | None,
-    jobs: int | None,
     quiet: bool,
     **given: Any,
 ) -> int:
@@ -67,17 +69,17 @@ def command(
     2 wrong usage, 3 a log is damaged, 4 only files are wrong that can be made anew (indexes, snapshots, checkpoints).
     """
     run = session.Session(quiet=quiet)
+    who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(replace(wanted, remote=None), note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths)))
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
-    if jobs is None:
-        jobs = parallel.each_in_one(partitions, parallel.MANY_HEADERS if headers_only else parallel.MANY_RECORDS)
+    workers = who.workers(partitions, who_reads.MANY_HEADERS if headers_only else who_reads.MANY_RECORDS, run)
     with telling(run, given) as told:
         dirs = LogDirs()
-        for checked in _checked(partitions, how, dirs, jobs, run):
+        for checked in _checked(partitions, how, dirs, workers, run):
             _tell(checked, run, told)
         told.tell(list(everything.across(partitions, dirs)))
         if wanted.remote is not None:
@@ -129,29 +131,26 @@ def _tell(checked: CheckedPartition, run: session.Session, told: Telling) -> Non
 
 
 def _checked(
-    partitions: list[Partition], how: everything.CheckOptions, dirs: LogDirs, jobs: int, run: session.Session
+    partitions: list[Partition],
+    how: everything.CheckOptions,
+    dirs: LogDirs,
+    workers: Workers | None,
+    run: session.Session,
 ) -> Iterator[CheckedPartition]:
     """Yield what is found in each partition, in order."""
-    if jobs == 1 or len(partitions) < 2:
+    if workers is None:
         for part in partitions:
             yield everything.check(part, how, dirs, run.progress)
         return
-    told: set[Finding] = set()
-    for result in over_processes(jobs, _one, range(len(partitions)), _begin, partitions, how):
-        run.progress(result.size)
-        new = tuple(finding for finding in result.findings if finding not in told)
-        told.update(new)
-        yield result._replace(findings=new)
+    told: set[Finding] = set()  # of a log dir each stretch of its partitions tells
+    for results in workers.results(partial(_stretch, how), stretches(partitions, workers.count)):
+        for result in results:
+            run.progress(result.size)
+            new = tuple(finding for finding in result.findings if finding not in told)
+            told.update(new)
+            yield result._replace(findings=new)
 
 
-_work: Callable[[int], CheckedPartition]
-
-
-def _begin(partitions: list[Partition], how: everything.CheckOptions) -> None:
-    global _work  # noqa: PLW0603  a process of the pool is told once what it works on
+def _stretch(how: everything.CheckOptions, partitions: list[Partition]) -> list[CheckedPartition]:
     dirs = LogDirs()
-    _work = lambda number: everything.check(partitions[number], how, dirs)  # noqa: E731  a name of its own would say no more
-
-
-def _one(number: int) -> CheckedPartition:
-    return _work(number)
+    return [everything.check(part, how, dirs) for part in partitions]

@@ -70,7 +70,9 @@ def command(*, records: bool, **options: Any) -> int:
         damage=run.session.damage,
         wrong=run.session.wrong_index,
         fail=run.session.fail,
-        jobs=run.processes([replica.place.partition for replicas in copies.values() for replica in replicas]),
+        workers=None
+        if records
+        else run.workers([replica.place.partition for replicas in copies.values() for replica in replicas]),
         progress=run.session.progress,
     )
     from kdump.printers.answer_tables import diff

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LOCAL, LocalFile
@@ -14,12 +14,6 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.parts import SegmentPart
-
-
-MANY_RECORDS: Final = 16 << 20
-"""Bytes of partitions from which on several processes look into their records, where nobody says how many."""
-MANY_HEADERS: Final = 256 << 20
-"""The same where the headers of batches do."""
 
 
 class Piece(NamedTuple):
@@ -54,21 +48,6 @@ def pieces(partitions: Sequence[Partition], *, cut: bool) -> list[Piece]:
     if runs:
         found.append(Piece(runs, size))
     return found
-
-
-def each_in_one(partitions: Sequence[Partition], much: int) -> int:
-    """Return how many processes go through partitions, each of which one reads, where nobody says how many.
-
-    One does for less than ``much`` bytes, in an archive and while the page cache is watched.
-    """
-    segments = [segment for partition in partitions for segment in partition.segments]
-    if LocalFile.watch is not None or any(segment.files is not LOCAL for segment in segments):
-        return 1
-    return (
-        1
-        if sum(segment.size for segment in segments) < much
-        else min(parts.free_processors(), parts.MOST, len(partitions))
-    )
 
 
 def processes(partitions: Sequence[Partition]) -> int:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kdump.answers.collector import once
+from kdump.answers.log_dir_pass import Sayings
 from kdump.commands.answering import AT, PATHS, Answering, Moment
-from kdump.commands.limit_options import JOBS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
+from kdump.commands.who_reads import WORKERS
 from kdump.errors import UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
@@ -20,7 +21,6 @@ from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.report import gathering
 from kdump.report.document import LogDirReport, ReportAsked, document
-from kdump.report.gathering import Sayings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     *PATHS,
     *PARTITIONS,
     AT,
-    JOBS,
+    *WORKERS,
     NO_PAGER,
     click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report, damage and errors."),
     *LIMITS,
@@ -122,8 +122,9 @@ def _made(run: Answering, around: int | None) -> LogDirReport:
     session.watched(partitions)
     found = gathering.collectors_for(partitions, run.asked, say)
     found.found_all = not said
-    jobs = run.processes(partitions)
-    gathering.gather(found, partitions, run.asked, run.at, say, jobs=jobs, progress=session.progress)
+    gathering.gather(
+        found, partitions, run.asked, run.at, say, workers=run.workers(partitions), progress=session.progress
+    )
     asked = ReportAsked(run.paths, run.asked, run.at, around)
     report = document(asked, found, partitions, say, said)
     session.progress.clear()

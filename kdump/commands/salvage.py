@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.commands import options, parallel, session
+from kdump.commands import options, session, who_reads
 from kdump.commands.absent import absent
 from kdump.commands.limit_options import JOBS, AtLeast, index_interval
 from kdump.errors import UnreadableError
@@ -17,7 +17,7 @@ from kdump.findings import many
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.output import files
-from kdump.primitives.processes import over_processes
+from kdump.primitives.processes import Processes
 from kdump.salvage import writer
 from kdump.salvage.merge import UNREADABLE, merge
 
@@ -100,9 +100,10 @@ def command(
             jobs = 1  # keys stay in this process
         elif jobs is None:
             found = [part for one in copies.values() for part in one.parts]
-            jobs = min(len(copies), parallel.each_in_one(found, parallel.MANY_RECORDS))
+            jobs = min(len(copies), who_reads.each_in_one(found, who_reads.MANY_RECORDS))
         work = partial(_salvage, folder, limits)
-        done = map(work, copies.items()) if jobs == 1 else over_processes(jobs, work, copies.items())
+        tasks = list(copies.items())
+        done = map(work, tasks) if jobs == 1 else Processes(jobs).results(work, tasks)
         for name, merged, written, errors in done:
             for error in errors:
                 run.fail(error)

@@ -9,6 +9,7 @@ import click
 
 from kdump.commands import session
 from kdump.commands.limit_options import MAX_BATCH_BYTES
+from kdump.commands.who_reads import CONF
 from kdump.errors import UsageError
 from kdump.printers.quantities import size
 from kdump.spark.export.output import FOLDERS, FORMATS
@@ -100,7 +101,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar="URL",
     help="Where Spark runs: local[N], spark://HOST:PORT, yarn, k8s://URL.",
 )
-@click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark.")
+@CONF
 @click.option("--incremental", is_flag=True, help="Write only what is new since the last such run into DIR.")
 @click.option("--follow", is_flag=True, help="Write what comes, until Ctrl-C.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
@@ -125,7 +126,7 @@ def command(
     Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was met.
     """
     from kdump import spark_export
-    from kdump.spark.export.failures import MalformedError
+    from kdump.spark.failures import MalformedError
 
     run = session.Session(quiet=quiet)
     ours = {name: given.pop(name) for name in ("out", "format", "mode", "master")}
@@ -133,7 +134,7 @@ def command(
         paths=paths,
         **ours,
         partition_by=_folders(given.pop("partition_by")),
-        conf=_settings(given.pop("conf")),
+        conf=given.pop("conf"),
         options={
             "mode": given.pop("read_mode"),
             "maxBatchBytes": str(max_batch_bytes),
@@ -170,7 +171,7 @@ def _tell(run: session.Session, export: Export, summary: Summary) -> None:
 
 def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
     from kdump import spark_export
-    from kdump.spark.export.failures import MalformedError
+    from kdump.spark.failures import MalformedError
 
     if export.mode != "error":
         raise UsageError(f"--mode {export.mode}: --incremental and --follow add to what they have written")
@@ -224,16 +225,6 @@ def _folders(text: str) -> tuple[str, ...]:
         if name not in FOLDERS:
             raise UsageError(f"--partition-by {name}: there are {', '.join(FOLDERS)} and none")
     return tuple(dict.fromkeys(names))
-
-
-def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--conf {pair}: expected NAME=VALUE, as in spark.executor.memory=4g")
-        settings[name] = value
-    return settings
 
 
 class _Progress(session.StatusLine):

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.checks import partition
-from kdump.commands import options, parallel, session
+from kdump.commands import options, session, who_reads
 from kdump.commands.absent import absent
 from kdump.commands.findings_output import FINDINGS, telling
-from kdump.commands.limit_options import JOBS
+from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.finder import Finder
-from kdump.primitives.processes import over_processes
 
 if TYPE_CHECKING:
     from kdump.checks.partition import CheckedSegment
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 @click.command("verify-index")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @options.add(FINDINGS)
-@JOBS
+@options.add(WORKERS)
 @options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
-def command(paths: tuple[str, ...], *, jobs: int | None, quiet: bool, **given: Any) -> int:
+def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     """Check the indexes of segments against their log. Files are opened read-only.
 
     \b
@@ -45,15 +44,15 @@ def command(paths: tuple[str, ...], *, jobs: int | None, quiet: bool, **given: A
     2 wrong usage, 3 the log itself is damaged, 4 only indexes are wrong.
     """
     run = session.Session(quiet=quiet)
+    who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     with telling(run, given) as told:
         partitions = list(run.watched(finder.find(paths)))
         run.absent(absent(wanted, finder.met, paths))
-        if jobs is None:
-            jobs = parallel.each_in_one(partitions, parallel.MANY_HEADERS)
-        if jobs > 1 and len(partitions) > 1:
-            for checks, errors in over_processes(jobs, _check, partitions):
+        workers = who.workers(partitions, who_reads.MANY_HEADERS, run)
+        if workers is not None:
+            for checks, errors in workers.results(_check, partitions):
                 for error in errors:
                     run.fail(error)
                 for checked in checks:

@@ -23,6 +23,10 @@ BLOCK: Final = 512
 class LocalFiles:
     """The files of this machine. Symbolic links are followed."""
 
+    def __reduce__(self) -> str:
+        """Be the same one in every process: what is asked is whether files are LOCAL."""
+        return "LOCAL"
+
     def look(self, path: str) -> Entry | None:
         try:
             status = Path(path).stat()

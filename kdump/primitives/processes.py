@@ -1,33 +1,68 @@
-"""Work spread over processes, in order."""
+"""Work spread over several workers, in order; processes of this machine are some."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kdump.errors import KdumpError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def over_processes(
-    jobs: int, work: Callable[[T], R], tasks: Iterable[T], begin: Callable[..., None] | None = None, *given: Any
-) -> Iterator[R]:
-    """Yield what ``work`` returns for each task, in order, from ``jobs`` forked processes.
+class Workers(Protocol):
+    """Who does a list of tasks: processes of this machine, or the executors of a cluster."""
 
-    Each process calls ``begin`` with ``given`` first. Raises KdumpError where a process ends without a result.
-    """
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
+    @property
+    def count(self) -> int:
+        """How many tasks are done at a time."""
 
-    try:
-        with ProcessPoolExecutor(jobs, get_context("fork"), begin, given) as pool:
-            yield from pool.map(work, tasks)
-    except BrokenProcessPool:
-        raise KdumpError(
-            "a process was killed before it had a result; the system may lack memory (try fewer --jobs)"
-        ) from None
+    def results(
+        self, work: Callable[[T], R], tasks: Sequence[T], merge: Callable[[R, R], R] | None = None
+    ) -> Iterator[R]:
+        """Yield what ``work`` returns for each task, in order. Raises KdumpError where a worker has no result.
+
+        With ``merge`` the results of tasks in a row may come as one.
+        """
+
+
+@dataclass(frozen=True)
+class Processes:
+    """``count`` forked processes: they have the work and the tasks, and what these have open, from their parent."""
+
+    count: int
+
+    def results(
+        self,
+        work: Callable[[T], R],
+        tasks: Sequence[T],
+        merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  results are few: whoever asked merges them
+    ) -> Iterator[R]:
+        """Yield what ``work`` returns for each task, in order. Raises KdumpError where a process is killed."""
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+        from multiprocessing import get_context
+
+        try:
+            with ProcessPoolExecutor(self.count, get_context("fork"), _begin, (work, tasks)) as pool:
+                yield from pool.map(_do, range(len(tasks)))
+        except BrokenProcessPool:
+            raise KdumpError(
+                "a process was killed before it had a result; the system may lack memory (try fewer --jobs)"
+            ) from None
+
+
+_do_task: Callable[[int], Any]
+
+
+def _begin(work: Callable[[T], R], tasks: Sequence[T]) -> None:
+    global _do_task  # noqa: PLW0603  a process of the pool is told once what it works on
+    _do_task = lambda number: work(tasks[number])  # noqa: E731  a name of its own would say no more
+
+
+def _do(number: int) -> Any:
+    return _do_task(number)

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
+    from kdump.answers.log_dir_pass import Sayings
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
-    from kdump.report.gathering import ReportCollectors, Sayings
+    from kdump.report.gathering import ReportCollectors
 
 Line: TypeAlias = dict[str, Any]
 VERSION: Final = 1

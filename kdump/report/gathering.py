@@ -6,17 +6,16 @@ groups have offsets in are looked up afterwards, the metadata log is replayed be
 
 from __future__ import annotations
 
-import copy
 import posixpath
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.answers.damaged_ranges import DamagedRanges
 from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
-from kdump.answers.log_dir_pass import LogDirPass, stretches
+from kdump.answers.log_dir_pass import gather_with
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.deletions import Retention
@@ -28,37 +27,19 @@ from kdump.checks.log_dir import LogDirs
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, Name
 from kdump.log_dirs.finder import holds_a_log
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.primitives.processes import over_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.answers.collector import Collector
+    from kdump.answers.log_dir_pass import Sayings
     from kdump.checks.everything import CheckedPartition
-    from kdump.errors import UnreadableError
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
+    from kdump.primitives.processes import Workers
 
 ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_metadata.TOPIC)
 """Topics of Kafka's own that are read whatever topics are asked for: they tell of the others."""
-
-
-class Sayings(NamedTuple):
-    """Where to say what was met: damaged records, derived files that are not used, remarks, unreadable files."""
-
-    damage: Callable[[str], None]
-    wrong: Callable[[str], None]
-    note: Callable[[str], None]
-    fail: Callable[[UnreadableError], None]
-
-    def states(self) -> LogDirStates:
-        """Return a reader of log-dir files that says here what it does not use."""
-        return LogDirStates(in_words(self.wrong), self.fail)
-
-    def reader(self, collectors: Sequence[Collector], states: LogDirStates) -> LogDirPass:
-        """Return what feeds collectors, and says here what it meets."""
-        return LogDirPass(collectors, states, damage=self.damage, fail=self.fail, wrong=self.wrong, note=self.note)
 
 
 @dataclass
@@ -183,20 +164,15 @@ def gather(
     at: int,
     say: Sayings,
     *,
-    jobs: int = 1,
+    workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Fill new collectors from partitions, with ``jobs`` processes, and look up the ends that lag needs.
+    """Fill new collectors from partitions, here or with ``workers``, and look up the ends that lag needs.
 
     ``at`` is now in ms. The sayings may be called with the same sentence more than once.
     """
-    if jobs > 1 and len(partitions) > 1:
-        work = partial(_gathered, copy.deepcopy(into), asked, at)
-        for done in over_processes(jobs, work, stretches(partitions, jobs)):
-            into.merge(done.collectors)
-            for name, what in done.said:
-                getattr(say, name)(what)
-            progress(done.size)
+    if workers is not None:
+        gather_with(workers, into, partial(_feed, asked, at), partitions, say, progress)
     else:
         ReportPass(into, asked, at, say, progress).run(partitions)
     dirs = LogDirs()
@@ -205,23 +181,8 @@ def gather(
     _look_up_ends(into, partitions, say)
 
 
-class _Gathered(NamedTuple):
-    """What a process gathered; ``said`` is what it has to say, in order: a field of Sayings, and its argument."""
-
-    collectors: ReportCollectors
-    size: int
-    said: list[tuple[str, Any]]
-
-
-def _gathered(into: ReportCollectors, asked: Wanted, at: int, partitions: Sequence[Partition]) -> _Gathered:
-    done = _Gathered(into, sum(map(size, partitions)), [])
-    say = Sayings(*(partial(_keep, done.said, name) for name in Sayings._fields))
+def _feed(asked: Wanted, at: int, into: ReportCollectors, partitions: Sequence[Partition], say: Sayings) -> None:
     ReportPass(into, asked, at, say).run(partitions)
-    return done
-
-
-def _keep(said: list[tuple[str, Any]], name: str, what: object) -> None:
-    said.append((name, what))
 
 
 def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], say: Sayings) -> None:

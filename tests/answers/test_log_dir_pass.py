@@ -2,15 +2,16 @@
 
 import os
 import signal
+from functools import partial
 
 import pytest
 
 from kdump.answers.collector import Collector, Needs, Reading
-from kdump.answers.log_dir_pass import LogDirPass, run_over_processes
+from kdump.answers.log_dir_pass import Collectors, LogDirPass, Sayings, feed, gather_with
 from kdump.errors import KdumpError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.primitives.processes import over_processes
+from kdump.primitives.processes import Processes
 from tests.helpers.asking import ask
 from tests.helpers.segments import data
 
@@ -87,11 +88,13 @@ def test_processes_gather_what_one_gathers(tmp_path):
     for number in range(5):
         log_dir(tmp_path / str(number), data(number), data(10) + data(11)[:-9])
     partitions = list(Finder(Wanted(siblings=True)).find([str(tmp_path)]))
-    alone, several = Offsets(), Offsets()
-    said = run([alone], partitions)
-    gathered = list(run_over_processes(2, [several], partitions))
+    alone, several, said = Offsets(), Offsets(), []
+    one_by_one = run([alone], partitions)
+    say = Sayings(*(partial(lambda name, text: said.append((name, text)), name) for name in Sayings._fields))
+    gather_with(Processes(2), Collectors([several]), feed, partitions, say)
     assert vars(several) == vars(alone)
-    assert [text for one in gathered for text in one.notes] == said["note"]
+    assert [text for name, text in said if name == "note"] == one_by_one["note"]
+    assert [name for name, _ in said] == ["note"] * 5
 
 
 def test_a_file_that_cannot_be_read_is_a_lost_range(tmp_path):
@@ -112,7 +115,7 @@ def _die(_):
 
 def test_a_process_that_is_killed_is_an_error_of_one_sentence():
     with pytest.raises(KdumpError, match="a process was killed before it had a result"):
-        list(over_processes(2, _die, range(4)))
+        list(Processes(2).results(_die, range(4)))
 
 
 def test_a_topic_that_is_not_there_is_named(tmp_path):

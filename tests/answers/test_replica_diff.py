@@ -9,6 +9,7 @@ from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.primitives.processes import Processes
 from testing import forge
 from testing.processes import kdump, on_a_terminal, patched
 from tests.helpers import log_dirs
@@ -16,7 +17,7 @@ from tests.helpers.log_dirs import checkpoint, replica
 from tests.helpers.segments import data
 
 
-def ask(*paths, records=False, jobs=1):
+def ask(*paths, records=False, workers=None):
     """Compare brokers; return the lines, and what is damaged."""
     said = []
     states = LogDirStates(in_words(said.append), raise_)
@@ -31,7 +32,7 @@ def ask(*paths, records=False, jobs=1):
         damage=said.append,
         wrong=said.append,
         fail=raise_,
-        jobs=jobs,
+        workers=workers,
     )
     return list(map(as_json, lines)), said
 
@@ -170,8 +171,8 @@ def test_every_two_brokers_are_compared_and_processes_find_the_same(tmp_path):
     paths = [tmp_path / str(broker) for broker in (1, 2, 3)]
     alone, _ = ask(*paths, records=True)
     assert sum(line["kind"] == "pair" for line in alone) == 9
-    assert ask(*paths, records=True, jobs=2)[0] == alone
-    assert ask(*paths, jobs=2) == ask(*paths)
+    assert ask(*paths, records=True, workers=Processes(2))[0] == alone
+    assert ask(*paths, workers=Processes(2)) == ask(*paths)
 
 
 def test_log_dirs_of_one_broker_stand_with_commas(tmp_path):

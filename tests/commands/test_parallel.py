@@ -1,11 +1,12 @@
 """Several processes print what one prints: the same bytes, words and exit status, whatever stands in the segments."""
 
 import random
+import tarfile
 import zlib
 
 import pytest
 
-from kdump.commands import parallel
+from kdump.commands import who_reads
 from kdump.segments import parts
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
@@ -159,11 +160,22 @@ def test_answers_are_alike(tmp_path, log_dir, line):
         for jobs, replaced in [
             (("--jobs", "1"), ()),
             (("--jobs", "2"), ()),
-            ((), [(parallel, "MANY_RECORDS", 1), (parallel, "MANY_HEADERS", 1)]),
+            ((), [(who_reads, "MANY_RECORDS", 1), (who_reads, "MANY_HEADERS", 1)]),
         ]
     )
     assert others == [one, one]
     assert one.out
+
+
+@pytest.mark.parametrize("line", ["stats", "check", "verify-index"])
+def test_an_archive_is_open_to_every_process(tmp_path, log_dir, line):
+    archive = tmp_path / "logs.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(log_dir, "logs")
+    one, two = (forked.kdump(tmp_path, line, archive, "--jobs", jobs) for jobs in ("1", "2"))
+    assert one == two
+    assert one.status == 3
+    assert b"logs.tar:logs/t-1" in one.out + one.errors
 
 
 def test_salvage_is_alike(tmp_path, log_dir):

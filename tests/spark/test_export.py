@@ -18,7 +18,8 @@ import pyarrow.parquet as parquet
 from kdump import spark_export
 from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
-from kdump.spark.export import account, failures, job, session
+from kdump.spark import failures, session
+from kdump.spark.export import account, job
 from testing import GOLDEN, ROOT, forge
 from testing.processes import kdump
 from tools.prove import spark as prove_spark

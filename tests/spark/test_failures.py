@@ -9,8 +9,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 from pyspark.errors import PySparkException
 
 from kdump.errors import KdumpError, UnreadableError
-from kdump.spark.export.failures import errors, writing
-from kdump.spark.export.session import interruptible
+from kdump.spark.failures import errors, writing
+from kdump.spark.session import interruptible
 
 OUT = "/lake/out"
 

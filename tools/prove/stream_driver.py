@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from kdump.spark.export import session
+from kdump.spark import session
 from kdump.spark.source import register
 
 ISOLATIONS = ("read_uncommitted", "read_committed")

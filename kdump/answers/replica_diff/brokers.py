@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.collector import once
 from kdump.answers.replica_diff.pair import BrokerReplica, compare
 from kdump.errors import UnreadableError
-from kdump.primitives.processes import over_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
+    from kdump.primitives.processes import Workers
 
 
 class ReplicaPair(NamedTuple):
@@ -70,23 +70,23 @@ def compare_all(
     damage: Callable[[str], None],
     wrong: Callable[[str], None],
     fail: Callable[[UnreadableError], None],
-    jobs: int = 1,
+    workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[AnswerLine]:
-    """Yield the lines of all pairs in order; more than one of ``jobs`` compares pairs in processes.
+    """Yield the lines of all pairs in order; ``workers`` compare several pairs at a time.
 
-    With ``records`` one process does all: there may be more records than memory holds.
+    With ``records`` this process does all: there may be more records than memory holds.
     ``damage`` and ``wrong`` are called once with what several pairs meet.
     """
     damage, wrong = once(damage), once(wrong)
-    if jobs == 1 or records or len(found) < 2:
+    if workers is None or records:
         for pair in found:
             try:
                 yield from compare(*pair, records=records, damage=damage, wrong=wrong, progress=progress)
             except UnreadableError as error:
                 fail(error)
         return
-    for pair, done in zip(found, over_processes(jobs, compare_pair, found), strict=True):
+    for pair, done in zip(found, workers.results(compare_pair, found), strict=True):
         for text in done.damaged:
             damage(text)
         for text in done.wrong:

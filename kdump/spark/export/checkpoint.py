@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import KdumpError, UsageError
 from kdump.spark.export import account, commit
-from kdump.spark.export.failures import try_to
 from kdump.spark.export.output import CHECKPOINT
+from kdump.spark.failures import try_to
 
 if TYPE_CHECKING:
     from kdump.spark.export.output import Output

@@ -16,8 +16,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.errors import KdumpError
-from kdump.spark.export.failures import try_to
 from kdump.spark.export.output import DAMAGED, MANIFEST
+from kdump.spark.failures import try_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import KdumpError, UnreadableError
-from kdump.spark.export import job, session
+from kdump.spark import session
+from kdump.spark.export import job
 from kdump.spark.export.checkpoint import Checkpoint, State
-from kdump.spark.export.failures import MalformedError, errors
 from kdump.spark.export.hold import held
 from kdump.spark.export.output import Output
+from kdump.spark.failures import MalformedError, errors
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, streaming
 from kdump.spark.source.marks import Mark

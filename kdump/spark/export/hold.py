@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kdump.errors import KdumpError, UnreadableError
-from kdump.spark.export.failures import try_to, writing
+from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

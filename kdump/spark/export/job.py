@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -15,17 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump import __version__
 from kdump.errors import KdumpError, UnreadableError
 from kdump.log_reader.header_scan import attempt
-from kdump.spark.export import account, counting, session
+from kdump.spark import session
+from kdump.spark.export import account, counting
 from kdump.spark.export.commit import COMMIT, publish, recover, written
-from kdump.spark.export.failures import errors
 from kdump.spark.export.hold import held
 from kdump.spark.export.output import CHECKPOINT, FOLDERS, Output
+from kdump.spark.failures import errors
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register
 from kdump.spark.source.reading import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -145,7 +144,7 @@ def _exported(
 ) -> dict[str, Any]:
     """Prepare an export beside its output and publish it; return its account."""
     with output.staging(listener.note) as (name, staging):
-        with _watched(spark, "reading headers", listener):
+        with session.watched(spark, "reading headers", listener.progress):
             planned = planning.plan(
                 _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), inputs
             )
@@ -252,7 +251,7 @@ class Work:
         parts = {number: one.account for number, one in counted.items()}
         lost = [(split, told) for split in self.splits if (told := self._lost(counted[split.number]))]
         if lost or always:
-            with _watched(self.spark, "writing damage", self.listener):
+            with session.watched(self.spark, "writing damage", self.listener.progress):
                 self.output.write_damaged(counting.damaged(self.spark, lost, self.options))
         files = self._check(counted)
         listed = [
@@ -283,7 +282,7 @@ class Work:
         if not any(name.lower() == "minpartitions" for name in self.export.options):
             options = replace(options, min_partitions=2 * self.spark.sparkContext.defaultParallelism)
         frame, counts = counting.records(self.spark, self.splits, options)
-        with _watched(self.spark, "writing", self.listener):
+        with session.watched(self.spark, "writing", self.listener.progress):
             self.output.write(frame, self.export.partition_by, self.options.names)
         counted = counts.value
         missing = [split.name for split in self.splits if split.number not in counted]
@@ -306,7 +305,7 @@ class Work:
         Raises KdumpError unless the rows that the headers promise, left the source and are in the files are the same.
         """
         rows = sum(one.account.rows or 0 for one in counted.values())
-        with _watched(self.spark, "counting", self.listener):
+        with session.watched(self.spark, "counting", self.listener.progress):
             files = self.output.rows()
         written = [count for count in files.values() if count is not None]
         if len(written) == len(files) and sum(written) != rows:
@@ -332,25 +331,3 @@ class Work:
             "partitionBy": list(self.export.partition_by),
             "rowsWritten": rows,
         }
-
-
-@contextmanager
-def _watched(spark: SparkSession, what: str, listener: Listener) -> Iterator[None]:
-    """Tell how far Spark has come, for as long as the block runs."""
-    done = threading.Event()
-    tracker = spark.sparkContext.statusTracker()
-
-    def watch() -> None:
-        while not done.wait(0.5):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            tasks = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
-            listener.progress(what, sum(task[0] for task in tasks), sum(task[1] for task in tasks))
-
-    watcher = threading.Thread(target=watch, name="kdump-progress", daemon=True)
-    listener.progress(what, 0, 0)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UsageError
 from kdump.spark.export import account
-from kdump.spark.export.failures import try_to, writing
 from kdump.spark.export.folder import Folder
+from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

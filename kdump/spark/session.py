@@ -1,4 +1,4 @@
-"""A Spark session for one export, and what must be there for it."""
+"""A Spark session for one command, and what must be there for it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UsageError
-from kdump.spark.export.failures import try_to
+from kdump.spark.failures import try_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
 OURS: Final = {
-    "spark.app.name": "kdump spark-export",
+    "spark.app.name": "kdump",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -52,9 +53,10 @@ def check() -> None:
         )
 
 
-def start(master: str, settings: Mapping[str, str]) -> SparkSession:
+def start(master: str, settings: Mapping[str, str], *, silent: bool = False) -> SparkSession:
     """Return a session on ``master``. Its Python workers are this very Python, unless the user chose another.
 
+    ``silent`` keeps all that Spark itself says from standard output and standard error, unless it does not start.
     Raises KdumpError when Spark does not start.
     """
     check()
@@ -70,12 +72,54 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     for name, value in given.items():
         builder = builder.config(name, value)
     try:
-        spark = builder.getOrCreate()
+        with _elsewhere() if silent else nullcontext():
+            spark = builder.getOrCreate()
     except PySparkException as reason:
         raise KdumpError(f"Spark does not start on {master}: {reason} What Spark itself says stands above") from reason
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks say nothing more
     return spark
+
+
+@contextmanager
+def _elsewhere() -> Iterator[None]:
+    """Let programs that begin in the block print to a file for as long as they run; when it fails, show that file."""
+    with tempfile.TemporaryFile() as said:
+        streams = [(number, os.dup(number)) for number in (1, 2)]
+        try:
+            for number, _ in streams:
+                os.dup2(said.fileno(), number)
+            yield
+        except BaseException:
+            said.seek(0)
+            os.write(streams[-1][1], said.read())
+            raise
+        finally:
+            for number, kept in streams:
+                os.dup2(kept, number)
+                os.close(kept)
+
+
+@contextmanager
+def watched(spark: SparkSession, what: str, tell: Callable[[str, int, int], None]) -> Iterator[None]:
+    """Tell how far Spark has come, for as long as the block runs: what it does, tasks that are done, all tasks."""
+    done = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            tasks = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
+            tell(what, sum(task[0] for task in tasks), sum(task[1] for task in tasks))
+
+    watcher = threading.Thread(target=watch, name="kdump-progress", daemon=True)
+    tell(what, 0, 0)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 @contextmanager

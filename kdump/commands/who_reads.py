@@ -1,0 +1,117 @@
+"""Who goes through partitions, each of which one reads: this process, several, or the executors of Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from kdump.commands.limit_options import JOBS
+from kdump.errors import UsageError
+from kdump.log_dirs.local import LOCAL, LocalFile
+from kdump.log_dirs.remote import RemoteFiles
+from kdump.primitives.processes import Processes
+from kdump.segments import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.commands.session import Session
+    from kdump.log_dirs.partition import Partition
+    from kdump.primitives.processes import Workers
+
+MANY_RECORDS: Final = 16 << 20
+"""Bytes of partitions from which on several processes look into their records, where nobody says how many."""
+MANY_HEADERS: Final = 256 << 20
+"""The same where the headers of batches do."""
+
+
+def _checked(_: click.Context, __: click.Parameter, master: str | None) -> str | None:
+    """Refuse what no master of Spark is called, before anything is read."""
+    if master is not None:
+        from kdump.spark import session  # few runs want Spark
+
+        session.check()
+        session.check_master(master)
+    return master
+
+
+def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--conf {pair}: expected NAME=VALUE, as in spark.executor.memory=4g")
+        settings[name] = value
+    return settings
+
+
+CONF: Final = click.option("--conf", multiple=True, metavar="K=V", callback=_settings, help="A setting of Spark.")
+WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
+    JOBS,
+    click.option(
+        "--master",
+        metavar="URL",
+        callback=_checked,
+        help="Let Spark read there, in place of --jobs: local[N], spark://HOST:PORT, yarn, k8s://URL.",
+    ),
+    CONF,
+]
+"""The options for who reads; :meth:`WhoReads.taken` takes them."""
+
+
+class WhoReads(NamedTuple):
+    """Who is to read, as the options of WORKERS say: ``jobs`` processes, or Spark on ``master`` with settings."""
+
+    jobs: int | None
+    master: str | None = None
+    conf: dict[str, str] = {}  # noqa: RUF012  nobody changes it
+
+    @classmethod
+    def taken(cls, options: dict[str, Any]) -> WhoReads:
+        """Take the options of WORKERS out of ``options``, or --jobs alone. Raises UsageError."""
+        who = cls(options.pop("jobs"), options.pop("master", None), options.pop("conf", {}))
+        if who.master is None and who.conf:
+            raise UsageError("--conf is for the Spark that --master names")
+        if who.master is not None and who.jobs is not None:
+            raise UsageError("--jobs is for processes of this machine: leave it out, or --master")
+        if who.master is not None and LocalFile.watch is not None:
+            raise UsageError("--cache drop watches over the page cache of this machine: leave it out, or --master")
+        return who
+
+    def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
+        """Return who goes through partitions, None for this process.
+
+        Where nobody says, several processes do from ``much`` bytes on. Raises UsageError for what only this machine
+        can read, KdumpError where Spark does not start.
+        """
+        if self.master is None:
+            jobs = each_in_one(partitions, much) if self.jobs is None else self.jobs
+            return Processes(jobs) if jobs > 1 and len(partitions) > 1 else None
+        for path, files in ((one.name, one.files) for part in partitions for one in part.segments):
+            if files is not LOCAL and not isinstance(files, RemoteFiles):
+                raise UsageError(f"--master: only this process reads {path}, of an archive or of remote storage")
+        if not partitions:
+            return None
+        from kdump.spark.workers import SparkWorkers
+
+        return SparkWorkers.start(self.master, self.conf, lambda *done: _show(run, *done))
+
+
+def _show(run: Session, what: str, done: int, total: int) -> None:
+    run.progress.show(f"{what}: {done} of {total} tasks" if total else what)
+
+
+def each_in_one(partitions: Sequence[Partition], much: int) -> int:
+    """Return how many processes go through partitions, each of which one reads, where nobody says how many.
+
+    One does for less than ``much`` bytes, in an archive and while the page cache is watched.
+    """
+    segments = [segment for partition in partitions for segment in partition.segments]
+    if LocalFile.watch is not None or any(segment.files is not LOCAL for segment in segments):
+        return 1
+    return (
+        1
+        if sum(segment.size for segment in segments) < much
+        else min(parts.free_processors(), parts.MOST, len(partitions))
+    )

@@ -1,0 +1,47 @@
+"""Who reads: what --jobs, --master and --conf refuse, before Spark is started."""
+
+import tarfile
+
+import pytest
+
+from testing import GOLDEN
+from testing.processes import kdump
+
+LOGS = GOLDEN / "brokers" / "4.2.2"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--master", "spark"), "--master spark: expected local[N], spark://HOST:PORT, yarn or k8s://URL"),
+        (("--master", "local[2]", "--jobs", "2"), "--jobs is for processes of this machine: leave it out, or --master"),
+        (("--master", "local[2]", "--cache", "drop"), "--cache drop watches over the page cache of this machine"),
+        (("--conf", "a=b"), "--conf is for the Spark that --master names"),
+        (("--master", "local[2]", "--conf", "a"), "--conf a: expected NAME=VALUE"),
+    ],
+)
+@pytest.mark.parametrize("command", ["stats", "check", "verify-index"])
+def test_options_that_do_not_go_together_are_refused(command, options, said):
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+    done = kdump(command, LOGS, *options)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+    assert not done.stdout
+
+
+def test_an_archive_is_read_here(tmp_path):
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+    archive = tmp_path / "logs.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(LOGS / "one-0", "one-0")
+    done = kdump("stats", archive, "--master", "local[2]")
+    assert done.returncode == 2
+    where = f"{archive}:one-0/{0:020}.log, of an archive or of remote storage"
+    assert done.stderr.decode() == f"kdump: --master: only this process reads {where}\n"
+
+
+def test_without_java_it_is_said(tmp_path):
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+    done = kdump("stats", LOGS, "--master", "local[2]", env={"PATH": str(tmp_path), "JAVA_HOME": ""})
+    assert done.returncode == 1
+    assert "there is no Java in PATH" in done.stderr.decode()

@@ -1,0 +1,86 @@
+"""Spark's executors as workers: what a command prints with --master is what it prints without."""
+
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+
+from kdump.cli import main
+from kdump.spark import workers
+from testing import GOLDEN
+from testing.processes import kdump
+from tests.helpers.segments import data
+
+BROKERS = GOLDEN / "brokers"
+AT = ("--at", "2026-11-22")
+
+
+@pytest.fixture
+def run(spark, capfd, monkeypatch):
+    """Run kdump here; return its exit status, and what it printed."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["kdump", *map(str, args)])
+        return main(), *capfd.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("check", ".", *AT),
+        ("check", "4.2.2", "2.8.2", "-o", "jsonl", "--headers-only", *AT),
+        ("verify-index", ".", "-o", "jsonl"),
+        ("stats", "4.2.2", "-o", "jsonl", "--records", "--hours"),
+        ("transactions", "4.2.2", "--all", *AT),
+        ("producers", "4.2.2", "--gaps"),
+        ("du", ".", "-o", "csv", *AT),
+        ("retention", "4.2.2", *AT),
+        ("compaction", "4.2.2", "--records", *AT),
+        ("offsets", "4.2.2", "--time", "2023-11-14"),
+        ("groups", "4.2.2", *AT),
+        ("diff", "4.2.2", "2.8.2"),
+        ("report", "4.2.2", "--json", *AT),
+    ],
+    ids=lambda line: line[0],
+)
+def test_it_says_the_same_with_executors(run, monkeypatch, line):
+    monkeypatch.chdir(BROKERS)  # relative paths: the executors began elsewhere
+    monkeypatch.setattr(workers, "FAN", 2)
+    alone = run(*line)
+    assert run(*line, "--master", "local[2]") == alone
+    assert alone[1]
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_read(run, tmp_path):
+    for number in range(3):
+        folder = tmp_path / f"orders-{number}"
+        folder.mkdir()
+        (folder / f"{0:020}.log").write_bytes(data(0))
+    (tmp_path / "orders-1" / f"{10:020}.log").symlink_to(tmp_path / "gone")
+    for command in ("stats", "check", "verify-index", "report"):
+        alone = run(command, tmp_path, *AT[: 2 * (command == "report")])
+        assert run(command, tmp_path, *AT[: 2 * (command == "report")], "--master", "local[2]") == alone
+        assert alone[0] == 1
+        assert f"orders-1/{10:020}.log: No such file" in alone[1] + alone[2]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 40])
+def test_results_come_in_order_and_are_merged_in_order(spark, monkeypatch, count):
+    monkeypatch.setattr(workers, "FAN", 2)
+    monkeypatch.setattr(workers, "TASKS", 20)
+    told = []
+    them = workers.SparkWorkers(spark, lambda *done: told.append(done))
+    assert list(them.results(str, range(count))) == [str(number) for number in range(count)]
+    merged = list(them.results(lambda number: [number], range(count), lambda one, two: one + two))
+    assert [number for row in merged for number in row] == list(range(count))
+    assert len(merged) <= 2
+    assert told[0] == ("reading", 0, 0)
+
+
+def test_a_driver_of_its_own_says_nothing_but_the_answer():
+    line = ("stats", BROKERS / "4.2.2", "-o", "jsonl")
+    alone, spark = kdump(*line), kdump(*line, "--master", "local[1]", "--conf", "spark.driver.memory=512m")
+    assert (spark.returncode, spark.stdout, spark.stderr) == (alone.returncode, alone.stdout, alone.stderr)
