@@ -159,6 +159,7 @@ def _decoding(run: DumpRun, parser: Parser) -> Lines:
     def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
         return b"".join(parser(offset, key, value).parts(*run.fronts))
 
-    from kdump.kernel.payloads import Payloads  # needed with such a switch alone
+    from kdump.dump_log_segments.decoders.kernel_texts import Fronts, payloads  # needed with such a switch alone
 
-    return Payloads(run.program, general)
+    front, alone = run.fronts
+    return payloads(parser, Fronts(f"{front}key: ", " payload: ", f"{alone}payload: "), general)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.dialects.state import StateDialect
     from kdump.dump_log_segments.options import Options
-    from kdump.kernel.payloads import Program
     from kdump.log_dirs.local import LocalFile
 
 
@@ -64,15 +63,6 @@ class DumpRun:
     def fronts(self) -> tuple[str, str]:
         """What stands in front of a decoded record, and of one that has a payload alone."""
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
-
-    @cached_property
-    def program(self) -> Program:
-        """What the compiled kernel knows of the records that the decoder switch decodes."""
-        from kdump.dump_log_segments.decoders.programs import PROGRAMS, Before
-
-        front, alone = self.fronts
-        before = Before(f"{front}key: ", " payload: ", f"{alone}payload: ")
-        return PROGRAMS[self.options.decoder_switch or ""](self.payloads, before)
 
     def print(self, text: str) -> None:
         """Print a line in UTF-8; what is none in a file's name stays as it is."""

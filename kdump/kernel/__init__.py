@@ -20,17 +20,16 @@ MODULES: Final = (
     "row_lines",
     "arrow",
     "indexes",
-    "fields",
-    "payloads",
     "messages",
     "batches",
     "keys",
     "sizes",
     "picks",
     "schema_reader",
+    "payloads",
 )
 """What is compiled, each module after those that it builds on."""
-VERSION: Final = 5
+VERSION: Final = 6
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 

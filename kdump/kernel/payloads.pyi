@@ -1,22 +1,38 @@
-from array import array
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
-from kdump.kernel.fields import Fields
+from kdump.kernel.lines import Lines
+from kdump.kernel.schema_reader import SchemaReader
 
-WRITES: tuple[str, ...]
-WRITE: int
+WAYS: tuple[str, ...]
+ALWAYS: object
 
-class Program(NamedTuple):
-    texts: bytes
-    code: array[int]
-    escapes: bytes
-    frame: int
-    types: int
-    versions: int
-    keys: int
-    values: int
-    deleted: tuple[int, int]
+Pairs: TypeAlias = list[tuple[SchemaReader, StructText]]
+Argument: TypeAlias = StructText | tuple[bytes, ...] | tuple[str, str] | Pairs | Callable[[Any], str]
+Message: TypeAlias = tuple[SchemaReader, StructText | Callable[[Any], StructText]]
 
-class Payloads(Fields):
-    def __init__(self, program: Program, general: Callable[[int, bytes | None, bytes | None], bytes]) -> None: ...
+class FieldText:
+    def __init__(
+        self,
+        literal: bytes,
+        name: str,
+        way: str,
+        argument: Argument | None = None,
+        array: bool = False,
+        default: object = ...,
+    ) -> None: ...
+
+class StructText:
+    def __init__(
+        self, fields: Iterable[FieldText], opening: bytes, closing: bytes, separator: bytes, escapes: bytes
+    ) -> None: ...
+
+class Payloads(Lines):
+    def __init__(
+        self,
+        general: Callable[[int, bytes | None, bytes | None], bytes],
+        find: Callable[[int, int], Message | None],
+        frame: int = -1,
+        key: Callable[[bytes], tuple[int, bytes | None]] | None = None,
+        deleted: bytes = b"",
+    ) -> None: ...

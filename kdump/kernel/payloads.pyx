@@ -1,491 +1,358 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The records of Kafka's own topics as lines of text, by programs made of their schemas.
+"""The records of Kafka's own topics as lines of text: read by their schema, written as the decoder switches print them.
 
-A program knows structs. A struct is first gone through, which finds where its fields lie and that they lie within the
-bytes that there are, then written: literals, and fields in whatever order the text has them. What a program does not
-know, and what is not perfectly well-formed, is written by the general path, record by record.
-
-``code`` holds, from the index of a struct on: the index of its writing steps; then its finding steps, of ``FIND``
-numbers each. A writing step has ``WRITE`` numbers: start and size of a literal in ``texts``, then what follows it.
+What is not known, and what is not well-formed, is written by the general path, record by record.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
-
+from kdump.errors import DamageError
 from kdump.kernel.cursor import RECORD_NUMBERS
 from kdump.kernel.lines import slots
 
 cimport cython
-from libc.string cimport memcmp, memcpy
-from kdump.kernel.fields cimport Fields
-from kdump.kernel.lines cimport number, reserve
-from kdump.kernel.quoting cimport BEYOND, escaped, is_utf8
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport Py_EQ, PyObject, PyObject_RichCompareBool
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.string cimport memcpy
+from kdump.kernel.lines cimport Lines, number, reserve
+from kdump.kernel.quoting cimport BEYOND, escaped
+from kdump.kernel.schema_reader cimport SchemaReader, View
+from kdump.kernel.spelling cimport base64
+from kdump.kernel.words cimport big
 
-WRITES = (
-    "literal",
-    "end",
-    "close",
-    "number",
-    "bool",
-    "uuid",
-    "string",
-    "bytes",
-    "count",
-    "struct",
-    "array",
-    "map",
-    "name",
-    "embedded",
-    "ordered",
-    "absent",
-    "default",
-    "null",
-    "text",
-    "jump",
+WAYS = (
+    *("number", "string", "uuid", "bytes", "count", "name", "struct", "embedded", "plain_string", "plain_uuid"),
+    *("map", "call"),
 )
-"""How fields are written, and what follows in a step: the place of the field, then
+"""How a value is written, and what it needs for that.
 
-- literal: nothing but it; end: no more;
-- close: ends an object of JSON, instead of the comma behind its last field;
-- number: bytes from the place on, size (negative: without a sign); bool: bytes from the place on;
-- uuid: bytes from the place on, whether in quotes; string: whether in quotes and escaped;
-- bytes: base64, in quotes; count: how many bytes; struct: its index;
-- array: of JSON, flags of its elements, how they are written in the next step;
-- map: likewise, of structs that begin with an int32 that rises and have ", " behind them, in braces, never empty;
-- name: bytes from the place on to an int8, index in ``code`` of: count, then start and size of each text;
-- embedded: bytes that hold a struct behind an int16: index in ``code`` of the structs by that number, how many;
-- ordered: no text; bytes from the place on to two int64, neither negative nor falling;
-- absent: instead of the literal nothing; goes ahead by so many steps when the tagged field is not there;
-- default: start and size of a text; takes back what stands since the last "absent" where it is the same;
-- null, text, jump: go ahead by so many steps when it is not null, when it is not the literal (not written), always.
+Strings, uuids and bytes (as base64) stand in quotes, unless they are plain; of counted bytes their size is written.
+A name is one of a tuple of bytes, by its number. A struct needs its StructText; bytes with a struct embedded behind an
+int16 need what reads and writes it, a pair by that number. A map is an array of structs, for whose names of two number
+fields it has "{key=value, ...}": it is never empty, and its keys rise. A call returns the text of the whole field, null
+or not.
 """
-WRITE = 6
+ALWAYS = object()
+"""Instead of a default: the field is written whatever it is."""
 
-cdef int _W_LITERAL = WRITES.index("literal")
-cdef int _W_END = WRITES.index("end")
-cdef int _W_CLOSE = WRITES.index("close")
-cdef int _W_NUMBER = WRITES.index("number")
-cdef int _W_BOOL = WRITES.index("bool")
-cdef int _W_UUID = WRITES.index("uuid")
-cdef int _W_STRING = WRITES.index("string")
-cdef int _W_BYTES = WRITES.index("bytes")
-cdef int _W_COUNT = WRITES.index("count")
-cdef int _W_STRUCT = WRITES.index("struct")
-cdef int _W_ARRAY = WRITES.index("array")
-cdef int _W_MAP = WRITES.index("map")
-cdef int _W_NAME = WRITES.index("name")
-cdef int _W_EMBEDDED = WRITES.index("embedded")
-cdef int _W_ORDERED = WRITES.index("ordered")
-cdef int _W_ABSENT = WRITES.index("absent")
-cdef int _W_DEFAULT = WRITES.index("default")
-cdef int _W_NULL = WRITES.index("null")
-cdef int _W_TEXT = WRITES.index("text")
-cdef int _W_JUMP = WRITES.index("jump")
+cdef int _NUMBER = WAYS.index("number")
+cdef int _STRING = WAYS.index("string")
+cdef int _UUID = WAYS.index("uuid")
+cdef int _BYTES = WAYS.index("bytes")
+cdef int _COUNT = WAYS.index("count")
+cdef int _NAME = WAYS.index("name")
+cdef int _STRUCT = WAYS.index("struct")
+cdef int _EMBEDDED = WAYS.index("embedded")
+cdef int _PLAIN_STRING = WAYS.index("plain_string")
+cdef int _MAP = WAYS.index("map")
+cdef int _CALL = WAYS.index("call")
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
 cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
 cdef int _SLOT = slots(())["decoded"]
-cdef int _WRITE = WRITE
-cdef unsigned long long _HIGH_BITS = 0x8080808080808080
-cdef Py_ssize_t _NULL = -1  # instead of a size or a count
-cdef Py_ssize_t _NOT_THERE = -2  # likewise, of a tagged field
-cdef Py_ssize_t _LEFT = -1  # instead of a position: the general path writes it
-cdef int _AROUND = 64  # bytes of a number, a uuid, null and so on, with what stands around it
-_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-cdef bytes _BASE64_TEXT = _DIGITS + b"+/"
-cdef bytes _BASE64_URL_TEXT = _DIGITS + b"-_"
-cdef char* _BASE64 = _BASE64_TEXT
-cdef char* _BASE64_URL = _BASE64_URL_TEXT
+cdef Py_ssize_t _FRAME = 3  # bytes of a frame: its version, the message's type and version, each of one byte
+cdef Py_ssize_t _ROOM = 32  # bytes of a number, and what base64 touches beyond its text
+cdef object _ALWAYS = ALWAYS
 
 
-class Program(NamedTuple):
-    """What is known of the records of a topic. A number of -1 in ``code`` stands for a struct that is not known.
-
-    With a ``frame`` (not -1) a value begins with three varints: this number, the type, the version; there is no key,
-    and nothing may follow the struct. Without, a key begins with the type, a value with the version, as int16.
-    """
-
-
-    texts: bytes
-    code: array[int]
-    escapes: bytes
-    """Eight bytes for each byte of a string: what stands for it, its size in the last one."""
-    frame: int
-    types: int
-    versions: int
-    keys: int
-    """Where the index of the struct of each type of key stands."""
-    values: int
-    """Where the index of the struct of each type and, one behind the other, of its versions stands."""
-    deleted: tuple[int, int]
-    """Start and size of the text of a null value."""
+class Left(Exception):
+    """What a message holds is left to the general path."""
 
 
 @cython.final
-cdef class Payloads(Fields):
-    """Turns the records of one batch after the other into lines: what keys and values say is at the slot "decoded".
+cdef class FieldText:
+    """How one field is written: ``literal``, then its value."""
 
-    ``general`` makes these texts of offset, key and value where the program does not. Raises what it raises: then the
-    lines stop in front of the record.
-    """
+    cdef bytes literal
+    cdef str name
+    cdef int way
+    cdef bint array
+    cdef object argument, default
 
-    cdef object general
-    cdef object program
-    cdef const unsigned char[::1] texts
-    cdef bytes escapes
-    cdef const unsigned char* shown
+    def __init__(self, literal, name, way, argument=None, array=False, default=ALWAYS):
+        """``argument`` is what the way of writing needs. A field with this ``default`` is left out."""
+        self.literal, self.name, self.way = literal, name, WAYS.index(way)
+        self.argument, self.array, self.default = argument, array, default
+
+
+@cython.final
+cdef class StructText:
+    """Writes the values of a struct: fields between ``opening`` and ``closing``, with ``separator`` between them."""
+
+    cdef list fields
+    cdef bytes opening, closing, separator, escapes
+
+    def __init__(self, fields, opening, closing, separator, escapes):
+        """``escapes`` has eight bytes for each byte of a string: what stands for it, its size in the last one."""
+        self.fields, self.opening, self.closing, self.separator = list(fields), opening, closing, separator
+        self.escapes = escapes
+
+    cdef int write(self, dict values, Lines out) except -1:
+        """Write the struct. Raises what a call raises, and Left."""
+        cdef FieldText field
+        cdef PyObject* found
+        cdef bint first = True
+        literal(self.opening, out)
+        for field in self.fields:
+            found = PyDict_GetItem(values, field.name)
+            if found is NULL:
+                raise KeyError(field.name)
+            value = <object> found
+            if field.default is not _ALWAYS and PyObject_RichCompareBool(value, field.default, Py_EQ):
+                continue
+            if not first:
+                literal(self.separator, out)
+            first = False
+            literal(field.literal, out)
+            if field.way == _CALL:
+                string(field.argument(value), out)
+            elif value is None:
+                literal(b"null", out)
+            elif field.way == _MAP:
+                entries(field.argument, value, out)
+            elif field.array:
+                self.elements(field, value, out)
+            else:
+                self.one(field, value, out)
+        return literal(self.closing, out)
+
+    cdef int elements(self, FieldText field, list values, Lines out) except -1:
+        """Write an array of JSON."""
+        cdef bint first = True
+        byte(91, out)
+        for value in values:
+            if not first:
+                byte(44, out)
+            first = False
+            self.one(field, value, out)
+        return byte(93, out)
+
+    cdef int one(self, FieldText field, object value, Lines out) except -1:
+        """Write a value that is not null, or an element of an array."""
+        if field.way == _NUMBER:
+            return decimal(value, out)
+        elif field.way == _STRUCT:
+            return (<StructText?> field.argument).write(value, out)
+        elif field.way == _STRING:
+            return self.quoted(value, out)
+        elif field.way == _NAME:
+            return literal(name(field.argument, value), out)
+        elif field.way == _EMBEDDED:
+            return embedded(field.argument, value, out)
+        elif field.way == _PLAIN_STRING:
+            return string(value, out)
+        elif field.way == _COUNT:
+            return decimal(PyBytes_GET_SIZE(value), out)
+        elif field.way == _BYTES:
+            byte(34, out)
+            encoded(value, False, out)
+            return byte(34, out)
+        elif field.way == _UUID:
+            byte(34, out)
+            encoded(value, True, out)
+            return byte(34, out)
+        return encoded(value, True, out)
+
+    cdef int quoted(self, str value, Lines out) except -1:
+        """Write a string of JSON."""
+        cdef Py_ssize_t size = 0
+        cdef unsigned long long bits = 0
+        cdef const char* text = PyUnicode_AsUTF8AndSize(value, &size)
+        reserve(out, 6 * size + BEYOND)
+        out.out[out.used] = 34
+        cdef unsigned char* end = escaped(
+            &out.out[out.used + 1], <const unsigned char*> text, size, <const unsigned char*> PyBytes_AS_STRING(self.escapes), &bits
+        )
+        end[0] = 34
+        out.used = end + 1 - &out.out[0]
+        return 0
+
+
+cdef inline int literal(bytes text, Lines out) except -1:
+    """Write bytes as they are."""
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
+    reserve(out, size)
+    memcpy(&out.out[out.used], PyBytes_AS_STRING(text), size)
+    out.used += size
+    return 0
+
+
+cdef inline int byte(unsigned char value, Lines out) except -1:
+    """Write one byte."""
+    reserve(out, 1)
+    out.out[out.used] = value
+    out.used += 1
+    return 0
+
+
+cdef inline int decimal(long long value, Lines out) except -1:
+    """Write a number."""
+    reserve(out, _ROOM)
+    out.used = number(&out.out[out.used], value) - &out.out[0]
+    return 0
+
+
+cdef int entries(tuple names, list structs, Lines out) except -1:
+    """Write a map. Raises Left."""
+    cdef long long key, last = 0
+    cdef bint first = True
+    if not structs:
+        raise Left
+    for struct in structs:
+        key = struct[names[0]]
+        if not first and key <= last:
+            raise Left
+        literal(b"{" if first else b", ", out)
+        decimal(key, out)
+        byte(61, out)
+        decimal(struct[names[1]], out)
+        last, first = key, False
+    return byte(125, out)
+
+
+cdef int string(str value, Lines out) except -1:
+    """Write a text as it is."""
+    cdef Py_ssize_t size = 0
+    cdef const char* text = PyUnicode_AsUTF8AndSize(value, &size)
+    reserve(out, size)
+    memcpy(&out.out[out.used], text, size)
+    out.used += size
+    return 0
+
+
+cdef bytes name(tuple names, Py_ssize_t value):
+    """Return the name of a number. Raises Left."""
+    if not 0 <= value < len(names):
+        raise Left
+    return names[value]
+
+
+cdef int embedded(list messages, bytes value, Lines out) except -1:
+    """Write the struct that bytes hold behind an int16, its version. Raises Left."""
+    cdef View view
+    cdef long long version
+    view.data, view.at, view.end = <const unsigned char*> PyBytes_AS_STRING(value), 2, PyBytes_GET_SIZE(value)
+    version = big(view.data, 2) if view.end >= 2 else -1
+    if not 0 <= version < len(messages):
+        raise Left
+    reader, text = messages[version]
+    values = (<SchemaReader?> reader).whole(&view)
+    if values is None:
+        raise Left
+    return (<StructText?> text).write(values, out)
+
+
+cdef int encoded(bytes value, bint url, Lines out) except -1:
+    """Write bytes as base64: with padding, or in the alphabet for URLs and without."""
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(value)
+    cdef unsigned char* start
+    cdef unsigned char* end
+    reserve(out, size // 3 * 4 + _ROOM)
+    start = &out.out[out.used]
+    end = base64(start, <const unsigned char*> PyBytes_AS_STRING(value), size)
+    if url:
+        while end > start and (end - 1)[0] == 61:
+            end -= 1
+        while start < end:
+            if start[0] == 43:
+                start[0] = 45
+            elif start[0] == 47:
+                start[0] = 95
+            start += 1
+    out.used = end - &out.out[0]
+    return 0
+
+
+@cython.final
+cdef class Payloads(Lines):
+    """Turns the records of one batch after the other into lines: what keys and values say is at the slot "decoded"."""
+
+    cdef object general, find, key
+    cdef bytes deleted
     cdef int frame
-    cdef int types
-    cdef int versions
-    cdef int keys
-    cdef int values_at
-    cdef int deleted_at
-    cdef int deleted_size
+    cdef dict known
 
-    def __init__(self, program, general):
-        super().__init__(program.code)
-        self.general = general
-        self.program = program
-        self.escapes = program.escapes
-        self.frame = program.frame
-        self.types = program.types
-        self.versions = program.versions
-        self.keys = program.keys
-        self.values_at = program.values
-        self.deleted_at, self.deleted_size = program.deleted
-        self.texts = program.texts
-        self.shown = self.escapes
+    def __init__(self, general, find, frame=-1, key=None, deleted=b""):
+        """``general`` makes the text of offset, key and value where nothing else does.
+
+        ``find`` returns what reads a message of a type and version, and what writes it, or returns that for its values:
+        None for an unknown one. A value begins with the version, or with three bytes: this ``frame``, the type,
+        the version. Without a frame, ``key`` returns the type and the text of a key, None for an unknown type;
+        ``deleted`` is the text of a null value. Without either, all is left to ``general``. What raises DamageError is left to ``general``; what that raises, the lines stop in front of.
+        """
+        super().__init__()
+        self.general, self.find, self.key = general, find, key
+        self.frame, self.deleted = frame, deleted
+        self.known = {}
 
     cdef bint field(self, int slot) except -1 nogil:
         """Write what is no number."""
-        if slot != _SLOT:
-            if self.header_count > 0:
-                self.header_keys()
-            return True
-        cdef Py_ssize_t start = self.used
-        cdef Py_ssize_t done = self.coordinated() if self.frame < 0 else self.framed()
-        if done == _LEFT:
-            self.used = start
-            self.other()
+        if slot == _SLOT:
+            return self.record()
+        if self.header_count > 0:
+            self.header_keys()
         return True
 
-    cdef bint other(self) except -1 with gil:
-        """Write the record's texts by the general path."""
+    cdef bint record(self) except -1 with gil:
+        """Write what key and value say."""
+        cdef Py_ssize_t start = self.used
+        try:
+            if self.framed() if self.frame >= 0 else self.keyed():
+                return True
+        except (DamageError, Left):
+            pass
+        self.used = start
         key = value = None
         if self.values[_KEY_SIZE] >= 0:
             key = bytes(self.data[self.key_at : self.key_at + self.values[_KEY_SIZE]])
         if self.values[_VALUE_SIZE] >= 0:
             value = bytes(self.data[self.value_at : self.value_at + self.values[_VALUE_SIZE]])
-        cdef bytes shown = self.general(self.values[_OFFSET], key, value)
-        self.grow(len(shown))
-        self.buffer[self.used : self.used + len(shown)] = shown
-        self.used += len(shown)
+        literal(self.general(self.values[_OFFSET], key, value), self)
         return True
 
-    @cython.boundscheck(False)
-    cdef Py_ssize_t coordinated(self) except -2 nogil:
-        """Write a record of a coordinator."""
-        if self.values[_KEY_SIZE] < 2:
-            return _LEFT
-        cdef long long kind = self.integer(self.key_at, 2)
-        if not 0 <= kind < self.types:
-            return _LEFT
-        cdef int struct = self.code[self.keys + kind]
-        if struct < 0 or self.struct(struct, self.key_at + 2, self.key_at + self.values[_KEY_SIZE]) < 0:
-            return _LEFT
-        cdef Py_ssize_t size = self.values[_VALUE_SIZE]
-        if size < 0:
-            self.literal(self.deleted_at, self.deleted_size)
-            return 0
-        if size < 2:
-            return _LEFT
-        cdef long long version = self.integer(self.value_at, 2)
-        if not 0 <= version < self.versions:
-            return _LEFT
-        struct = self.code[self.values_at + kind * self.versions + version]
-        return _LEFT if struct < 0 else self.struct(struct, self.value_at + 2, self.value_at + size)
+    cdef bint framed(self) except -1:
+        """Write a record whose value is framed; return whether that can be done."""
+        cdef const unsigned char* at
+        if self.values[_VALUE_SIZE] < _FRAME:
+            return False
+        at = &self.data[self.value_at]
+        if at[0] != self.frame or (at[0] | at[1] | at[2]) > 0x7F:
+            return False
+        return self.message(at[1], at[2], _FRAME)
 
-    @cython.boundscheck(False)
-    cdef Py_ssize_t framed(self) except -2 nogil:
-        """Write a record whose value is framed."""
-        cdef Py_ssize_t at = self.value_at
-        cdef Py_ssize_t end = at + self.values[_VALUE_SIZE]
-        at = self.varint(at, end)
-        if at < 0 or self.found != self.frame:
-            return _LEFT
-        at = self.varint(at, end)
-        if at < 0 or self.found >= self.types:
-            return _LEFT
-        cdef long long kind = self.found
-        at = self.varint(at, end)
-        if at < 0 or self.found >= self.versions:
-            return _LEFT
-        cdef int struct = self.code[self.values_at + kind * self.versions + self.found]
-        return 0 if struct >= 0 and self.struct(struct, at, end) == end else _LEFT
+    cdef bint keyed(self) except -1:
+        """Write a record of a coordinator; return whether that can be done."""
+        cdef Py_ssize_t size = self.values[_KEY_SIZE]
+        if size < 0 or self.key is None:
+            return False
+        kind, text = self.key((<const char*> &self.data[self.key_at])[:size] if size else b"")
+        if text is None:
+            return False
+        literal(text, self)
+        if self.values[_VALUE_SIZE] < 0:
+            literal(self.deleted, self)
+            return True
+        if self.values[_VALUE_SIZE] < 2:
+            return False
+        return self.message(kind, <int> big(&self.data[self.value_at], 2), 2)
 
-    @cython.boundscheck(False)
-    cdef Py_ssize_t struct(self, int index, Py_ssize_t at, Py_ssize_t end) except -2 nogil:
-        """Write the struct at ``at``; return the position behind it."""
-        cdef Py_ssize_t[32] starts
-        cdef Py_ssize_t[32] sizes
-        at = self.find(index + 1, at, end, starts, sizes)
-        if at < 0 or self.write(self.code[index], starts, sizes, end) < 0:
-            return _LEFT
-        return at
-
-    @cython.boundscheck(False)
-    cdef Py_ssize_t write(self, Py_ssize_t step, Py_ssize_t* starts, Py_ssize_t* sizes, Py_ssize_t end) except -2 nogil:
-        """Write a struct whose fields were found; return a number that is not negative."""
-        cdef int kind
-        cdef int place
-        cdef Py_ssize_t mark = self.used
-        while True:
-            kind = self.code[step + 2]
-            place = self.code[step + 3]
-            if kind == _W_TEXT:
-                if self.is_text(step, starts[place], sizes[place]):
-                    step += _WRITE
-                else:
-                    step += _WRITE * self.code[step + 4]
-                continue
-            self.literal(self.code[step], self.code[step + 1])
-            if kind == _W_END:
-                return 0
-            if kind == _W_CLOSE:
-                self.close(125)
-                step += _WRITE
-                continue
-            if kind >= _W_ABSENT:
-                if kind == _W_ABSENT:
-                    mark = self.used
-                    step += _WRITE * (self.code[step + 4] if sizes[place] == _NOT_THERE else 1)
-                elif kind == _W_DEFAULT:
-                    self.unless_default(mark, self.code[step + 4], self.code[step + 5])
-                    step += _WRITE
-                elif kind == _W_NULL:
-                    step += _WRITE * (1 if sizes[place] == _NULL else self.code[step + 4])
-                else:
-                    step += _WRITE * self.code[step + 4]
-                continue
-            if kind != _W_LITERAL:
-                if sizes[place] == _NULL:
-                    self.null()
-                elif self.value(step, starts[place], sizes[place], end) < 0:
-                    return _LEFT
-            step += _WRITE * (2 if kind in (_W_ARRAY, _W_MAP) else 1)
-
-    @cython.boundscheck(False)
-    cdef Py_ssize_t value(self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t size, Py_ssize_t end) except -2 nogil:
-        """Write a field that was found at ``at`` and is not null."""
-        cdef int kind = self.code[step + 2]
-        cdef int argument = self.code[step + 4]
-        if kind == _W_STRING:
-            return self.string(at, size, argument)
-        if kind == _W_STRUCT:
-            return self.struct(argument, at, end)
-        if kind in (_W_ARRAY, _W_MAP):
-            return self.elements(step, at, size, end)
-        if kind == _W_BYTES:
-            return self.base64(at, size, _BASE64, 1)
-        if kind == _W_EMBEDDED:
-            return self.embedded(step, at, size)
-        if kind == _W_COUNT:
-            self.decimal(size)
-            return 0
-        if kind == _W_NAME:
-            return self.name(argument + at, self.code[step + 5])
-        if kind == _W_ORDERED:
-            return 0 if 0 <= self.integer(at + argument, 8) <= self.integer(at + argument + 8, 8) else _LEFT
-        return self.fixed(kind, at + argument, self.code[step + 5])
-
-    @cython.boundscheck(False)
-    cdef Py_ssize_t fixed(self, int kind, Py_ssize_t at, int size) except -2 nogil:
-        """Write a field of a fixed size."""
-        if kind == _W_UUID:
-            return self.base64(at, 16, _BASE64_URL, size)
-        if kind == _W_BOOL:
-            reserve(self, _AROUND)
-            if self.data[at]:
-                memcpy(&self.out[self.used], <char*> b"true", 4)
-                self.used += 4
-            else:
-                memcpy(&self.out[self.used], <char*> b"false", 5)
-                self.used += 5
-            return 0
-        self.decimal(self.integer(at, size))
-        return 0
-
-    @cython.boundscheck(False)
-    cdef Py_ssize_t elements(self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t count, Py_ssize_t end) except -2 nogil:
-        """Write an array as the next step says, or a map of structs."""
-        cdef bint is_map = self.code[step + 2] == _W_MAP
-        cdef int flags = self.code[step + 4]
-        step += _WRITE
-        cdef int kind = self.code[step + 2]
-        cdef int size = self.code[step + 5]
-        cdef long long last = -1 << 32
-        if is_map and count == 0:
-            return _LEFT
-        self.byte(123 if is_map else 91)
-        while count > 0:
-            count -= 1
-            if kind == _W_STRUCT:
-                if is_map:
-                    if self.integer(at, 4) <= last:
-                        return _LEFT
-                    last = self.integer(at, 4)
-                at = self.struct(self.code[step + 4], at, end)
-                if at < 0:
-                    return _LEFT
-            elif kind in (_W_STRING, _W_BYTES):
-                at = self.length(at, end, 2 if kind == _W_STRING else 4, flags)
-                if at < 0:
-                    return _LEFT
-                size = <int> self.found
-                if (self.string(at, size, 1) if kind == _W_STRING else self.base64(at, size, _BASE64, 1)) < 0:
-                    return _LEFT
-                at += size
-            else:
-                if self.fixed(kind, at, size) < 0:
-                    return _LEFT
-                at += 16 if kind == _W_UUID else 1 if kind == _W_BOOL else size if size > 0 else -size
-            if not is_map:
-                self.byte(44)
-        if is_map:
-            self.used -= 2
-            self.byte(125)
-        else:
-            self.close(93)
-        return 0
-
-    @cython.boundscheck(False)
-    cdef Py_ssize_t embedded(self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t size) except -2 nogil:
-        """Write bytes that hold a struct."""
-        if size < 2:  # so they cannot hold one
-            return self.base64(at, size, _BASE64, 1)
-        cdef long long version = self.integer(at, 2)
-        if not 0 <= version < self.code[step + 5]:
-            return _LEFT
-        return self.struct(self.code[self.code[step + 4] + version], at + 2, at + size)
-
-    @cython.boundscheck(False)
-    cdef Py_ssize_t name(self, Py_ssize_t at, Py_ssize_t table) except -2 nogil:
-        """Write the name of an int8."""
-        cdef long long value = self.integer(at, 1)
-        if not 0 <= value < self.code[table]:
-            return _LEFT
-        table += 1 + 2 * value
-        self.literal(self.code[table], self.code[table + 1])
-        return 0
-
-    @cython.boundscheck(False)
-    cdef Py_ssize_t string(self, Py_ssize_t at, Py_ssize_t size, int quoted) except -2 nogil:
-        """Write a string of at most ``_LONGEST`` bytes, when it is valid UTF-8."""
-        cdef unsigned long long bits = 0
-        cdef const unsigned char* text
-        reserve(self, 6 * size + BEYOND)
-        if size == 0:
-            if quoted:
-                memcpy(&self.out[self.used], <char*> b'""', 2)
-                self.used += 2
-            return 0
-        text = &self.data[at]
-        if quoted:
-            self.out[self.used] = 34
-            self.used = escaped(
-                &self.out[self.used + 1], text, size, self.shown, &bits
-            ) - &self.out[0]
-            self.out[self.used] = 34
-            self.used += 1
-        else:
-            memcpy(&self.out[self.used], text, size)
-            self.used += size
-            bits = _HIGH_BITS
-        return 0 if not bits & _HIGH_BITS or is_utf8(text, size) else _LEFT
-
-    @cython.boundscheck(False)
-    cdef Py_ssize_t base64(self, Py_ssize_t at, Py_ssize_t size, const char* digits, int quoted) except -2 nogil:
-        """Write bytes as base64, with padding in its first alphabet alone."""
-        reserve(self, size // 3 * 4 + _AROUND)
-        cdef unsigned char* out = &self.out[self.used]
-        cdef unsigned int word
-        if quoted:
-            out[0] = 34
-            out += 1
-        while size > 0:
-            word = self.data[at] << 16
-            if size > 1:
-                word |= self.data[at + 1] << 8
-            if size > 2:
-                word |= self.data[at + 2]
-            out[0] = digits[word >> 18]
-            out[1] = digits[word >> 12 & 63]
-            out[2] = digits[word >> 6 & 63] if size > 1 else 61
-            out[3] = digits[word & 63] if size > 2 else 61
-            out += 4 if digits == _BASE64 or size > 2 else size + 1
-            at += 3
-            size -= 3
-        if quoted:
-            out[0] = 34
-            out += 1
-        self.used = out - &self.out[0]
-        return 0
-
-    @cython.boundscheck(False)
-    cdef bint unless_default(self, Py_ssize_t mark, int start, int size) except -1 nogil:
-        """Write a comma, or take back what stands from ``mark`` on where it is this text of a default."""
-        if self.used - mark == size and not memcmp(
-            &self.out[mark], &self.texts[start], size
-        ):
-            self.used = mark
-        else:
-            self.byte(44)
-        return True
-
-    @cython.boundscheck(False)
-    cdef bint is_text(self, Py_ssize_t step, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Tell whether a string is the literal of a step."""
-        return size == self.code[step + 1] and not memcmp(
-            &self.data[at], &self.texts[self.code[step]], size
-        )
-
-    @cython.boundscheck(False)
-    cdef bint literal(self, Py_ssize_t start, Py_ssize_t size) except -1 nogil:
-        """Write a literal."""
-        if size > 0:
-            reserve(self, size)
-            memcpy(&self.out[self.used], &self.texts[start], size)
-            self.used += size
-        return True
-
-    @cython.boundscheck(False)
-    cdef bint close(self, unsigned char byte) except -1 nogil:
-        """Write ``byte`` instead of a comma, if there is one, else behind what stands there."""
-        if self.out[self.used - 1] == 44:
-            self.used -= 1
-        return self.byte(byte)
-
-    @cython.boundscheck(False)
-    cdef bint byte(self, unsigned char byte) except -1 nogil:
-        """Write one byte."""
-        reserve(self, 1)
-        self.out[self.used] = byte
-        self.used += 1
-        return True
-
-    @cython.boundscheck(False)
-    cdef bint decimal(self, long long value) except -1 nogil:
-        """Write a number."""
-        reserve(self, _AROUND)
-        self.used = number(&self.out[self.used], value) - &self.out[0]
-        return True
-
-    @cython.boundscheck(False)
-    cdef bint null(self) except -1 nogil:
-        """Write null."""
-        reserve(self, _AROUND)
-        memcpy(&self.out[self.used], <char*> b"null", 4)
-        self.used += 4
+    cdef bint message(self, int kind, int version, Py_ssize_t skipped) except -1:
+        """Write a message that stands behind so many bytes of the value; return whether it is well-formed."""
+        cdef View view
+        cdef long long numbers = (<long long> kind << 16) + version
+        found = self.known.get(numbers, self)
+        if found is self:
+            found = self.known[numbers] = self.find(kind, version)
+        if found is None:
+            return False
+        reader, text = found
+        view.data = &self.data[self.value_at]
+        view.at, view.end = skipped, self.values[_VALUE_SIZE]
+        values = (<SchemaReader?> reader).whole(&view)
+        if values is None:
+            return False
+        if not isinstance(text, StructText):
+            text = text(values)
+        (<StructText?> text).write(values, self)
         return True

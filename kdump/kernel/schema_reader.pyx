@@ -28,12 +28,6 @@ _KINDS = {
 }
 
 
-cdef struct View:
-    const unsigned char* data
-    Py_ssize_t at
-    Py_ssize_t end
-
-
 cdef const unsigned char* take(View* view, Py_ssize_t size) except NULL:
     """Return where the next bytes stand, and move on. Raises ValueError when they are not all there."""
     if size < 0 or size > view.end - view.at:
@@ -136,10 +130,6 @@ cdef class _Field:
 cdef class SchemaReader:
     """Reads one version of a message, or of a struct inside it."""
 
-    cdef list plain, tagged, fresh
-    cdef dict blank
-    cdef bint flexible
-
     def __init__(self, schema, sizes, longest):
         """``schema`` is a ``Struct`` of :mod:`kdump.internal_topics.schema`.
 
@@ -179,12 +169,12 @@ cdef class SchemaReader:
             values[name] = default()
         if self.flexible:
             for _ in range(varint(view)):
-                field = self.known(varint(view))
+                field = <_Field> self.known(varint(view))
                 varint(view)  # its size
                 PyDict_SetItem(values, field.name, field.read(view))
         return values
 
-    cdef _Field known(self, Py_ssize_t tag):
+    cdef object known(self, Py_ssize_t tag):
         """Return the field of a tag. Raises ValueError."""
         cdef _Field field
         for field in self.tagged:

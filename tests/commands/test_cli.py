@@ -7,7 +7,6 @@ import pytest
 
 from kdump.cli import COMMANDS, DECODER_SWITCHES, GROUPS, root
 from kdump.commands.dump import SECTIONS
-from kdump.dump_log_segments.decoders.programs import PROGRAMS
 from kdump.dump_log_segments.decoders.switches import PARSERS
 from kdump.internal_topics.decode import DECODERS
 from testing import GOLDEN, ROOT, forge
@@ -91,7 +90,7 @@ def test_decoder_classes(segment):
 
 def test_each_topic_of_kafka_has_its_decoder_switch():
     assert set(DECODER_SWITCHES) == set(DECODERS)
-    assert set(DECODER_SWITCHES.values()) == set(PARSERS) == set(PROGRAMS)
+    assert set(DECODER_SWITCHES.values()) == set(PARSERS)
 
 
 @pytest.mark.parametrize("which", ["key", "value"])

@@ -40,7 +40,7 @@ def test_only_what_says_so_in_its_name_needs_the_kernel(zipped, tmp_path):
     lines = python("-c", code, cwd=tmp_path, env=zipped, check=True).stdout.decode().splitlines()
     needing = {module for module, missing in map(str.split, lines) if missing.startswith("kdump.")}
     assert needing == {
-        "kdump.dump_log_segments.decoders.programs",
+        "kdump.dump_log_segments.decoders.kernel_texts",
         "kdump.dump_log_segments.kernel_lines",
         "kdump.dump_log_segments.kernel_messages",
         "kdump.printers.kernel_rows",

@@ -22,7 +22,6 @@ from kdump.dump_log_segments.decoders import switches
 from kdump.dump_log_segments.decoders.texts import Parser
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
-from kdump.dump_log_segments.dialects.payload import PayloadDialect
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
@@ -56,7 +55,7 @@ from kdump.segments.regions import OnError
 from kdump.segments.walk import walk
 
 if kernel.COMPILED:
-    from kdump.dump_log_segments.decoders import programs
+    from kdump.dump_log_segments.decoders import kernel_texts
     from kdump.kernel import arrow, lines
     from kdump.kernel.cursor import Cursor
     from kdump.kernel.indexes import EntryCheck
@@ -232,14 +231,14 @@ def _decoders() -> list[tuple[Payloads | None, Parser]]:
             if switch in dialects.find(release).options:
                 dialect = dialects_payload.find(release)
                 parse = switches.PARSERS[switch](dialect)
-                made.append((_payloads(switch, dialect, parse) if kernel.COMPILED else None, parse))
+                made.append((_payloads(parse) if kernel.COMPILED else None, parse))
     return made
 
 
-def _payloads(switch: str, dialect: PayloadDialect, parse: Parser) -> Payloads:
-    """Return the kernel's reader of what a decoder switch decodes."""
-    before = programs.Before(" key: ", " payload: ", " payload: ")
-    return Payloads(programs.PROGRAMS[switch](dialect, before), functools.partial(_decoded, parse))
+def _payloads(parse: Parser) -> Payloads:
+    """Return what writes in the kernel what a decoder switch decodes."""
+    fronts = kernel_texts.Fronts(" key: ", " payload: ", " payload: ")
+    return kernel_texts.payloads(parse, fronts, functools.partial(_decoded, parse))
 
 
 def in_kernel(data: bytes) -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from kdump.dump_log_segments.decoders import java
-from kdump.dump_log_segments.decoders.texts import DELETE, Parser, Texts, no_key
+from kdump.dump_log_segments.decoders.texts import DELETE, Texts, no_key
 from kdump.internal_topics.consumer_offsets import EMBEDDED
 from kdump.internal_topics.decode import by_type
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
@@ -23,46 +23,72 @@ KEYS: Final = 1 << 12
 MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 
 
-def parser(messages: dict[str, MessageSchema], words: CoordinatorWords, release: Release) -> Parser:
-    """Return what prints records of ``messages`` as ``release`` knows them."""
-    keys, values = by_type(messages, "Key", release), by_type(messages, "Value", release)
+class CoordinatorParser:
+    """Prints records of ``messages`` as ``release`` knows them; a :data:`Parser`."""
 
-    @lru_cache(maxsize=KEYS)
-    def key_of(key: bytes) -> tuple[int, str | None]:
-        """Return the type of a record and the text of its key, None for an unknown type."""
-        reader = Reader(key, counts_tags=words.counts_tagged_fields)
-        number = _read_version(reader, "key")
-        if number not in keys:
-            return number, None
-        struct = keys[number].struct(0, release)
-        return number, _text(struct, reader, release, label="type", number=number, part="key")
+    def __init__(self, messages: dict[str, MessageSchema], words: CoordinatorWords, release: Release) -> None:
+        self.words, self.release = words, release
+        self.keys, self.values = by_type(messages, "Key", release), by_type(messages, "Value", release)
+        self.key = lru_cache(maxsize=KEYS)(self._key)
+        self.struct = lru_cache(self._struct)
 
-    @lru_cache
-    def struct_of(number: int, version: int) -> Struct:
-        known = values[number].versions(release)
-        if words.checks_version and known is not None and not known.has(version):
-            said = f"Found an unknown record version {version} for {number} type"
-            raise PayloadError(said, "unknown version", 0)
-        return values[number].struct(version, release)
-
-    def parse(offset: int, key: bytes | None, value: bytes | None) -> Texts:
+    def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Texts:
+        """Return the texts of a record. Raises DamageError where it has no key."""
         if key is None:
             raise no_key(offset)
         try:
-            number, key_text = key_of(key)
+            number, key_text = self.key(key)
             if key_text is None:
                 return Texts(f"Unknown record type {number} at offset {offset}, skipping.", None)
             if value is None:
                 return Texts(key_text, DELETE)
-            reader = Reader(value, counts_tags=words.counts_tagged_fields)
+            reader = Reader(value, counts_tags=self.words.counts_tagged_fields)
             version = _read_version(reader, "value")
-            struct = struct_of(number, version)
-            value_text = _text(struct, reader, release, label=words.value_version, number=version, part="value")
-            return Texts(key_text, value_text)
+            struct = self.struct(number, version)
+            values = self.shown(struct, _read(struct, reader, number=version, part="value"))
+            return Texts(key_text, f"{self.value_head(version)}{java.json(struct, values)}}}")
         except PayloadError as error:
             return Texts(f"Error at offset {offset}, skipping. {error.said}", None)
 
-    return parse
+    def value_head(self, version: int) -> str:
+        """Return what stands in front of the fields of a value, up to a closing brace behind them."""
+        return f'{{"{self.words.value_version}":"{version}","data":'
+
+    def shown(self, struct: Struct, values: Values) -> Values:
+        """Return the values as they are printed: a group's members' bytes are what they say, where they can be read."""
+        if struct.name != GROUP or values["protocolType"] != CONSUMER:
+            return values
+        members = [
+            {name: self._embedded(name, value) if name in MEMBER_BYTES else value for name, value in member.items()}
+            for member in cast("list[Values]", values["members"])
+        ]
+        return {**values, "members": cast("Value", members)}
+
+    def _embedded(self, name: str, value: Value) -> Value:
+        reader = Reader(cast("bytes", value))
+        try:
+            struct = EMBEDDED[MEMBER_BYTES[name]].struct(reader.int16(), self.release)
+            return java.Json(java.json(struct, read_fields(struct, reader)))
+        except PayloadError:
+            return value
+
+    def _key(self, key: bytes) -> tuple[int, str | None]:
+        """Return the type of a record and the text of its key, None for an unknown type. Raises PayloadError."""
+        reader = Reader(key, counts_tags=self.words.counts_tagged_fields)
+        number = _read_version(reader, "key")
+        if number not in self.keys:
+            return number, None
+        struct = self.keys[number].struct(0, self.release)
+        values = _read(struct, reader, number=number, part="key")
+        return number, f'{{"type":"{number}","data":{java.json(struct, values)}}}'
+
+    def _struct(self, number: int, version: int) -> Struct:
+        """Return the layout of a value. Raises PayloadError for a version that the release refuses."""
+        known = self.values[number].versions(self.release)
+        if self.words.checks_version and known is not None and not known.has(version):
+            said = f"Found an unknown record version {version} for {number} type"
+            raise PayloadError(said, "unknown version", 0)
+        return self.values[number].struct(version, self.release)
 
 
 def _read_version(reader: Reader, part: str) -> int:
@@ -72,31 +98,10 @@ def _read_version(reader: Reader, part: str) -> int:
         raise PayloadError(f"Could not read version from {part}'s buffer.", error.what, error.position) from None
 
 
-def _text(struct: Struct, reader: Reader, release: Release, *, label: str, number: int, part: str) -> str:
+def _read(struct: Struct, reader: Reader, *, number: int, part: str) -> Values:
     try:
-        values = read_fields(struct, reader)
+        return read_fields(struct, reader)
     except PayloadError as error:
         said = "null" if error.said is None else error.said
         said = f"Could not read record with version {number} from {part}'s buffer due to: {said}."
         raise PayloadError(said, error.what, error.position) from None
-    if struct.name == GROUP and values["protocolType"] == CONSUMER:
-        values = _with_protocol(values, release)
-    return f'{{"{label}":"{number}","data":{java.json(struct, values)}}}'
-
-
-def _with_protocol(values: Values, release: Release) -> Values:
-    """Return a group whose members' bytes are replaced by what they say, where they can be read."""
-    members = [
-        {name: _embedded(name, value, release) if name in MEMBER_BYTES else value for name, value in member.items()}
-        for member in cast("list[Values]", values["members"])
-    ]
-    return {**values, "members": cast("Value", members)}
-
-
-def _embedded(name: str, value: Value, release: Release) -> Value:
-    reader = Reader(cast("bytes", value))
-    try:
-        struct = EMBEDDED[MEMBER_BYTES[name]].struct(reader.int16(), release)
-        return java.Json(java.json(struct, read_fields(struct, reader)))
-    except PayloadError:
-        return value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.remote_log import text as remote_log_text
-from kdump.dump_log_segments.decoders.texts import Parser, Texts
+from kdump.dump_log_segments.decoders.texts import Texts
 from kdump.internal_topics import cluster_metadata, frame, remote_log_metadata
 from kdump.internal_topics.decode import by_type
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
@@ -21,37 +21,57 @@ if TYPE_CHECKING:
 WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-def metadata_parser(words: FrameWords, release: Release) -> Parser:
-    """Return what prints records of the metadata log as ``release`` knows them."""
-    types = by_type(cluster_metadata.MESSAGES, "Record", release)
+class FramedParser:
+    """Prints records of ``messages``, which have a frame in front, as ``release`` knows them; a :data:`Parser`."""
 
-    def parse(offset: int, _key: bytes | None, value: bytes | None) -> Texts:
+    messages: ClassVar[dict[str, MessageSchema]]
+    place: ClassVar[str]
+    """What an error says in front of the offset."""
+
+    def __init__(self, words: FrameWords, release: Release) -> None:
+        self.words, self.release = words, release
+        self.types = by_type(self.messages, "Record", release)
+
+    def __call__(self, offset: int, _key: bytes | None, value: bytes | None) -> Texts:
+        """Return the text of a value."""
         try:
-            struct, version, values = _read(types, words, release, value)
+            struct, version, values = _read(self.types, self.words, self.release, value)
+            return Texts(None, self.text(struct, version, values))
         except PayloadError as error:
-            return Texts(None, f"Error at {offset}, skipping. {_said(error)}")
-        return Texts(None, f"{metadata_head(struct, version)}{java.json(struct, values)}}}")
+            return Texts(None, f"Error at {self.place}{offset}, skipping. {_said(error)}")
 
-    return parse
+    def text(self, struct: Struct, _version: int, values: Values) -> str:
+        """Return the text of a message. Raises PayloadError for values that make no sense."""
+        raise NotImplementedError
+
+
+class MetadataParser(FramedParser):
+    """Prints the records of the metadata log."""
+
+    messages, place = cluster_metadata.MESSAGES, ""
+
+    def text(self, struct: Struct, _version: int, values: Values) -> str:
+        """Return JSON."""
+        return f"{metadata_head(struct, _version)}{java.json(struct, values)}}}"
+
+
+class RemoteLogParser(FramedParser):
+    """Prints remote log metadata; ``txn_index`` says whether the release tells of transaction indexes."""
+
+    messages, place = remote_log_metadata.MESSAGES, "offset "
+
+    def __init__(self, words: FrameWords, release: Release, *, txn_index: bool) -> None:
+        super().__init__(words, release)
+        self.txn_index = txn_index
+
+    def text(self, struct: Struct, _version: int, values: Values) -> str:
+        """Return what ``toString`` returns."""
+        return remote_log_text(struct.name, values, txn_index=self.txn_index)
 
 
 def metadata_head(struct: Struct, version: int) -> str:
     """Return what stands in front of the fields of a message, up to a closing brace behind them."""
     return f'{{"type":"{WORD.sub("_", struct.name).upper()}","version":{version},"data":'
-
-
-def remote_log_parser(words: FrameWords, release: Release, *, txn_index: bool) -> Parser:
-    """Return what prints remote log metadata as ``release`` knows it."""
-    types = by_type(remote_log_metadata.MESSAGES, "Record", release)
-
-    def parse(offset: int, _key: bytes | None, value: bytes | None) -> Texts:
-        try:
-            struct, _, values = _read(types, words, release, value)
-            return Texts(None, remote_log_text(struct.name, values, txn_index=txn_index))
-        except PayloadError as error:
-            return Texts(None, f"Error at offset {offset}, skipping. {_said(error)}")
-
-    return parse
 
 
 def _said(error: PayloadError) -> str:

@@ -37,17 +37,21 @@ TEXTS: Final = {
     ),
     "RemoteLogSegmentIdEntry": "RemoteLogSegmentId{{topicIdPartition={topicIdPartition}, id={id}}}",
     "TopicIdPartitionEntry": "{id}:{name}-{partition}",
-    "SegmentLeaderEpochEntry": "{leaderEpoch}={offset}",
 }
 """Message or struct -> its text."""
 NO_CUSTOM: Final = "Optional.empty"
 CUSTOM: Final = ("Optional[CustomMetadata{", " bytes}]")
 """Around the number of bytes."""
-TXN_INDEX: Final = ", txnIdxEmpty="
-STATES: Final = {"remoteLogSegmentState": SEGMENT_STATES, "remotePartitionDeleteState": PARTITION_STATES}
-"""Field -> the names of its numbers."""
-WITH_OFFSETS: Final = {"RemoteLogSegmentMetadataRecord"}
-"""Messages whose offsets are checked."""
+TXN_INDEX: Final = "txnIndexEmpty"
+"""The field that not every release tells of."""
+EPOCHS: Final = "segmentLeaderEpochs"
+"""The field that is a map of offsets by leader epoch."""
+NAMES: Final = {
+    "remoteLogSegmentState": SEGMENT_STATES,
+    "remotePartitionDeleteState": PARTITION_STATES,
+    TXN_INDEX: (", txnIdxEmpty=false", ", txnIdxEmpty=true"),
+}
+"""Field -> the texts of its numbers."""
 
 
 def text(name: str, values: Values, *, txn_index: bool) -> str:
@@ -58,7 +62,7 @@ def text(name: str, values: Values, *, txn_index: bool) -> str:
     if name in FIRST_CHECKS:
         FIRST_CHECKS[name](values)
     told = {key: FIELDS[key](value) if key in FIELDS else value for key, value in values.items()}
-    return TEXTS[name].format_map(told if txn_index else {**told, "txnIndexEmpty": ""})
+    return TEXTS[name].format_map(told if txn_index else {**told, TXN_INDEX: ""})
 
 
 def _check_offsets(values: Values) -> None:
@@ -93,11 +97,10 @@ def _uuid(value: Value) -> str:
 
 
 def _epochs(value: Value) -> str:
-    epochs = {epoch["leaderEpoch"]: epoch for epoch in cast("list[dict[str, int]]", value)}
+    epochs = {epoch["leaderEpoch"]: epoch["offset"] for epoch in cast("list[dict[str, int]]", value)}
     if not epochs:
         raise _refused("segmentLeaderEpochs can not be null or empty", "no leader epochs")
-    text = TEXTS["SegmentLeaderEpochEntry"]
-    return "{" + ", ".join(text.format_map(epochs[number]) for number in sorted(epochs)) + "}"
+    return "{" + ", ".join([f"{epoch}={epochs[epoch]}" for epoch in sorted(epochs)]) + "}"
 
 
 def _custom(value: Value) -> str:
@@ -130,10 +133,10 @@ FIELDS: Final[dict[str, Callable[[Value], str]]] = {
     "remoteLogSegmentId": _segment_id,
     "topicIdPartition": _partition,
     "segmentId": _uuid,
-    "segmentLeaderEpochs": _epochs,
+    EPOCHS: _epochs,
     "customMetadata": _custom,
     "remoteLogSegmentState": _segment_state,
     "remotePartitionDeleteState": _partition_state,
-    "txnIndexEmpty": lambda value: TXN_INDEX + ("true" if value else "false"),
+    TXN_INDEX: lambda value: NAMES[TXN_INDEX][bool(value)],
 }
 """Field -> its text, where it is not the plain number."""

@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 def _offsets(dialect: PayloadDialect) -> Parser:
     if isinstance(dialect.offsets, CoordinatorWords):
-        return coordinator.parser(consumer_offsets.MESSAGES, dialect.offsets, dialect.definitions)
+        return coordinator.CoordinatorParser(consumer_offsets.MESSAGES, dialect.offsets, dialect.definitions)
     return offsets.parser(dialect.offsets, dialect.definitions)
 
 
 def _transactions(dialect: PayloadDialect) -> Parser:
     if isinstance(dialect.transactions, CoordinatorWords):
-        return coordinator.parser(transaction_state.MESSAGES, dialect.transactions, dialect.definitions)
+        return coordinator.CoordinatorParser(transaction_state.MESSAGES, dialect.transactions, dialect.definitions)
     return transactions.parser(dialect.transactions, dialect.definitions)
 
 
 PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {
     "offsets-decoder": _offsets,
     "transaction-log-decoder": _transactions,
-    "cluster-metadata-decoder": lambda dialect: framed.metadata_parser(dialect.metadata, dialect.definitions),
-    "remote-log-metadata-decoder": lambda dialect: framed.remote_log_parser(
+    "cluster-metadata-decoder": lambda dialect: framed.MetadataParser(dialect.metadata, dialect.definitions),
+    "remote-log-metadata-decoder": lambda dialect: framed.RemoteLogParser(
         dialect.remote_log, dialect.definitions, txn_index=dialect.remote_log_txn_index
     ),
-    "share-group-state-decoder": lambda dialect: coordinator.parser(
+    "share-group-state-decoder": lambda dialect: coordinator.CoordinatorParser(
         share_group_state.MESSAGES, dialect.share, dialect.definitions
     ),
 }

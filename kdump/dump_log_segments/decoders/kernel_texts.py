@@ -1,0 +1,160 @@
+"""The texts of the decoders for the kernel (:mod:`kdump.kernel.payloads`): the fast branch of the parsers.
+
+What it does not know is left to them: releases that print texts of their own, versions that a release does not know.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache, partial
+from string import Formatter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.dump_log_segments.decoders import java, remote_log
+from kdump.dump_log_segments.decoders.coordinator import CONSUMER, GROUP, KEYS, MEMBER_BYTES, CoordinatorParser
+from kdump.dump_log_segments.decoders.framed import FramedParser, MetadataParser, RemoteLogParser, metadata_head
+from kdump.dump_log_segments.decoders.texts import DELETE
+from kdump.internal_topics.consumer_offsets import EMBEDDED
+from kdump.internal_topics.interpreter import FIXED
+from kdump.internal_topics.well_formed import reader
+from kdump.kernel.payloads import ALWAYS, FieldText, Payloads, StructText
+from kdump.kernel.quoting import escapes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.dump_log_segments.decoders.texts import Parser
+    from kdump.internal_topics.schema import MessageSchema, Release, Slot, Struct
+    from kdump.kernel.payloads import Message
+    from kdump.kernel.schema_reader import SchemaReader
+
+    General = Callable[[int, bytes | None, bytes | None], bytes]
+    Find = Callable[[int, int], Message | None]
+
+ESCAPES: Final = escapes(java.string)
+WAYS: Final = {
+    **dict.fromkeys((kind for kind in FIXED if "int" in kind), "number"),
+    **{kind: kind for kind in ("string", "uuid", "bytes")},
+    "records": "count",
+}
+"""Type -> how it is written as JSON."""
+BOOLS: Final = (b"false", b"true")
+PLAIN: Final = {"string": "plain_string", "uuid": "plain_uuid"}
+"""Type -> how it is written in the text of a class."""
+
+
+class Fronts(NamedTuple):
+    """What stands in front of a key, of a payload behind a key, and of a payload alone."""
+
+    key: str
+    payload: str
+    alone: str
+
+
+def payloads(parser: Parser, fronts: Fronts, general: General) -> Payloads:
+    """Return what writes the records that ``parser`` prints; ``general`` makes the texts that the kernel leaves."""
+    match parser:
+        case CoordinatorParser():
+            return _coordinator(parser, fronts, general)
+        case MetadataParser() | RemoteLogParser():
+            return _framed(parser, fronts, general)
+        case _:
+            return Payloads(general, lambda _kind, _version: None)
+
+
+def _coordinator(parser: CoordinatorParser, fronts: Fronts, general: General) -> Payloads:
+    @lru_cache(maxsize=KEYS)
+    def key(data: bytes) -> tuple[int, bytes | None]:
+        number, text = parser.key(data)
+        return number, None if text is None else f"{fronts.key}{text}".encode()
+
+    def text(struct: Struct, version: int) -> Message:
+        written = partial(json, struct, fronts.payload + parser.value_head(version), "}")
+        if struct.name != GROUP:
+            return reader(struct), written()
+        other, consumer = written(), written(embedded=parser.release)
+        return reader(struct), lambda values: consumer if values["protocolType"] == CONSUMER else other
+
+    return Payloads(general, _find(parser.values, parser, text), -1, key, f"{fronts.payload}{DELETE}".encode())
+
+
+def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: General) -> Payloads:
+    def text(struct: Struct, version: int) -> Message:
+        if isinstance(parser, MetadataParser):
+            return reader(struct), json(struct, fronts.alone + metadata_head(struct, version), "}")
+        written = _of_class(struct, txn_index=parser.txn_index, before=fronts.alone)
+        check = remote_log.FIRST_CHECKS.get(struct.name)
+        return reader(struct), written if check is None else lambda values: (check(values), written)[1]
+
+    return Payloads(general, _find(parser.types, parser, text), parser.words.frame)
+
+
+def _find(
+    messages: dict[int, MessageSchema], parser: CoordinatorParser | FramedParser, text: Callable[[Struct, int], Message]
+) -> Find:
+    """Return what finds a message by type and version, None for one that the release does not know."""
+
+    def find(kind: int, version: int) -> Message | None:
+        versions = messages[kind].versions(parser.release) if kind in messages else None
+        if versions is None or not versions.has(version):
+            return None
+        return text(messages[kind].struct(version, parser.release), version)
+
+    return find
+
+
+@cache
+def json(struct: Struct, before: str = "", after: str = "", *, embedded: Release | None = None) -> StructText:
+    """Return what writes a struct as :func:`kdump.dump_log_segments.decoders.java.json`, with texts around it.
+
+    The bytes of a group's members are written as what they hold in the release ``embedded``.
+    """
+    fields = [_json_field(slot, embedded) for slot in struct.slots]
+    return StructText(fields, f"{before}{{".encode(), f"}}{after}".encode(), b",", ESCAPES)
+
+
+def _json_field(slot: Slot, embedded: Release | None) -> FieldText:
+    literal = f'"{slot.name}":'.encode()
+    default = ALWAYS if slot.tag is None else slot.default()
+    if embedded is not None and slot.name in MEMBER_BYTES:
+        return FieldText(literal, slot.name, "embedded", _member_bytes(slot.name, embedded))
+    if slot.struct is not None:
+        return FieldText(literal, slot.name, "struct", json(slot.struct, embedded=embedded), slot.array, default)
+    if slot.type == "bool":
+        return FieldText(literal, slot.name, "name", BOOLS, slot.array, default)
+    if slot.type not in WAYS:
+        return FieldText(literal, slot.name, "call", partial(java.field, slot), default=default)
+    return FieldText(literal, slot.name, WAYS[slot.type], array=slot.array, default=default)
+
+
+def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, StructText]]:
+    """Return what reads and writes the bytes of a group's member, by version."""
+    message = EMBEDDED[MEMBER_BYTES[name]]
+    versions = message.versions(release)
+    structs = [message.struct(version, release) for version in range(versions.highest + 1)] if versions else []
+    return [(reader(struct), json(struct)) for struct in structs]
+
+
+def _of_class(struct: Struct, *, txn_index: bool, before: str = "") -> StructText:
+    """Return what writes a struct as its class does (:func:`kdump.dump_log_segments.decoders.remote_log.text`)."""
+    slots = {slot.name: slot for slot in struct.slots}
+    fields, literal = [], before
+    for text, name, _, _ in Formatter().parse(remote_log.TEXTS[struct.name]):
+        literal += text
+        if name is not None and (txn_index or name != remote_log.TXN_INDEX):
+            fields.append(_class_field(slots[name], literal.encode(), txn_index=txn_index))
+            literal = ""
+    return StructText(fields, b"", literal.encode(), b"", ESCAPES)
+
+
+def _class_field(slot: Slot, literal: bytes, *, txn_index: bool) -> FieldText:
+    if slot.struct is not None and not slot.array:
+        return FieldText(literal, slot.name, "struct", _of_class(slot.struct, txn_index=txn_index))
+    if slot.type in PLAIN:
+        return FieldText(literal, slot.name, PLAIN[slot.type])
+    if slot.name in remote_log.NAMES:
+        return FieldText(literal, slot.name, "name", tuple(name.encode() for name in remote_log.NAMES[slot.name]))
+    if slot.name == remote_log.EPOCHS:
+        return FieldText(literal, slot.name, "map", ("leaderEpoch", "offset"))
+    if slot.name in remote_log.FIELDS:
+        return FieldText(literal, slot.name, "call", remote_log.FIELDS[slot.name])
+    return FieldText(literal, slot.name, WAYS[slot.type])
