@@ -35,7 +35,7 @@ def test_the_arrow_schema_is_the_one_spark_expects(spark):
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    for fields in (arrow_schema.RECORDS, batches.FIELDS, schema.DAMAGED, schema.ACCOUNT):
+    for fields in (arrow_schema.RECORDS, batches.FIELDS, schema.DAMAGED, schema.ACCOUNT, schema.FINDINGS):
         assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), timezone="UTC").equals(
             arrow_schema.arrow(fields)
         )
@@ -60,6 +60,7 @@ def test_decoded_is_a_column_of_text_behind_the_others(spark):
         ({"columns": "offset,decoded"}, "option columns: decoded goes with decode=auto"),
         ({"output": "batches", "dedupe": "true"}, "the output batches gives those of every replica"),
         ({"output": "batches", "columns": "offset"}, "the output batches has columns of its own"),
+        ({"output": "findings", "startingOffset": "1"}, "option startingOffset: the output findings is of whole"),
         ({"decode": "yes"}, "option decode: expected none or auto, found 'yes'"),
         ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is below startingOffset 5"),
     ],

@@ -10,8 +10,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import UsageError
+from kdump.spark.source import findings, planning, reading, schema, streaming
 from kdump.spark.source import options as words
-from kdump.spark.source import planning, reading, schema, streaming
 from kdump.spark.source.marks import DataLossError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class KdumpDataSource(DataSource):
 
     Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option
     ``decode``; :data:`~kdump.arrow.batches.FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the outputs
-    ``batches`` and ``damaged``.
+    ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``.
 
     Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
     or a URI of any of these.
@@ -55,7 +55,7 @@ class KdumpDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         if self._options.dedupe or self._options.output not in (words.RECORDS, words.DAMAGED):
             raise UsageError(
-                "a stream gives records or damaged stretches of each replica: no dedupe, no account, no batches"
+                "a stream gives records or damaged stretches of each replica: no dedupe and no other output"
             )
         if self._options.remote:
             raise UsageError("a stream follows log dirs: no remote")
@@ -63,10 +63,17 @@ class KdumpDataSource(DataSource):
         return reader
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
+        if self._options.output == words.FINDINGS:
+            return FindingsReader(self._options)
         return KdumpReader(self._options)
 
 
-_FIELDS: Final = {words.DAMAGED: schema.DAMAGED, words.ACCOUNT: schema.ACCOUNT, words.BATCHES: batches.FIELDS}
+_FIELDS: Final = {
+    words.DAMAGED: schema.DAMAGED,
+    words.ACCOUNT: schema.ACCOUNT,
+    words.BATCHES: batches.FIELDS,
+    words.FINDINGS: schema.FINDINGS,
+}
 
 
 def _say(text: str) -> None:
@@ -92,6 +99,19 @@ class KdumpReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from reading.read_all(partition.value or (), self._options)  # no value where there is nothing to read
+
+
+class FindingsReader(DataSourceReader):
+    """Finds partitions on the driver, checks them in the tasks."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(task) for task in findings.plan(self._options, _say)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from findings.read(partition.value)
 
 
 try:

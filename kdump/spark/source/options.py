@@ -28,6 +28,7 @@ RECORDS: Final = "records"
 DAMAGED: Final = "damaged"
 ACCOUNT: Final = "account"
 BATCHES: Final = "batches"
+FINDINGS: Final = "findings"
 NONE: Final = "none"
 AUTO: Final = "auto"
 READ_COMMITTED: Final = "read_committed"
@@ -188,9 +189,9 @@ OPTIONS: Final = (
     Option("includeControl", _switch, "true or false", "Give control records (transaction markers and others) too."),
     Option(
         "output",
-        _word(RECORDS, BATCHES, DAMAGED, ACCOUNT),
-        "records, batches, damaged or account",
-        "Rows of records, of the headers of batches, of damaged ranges with their bytes, or of what every byte is.",
+        _word(RECORDS, BATCHES, DAMAGED, ACCOUNT, FINDINGS),
+        "records, batches, damaged, account or findings",
+        "Rows of records, headers of batches, damaged ranges, of what every byte is, or of what kdump check says.",
     ),
     Option(
         "columns", _columns, "names, separated by commas", "Give these columns only, and spare the work for others."
@@ -296,5 +297,19 @@ def _agree(options: SourceOptions) -> None:
         )
     if options.output == BATCHES and (options.dedupe or options.committed):
         raise UsageError("the output batches gives those of every replica and transaction: no dedupe, no isolation")
+    if options.output == FINDINGS:
+        _check_whole(options)
     if schema.DECODED.name in options.columns and options.decode != AUTO:
         raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")
+
+
+WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes")
+"""Options that a check of whole partitions takes."""
+
+
+def _check_whole(options: SourceOptions) -> None:
+    """Raise UsageError for an option that would leave out parts of partitions, or do nothing."""
+    for option in OPTIONS:
+        default = SourceOptions.__dataclass_fields__[option.field].default
+        if option.field not in WHOLE and getattr(options, option.field) != default:
+            raise UsageError(f"option {option.name}: the output {FINDINGS} is of whole partitions, as they are")

@@ -1,4 +1,4 @@
-"""The outputs of the Spark source beside records: damaged stretches, the account of a file; schemas as DDL."""
+"""The outputs of the Spark source beside records: damaged stretches, accounts, findings; schemas as DDL."""
 
 from __future__ import annotations
 
@@ -39,6 +39,25 @@ ACCOUNT: Final = (
     ArrowField("unreadableBytes", "bigint"),
 )
 """What the bytes from ``start`` to ``end`` of a file are; ``rows`` is what the output records gives of them."""
+
+FINDINGS: Final = (
+    ArrowField("kind", "string"),
+    ArrowField("level", "string"),
+    ArrowField("check", "string"),
+    ArrowField("file", "string"),
+    ArrowField("text", "string"),
+    ArrowField("entry", "bigint"),
+    ArrowField("position", "bigint"),
+    ArrowField("offset", "bigint"),
+    ArrowField("expected", "string"),
+    ArrowField("found", "string"),
+    ArrowField("advice", "string"),
+    ArrowField("fatal", "boolean"),
+)
+"""What a check says: the fields of ``kdump/findings.schema.json``, numbers in ``expected`` and ``found`` as text.
+
+``kind`` is ``finding``, ``remark``, or ``unreadable`` for a file that cannot be read: then ``text`` says why, and no
+other column has a value but ``file``."""
 
 
 def ddl(fields: Iterable[ArrowField]) -> str:

@@ -1,0 +1,116 @@
+"""The output findings of the Spark source: what ``kdump check -o jsonl`` says, as rows.
+
+A task checks some partitions, whole: what is wrong in one segment may show in another. What is wrong with a log dir the
+task tells that has its first partition; what does not fit from log dir to log dir is found on the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump.answers.log_dir_pass import stretches
+from kdump.arrow import schema as arrow_schema
+from kdump.checks import everything
+from kdump.checks.log_dir import READERS, LogDirs
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.remote import places
+from kdump.primitives import timestamps
+from kdump.primitives.terminal import path_text
+from kdump.printers.findings_report import finding_line
+from kdump.spark.source import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+
+    from kdump.errors import UnreadableError
+    from kdump.findings import Finding
+    from kdump.log_dirs.partition import Partition
+    from kdump.spark.source.options import SourceOptions
+
+UNREADABLE: Final = "unreadable"
+"""The kind of a row that says which file cannot be read, and why."""
+Row = dict[str, Any]
+
+
+class CheckTask(NamedTuple):
+    """What a task checks: partitions.
+
+    ``told`` are log dirs, and partitions without their files, of whose log dirs other tasks tell. ``rows`` are given as
+    they are. ``at`` is now in ms.
+    """
+
+    partitions: list[Partition]
+    told: list[Partition]
+    rows: list[Row]
+    at: int
+
+
+def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]:
+    """Return the tasks that check what ``options`` names. Raises UsageError, UnreadableError where there is nothing."""
+    unreadable: list[UnreadableError] = []
+    wanted = Wanted(
+        topics=options.topic,
+        partitions=options.partition,
+        siblings=True,
+        leftovers=True,
+        log_dirs=True,
+        max_batch_bytes=options.max_batch_bytes,
+    )
+    finder = Finder(wanted, note=note, fail=unreadable.append)
+    partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
+    if unreadable and not partitions:
+        raise unreadable[0]
+    at = timestamps.now()
+    known: dict[tuple[object, str], Partition] = {}
+    tasks = []
+    for stretch in stretches(partitions, max(1, options.min_partitions // 4)):
+        tasks.append(CheckTask(stretch, list(known.values()), [], at))
+        for part in stretch:
+            if part.topic is not None:
+                known.setdefault((part.files, part.log_dir), replace(part, segments=(), others=()))
+            elif any(entry.name in READERS for entry in part.others):  # it is a log dir
+                known[part.files, f"{part.folder}/"] = replace(part, segments=())
+    across = list(everything.across(partitions, LogDirs()))
+    return [*tasks, CheckTask([], [], [*_closed(unreadable), *map(finding_line, across)], at)]
+
+
+def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task, for each partition together."""
+    yield from _batch(task.rows)
+    dirs = LogDirs()
+    said: set[str] = set()
+    found: set[Finding] = set()  # a file may be named itself, and lie beside partitions
+    how = everything.CheckOptions(at=task.at)
+    for part in task.told:
+        if part.topic is None:
+            found.update(everything.check(part, how, dirs).findings)
+        else:
+            dirs.of(part, lambda error: said.add(str(error)))
+    found.update(dirs.news())
+    for part in task.partitions:
+        checked = everything.check(part, how, dirs)
+        failed = [error for error in checked.failed if str(error) not in said]
+        said |= {str(error) for error in failed}
+        new = [finding for finding in checked.findings if finding not in found]
+        found.update(new)
+        yield from _batch([*_closed(failed), *map(finding_line, new)])
+
+
+def _closed(unreadable: Iterable[UnreadableError]) -> Iterator[Row]:
+    for error in unreadable:
+        yield {"kind": UNREADABLE, "file": path_text(str(error.path)), "text": error.reason}
+
+
+def _batch(rows: list[Row]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    if rows:
+        shown = [{**row, **{name: _text(row.get(name)) for name in ("expected", "found")}} for row in rows]
+        yield pa.RecordBatch.from_pylist(shown, arrow_schema.arrow(schema.FINDINGS))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

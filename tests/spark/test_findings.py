@@ -1,0 +1,74 @@
+"""The output findings: what `kdump check -o jsonl` says, as rows."""
+
+import json
+import shutil
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+
+from testing import GOLDEN
+from testing.processes import kdump
+from tests.helpers.segments import data
+
+BROKERS = GOLDEN / "brokers"
+
+
+def rows(spark, *paths, **options):
+    frame = (
+        spark.read.format("kdump")
+        .option("paths", json.dumps([str(path) for path in paths]))
+        .option("output", "findings")
+    )
+    return [row.asDict() for row in frame.options(**options).load().collect()]
+
+
+def lines(*paths, status):
+    """What check prints, in the terms of rows; files that cannot be read come first."""
+    done = kdump("check", "-o", "jsonl", *paths)
+    assert done.returncode == status, done.stderr.decode()
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    found = [{name: value for name, value in line.items() if name != "version"} for line in told[:-1]]
+    for line in found:
+        line |= {name: None if line[name] is None else str(line[name]) for name in ("expected", "found")}
+    return found
+
+
+def in_order(found):
+    return sorted(json.dumps(row, sort_keys=True) for row in found)
+
+
+@pytest.mark.parametrize("partitions", [1, 40])
+def test_rows_are_the_lines_of_check(spark, tmp_path, partitions):
+    for broker in ("one", "two"):  # two copies of a log dir, with something wrong in the log dir itself
+        shutil.copytree(BROKERS / "4.2.2", tmp_path / broker)
+        (tmp_path / broker / "meta.properties").write_text("version=1\nnode.id=one\n")
+        (tmp_path / broker / "not a partition").mkdir()
+    expected = lines(tmp_path, status=3)
+    found = rows(spark, tmp_path, minPartitions=partitions)
+    assert in_order(found) == in_order(expected)
+    assert {row["level"] for row in found} == {"remark", "derived", "log"}
+
+
+def test_what_cannot_be_read_is_a_row(spark, tmp_path):
+    for number in range(2):
+        folder = tmp_path / f"orders-{number}"
+        folder.mkdir()
+        (folder / f"{0:020}.log").write_bytes(data(0))
+    lost = tmp_path / "orders-1" / f"{10:020}.log"
+    lost.symlink_to(tmp_path / "gone")
+    found = rows(spark, tmp_path, tmp_path / "nowhere")
+    closed = {(row["file"], row["text"]) for row in found if row["kind"] == "unreadable"}
+    assert closed == {
+        (str(lost), "No such file or directory"),
+        (str(tmp_path / "nowhere"), "No such file or directory"),
+    }
+    assert all(row["level"] is None for row in found if row["kind"] == "unreadable")
+    rest = [row for row in found if row["kind"] != "unreadable"]
+    assert in_order(rest) == in_order(lines(tmp_path, tmp_path / "nowhere", status=1))
+
+
+def test_topics_are_chosen(spark):
+    found = rows(spark, BROKERS, topic="txn")
+    assert found
+    assert all("/txn-" in row["file"] for row in found)
