@@ -5,13 +5,14 @@
 Interleaved runs in one warm session, each writing Parquet: the source ``kdump``; a source that only hands out
 ready-made Arrow batches of the same rows (the ceiling); ``spark-export`` with its manifest and checks; Spark copying
 its own Parquet; PyArrow alone in one process. Then the source in a session with one core, and the memory of the Python
-worker that reads a segment of 1 GiB. The tables go to bench/RESULTS-spark.md.
+worker that reads a segment of 1 GiB. The tables go to bench/RESULTS-spark.md, in front of the sections of others.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -258,12 +259,11 @@ def report(
     return "\n".join(lines) + "\n"
 
 
-def machine(records: int, runs: int) -> str:
-    """Return where and with what this is measured."""
+def machine(rows: str) -> str:
+    """Return where and with what this is measured, and which ``rows``."""
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     where = f"{os.cpu_count()} processors, load {load} when it began; {platform.system()} {platform.release()}"
     what = f"Python {platform.python_version()}, PySpark {pyspark.__version__}, PyArrow {pa.__version__}"
-    rows = f"{records:,} records (key of 10 bytes, value of some 105, one header), all columns, medians of {runs}"
     return f"{datetime.now(UTC):%Y-%m-%d}, {where}, {what}; kernel: {kernel.build()}; {rows}."
 
 
@@ -275,7 +275,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    head = machine(given.records, given.runs)
+    rows = "records (key of 10 bytes, value of some 105, one header), all columns, medians of"
+    head = machine(f"{given.records:,} {rows} {given.runs}")
     place = Path(tempfile.mkdtemp(prefix="kdump-bench-"))
     try:
         path = segments.make(given.folder or place, segments.SHAPES[given.shape], given.records)
@@ -285,7 +286,10 @@ def main() -> None:
     finally:
         shutil.rmtree(place)
     text = report(seconds, one_core, given.records, given.cores, head)
-    given.out.write_text(text, "utf-8")
+    others = (
+        re.search(r"^## .*", given.out.read_text("utf-8"), re.DOTALL | re.MULTILINE) if given.out.exists() else None
+    )
+    given.out.write_text(f"{text}\n{others[0]}" if others else text, "utf-8")
     print(text, end="")
 
 

@@ -143,6 +143,13 @@ class Broker:
                 return
         raise RuntimeError("the broker does not answer")
 
+    @property
+    def pid(self) -> int:
+        """The number of its process. Raises RuntimeError when it does not run."""
+        if self._process is None:
+            raise RuntimeError("the broker does not run")
+        return self._process.pid
+
     def stop(self) -> None:
         """Stop it in good order: it then leaves .kafka_cleanshutdown."""
         if self._process is not None:

@@ -81,12 +81,20 @@ def fetch(release: str, cache: Path = CACHE, *, server: bool = False) -> Path:
     Raises subprocess.CalledProcessError when Maven fails: it has said why on stderr.
     """
     folder = cache / (f"{release}-server" if server and apart(release) else release)
+    return gather(coordinates(release, server=server), folder)
+
+
+def gather(wanted: list[str], folder: Path) -> Path:
+    """Put artifacts ("group:name:version") with all that they need into a folder, when it is not there yet; return it.
+
+    Raises subprocess.CalledProcessError when Maven fails: it has said why on stderr.
+    """
     if folder.is_dir():
         return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as temporary:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         project, jars = Path(temporary, "pom.xml"), Path(temporary, "jars")
-        project.write_text(pom(coordinates(release, server=server)), encoding="utf-8")
+        project.write_text(pom(wanted), encoding="utf-8")
         command = ["mvn", "--quiet", "--batch-mode", "--file", str(project), "dependency:copy-dependencies"]
         command += [f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
         subprocess.run(command, check=True, stdout=sys.stderr)
