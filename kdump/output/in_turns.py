@@ -11,11 +11,14 @@ Processes are forked, so that they read what their parent has open.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import pickle
+import select
 import signal
 import sys
 import time
+from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeVar, cast
 
@@ -24,6 +27,7 @@ from kdump.output.stdout import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import NoReturn
 
     from kdump.primitives.wire import Bytes
 
@@ -35,11 +39,10 @@ HELD: Final = 16 << 20
 """Bytes of output that a process holds. One that has more waits for its turn."""
 AT_ONCE: Final = 1 << 18
 """Bytes of output that go out in one go once the turn has come."""
-LEFT: Final = 75
-"""The exit status of a process whose neighbour has ended."""
-_TRIES: Final = 100
-_PAUSE: Final = 0.01
-"""Seconds between two looks for a process that ends."""
+LEFT: Final = {75: -1, 76: 1}
+"""The exit statuses of a process that misses another, and where that stands: it is the one before or behind."""
+EVERY: Final = 0.1
+"""Seconds after which a process tells what came of its pieces: the parent wakes to hear it."""
 _SIZE: Final = 8
 
 
@@ -48,7 +51,10 @@ class WrongGuessError(BaseException):
 
 
 class _GoneError(BaseException):
-    """Whoever should send or receive has ended."""
+    """Whoever should send or receive has ended. As exit status of a process: a key of LEFT."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
 
 
 class Turn(Generic[S]):
@@ -57,10 +63,14 @@ class Turn(Generic[S]):
     ``state`` is None until the turn has come. It is what the next piece is told once this one is done.
     """
 
-    def __init__(self, receive: Callable[[], S]) -> None:
-        """``receive`` waits for the state that the piece before hands on."""
-        self._receive = receive
-        self._buffer = memoryview(bytearray(HELD))  # a bytearray would copy twice what is assigned to a slice of it
+    def __init__(self, receive: Callable[[], S], has_come: Callable[[], object]) -> None:
+        """``receive`` waits for the state that the piece before hands on; ``has_come`` says that it need not."""
+        self._receive, self._has_come = receive, has_come
+        memory = mmap.mmap(-1, HELD)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # the system has none
+                memory.madvise(mmap.MADV_HUGEPAGE)
+        self._buffer = memoryview(memory)
         self._used = 0
         self.state: S | None = None
         self.check: Callable[[S], None] = lambda _: None
@@ -88,6 +98,8 @@ class Turn(Generic[S]):
         if not size:
             return 0
         self.has_written = True
+        if self.state is None and self._used // AT_ONCE != (self._used + size) // AT_ONCE and self._has_come():
+            self.take()
         most = HELD if self.state is None else AT_ONCE
         if self._used + size > most:
             self.flush()
@@ -143,19 +155,21 @@ def run(jobs: int, pieces: Sequence[P], work: Callable[[P, Turn[S]], R], state: 
             os.close(pair[0])
             os.close(pair[1])
         turns.clear()
+        told: list[deque[Any]] = [deque() for _ in children]
         for number, piece in enumerate(pieces):
-            try:
-                result, last = _receive(children[number % jobs][1])
-            except _GoneError:
-                status = _culprit(children[number % jobs][0], [process for process, _ in children])
-                if status == -signal.SIGINT:
-                    raise KeyboardInterrupt from None
-                raise KdumpError(f"a process that read with others ended with {status}") from None
+            heard = told[number % jobs]
+            if not heard:
+                try:
+                    heard.extend(_receive(children[number % jobs][1]))
+                except _GoneError:
+                    _let_end([reader for _, reader in children])
+                    _blame(number % jobs, [process for process, _ in children])
+            result = heard.popleft()
             if isinstance(result, BaseException):
                 raise _told(result)
             take(piece, result)
-            state = last
-        return state
+        last: S = told[(len(pieces) - 1) % jobs].popleft()
+        return last
     finally:
         gc.unfreeze()
         for process, reader in children:
@@ -174,16 +188,29 @@ def _told(failure: BaseException) -> BaseException:
     return failure
 
 
-def _culprit(process: int, others: Sequence[int]) -> int:
-    """Return the exit status of the process that ended first: one that misses its neighbour ends with LEFT."""
-    status = _end(process)
-    for _ in range(_TRIES if status == LEFT else 0):
-        for other in others:
-            ended = os.waitid(os.P_PID, other, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-            if ended is not None and (found := _end(other)) not in (0, LEFT):
-                return found
-        time.sleep(_PAUSE)
-    return status
+def _let_end(readers: Sequence[int]) -> None:
+    """Wait for processes of which one has ended: each writes what has its turn, and misses a neighbour."""
+    waiting = select.poll()
+    for reader in readers:
+        waiting.register(reader, select.POLLIN)
+    left = len(readers)
+    while left:
+        for reader, _ in waiting.poll():
+            if not os.read(reader, AT_ONCE):
+                waiting.unregister(reader)
+                left -= 1
+
+
+def _blame(number: int, processes: Sequence[int]) -> NoReturn:
+    """Raise what a process that ended without a result is to be told as: it, or whoever it misses, ended first."""
+    status = _end(processes[number])
+    for _ in processes:
+        if status in LEFT:
+            number = (number + LEFT[status]) % len(processes)
+            status = _end(processes[number])
+    if status == -signal.SIGINT:
+        raise KeyboardInterrupt from None
+    raise KdumpError(f"a process that read with others ended with {status}") from None
 
 
 def _end(process: int) -> int:
@@ -214,6 +241,7 @@ def _child(
 ) -> None:
     """Do the work of one process, and end it."""
     status = 1
+    news: list[object] = []
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -222,21 +250,30 @@ def _child(
             for end in pair:
                 if end not in (mine, following):
                     os.close(end)
-        turn: Turn[S] = Turn(lambda: _receive(mine))
+        waiting = select.poll()
+        waiting.register(mine, select.POLLIN)
+        turn: Turn[S] = Turn(lambda: _receive(mine), lambda: waiting.poll(0))
+        told = time.monotonic()
         for at in range(number, len(pieces), jobs):
-            result = _piece(pieces[at], work, turn)
+            news.append(_piece(pieces[at], work, turn))
             if at + 1 < len(pieces):
                 _send(following, turn.state)
-            _send(results, (result, turn.state if at + 1 == len(pieces) else None))
+            else:
+                news.append(turn.state)
+            if time.monotonic() - told > EVERY:
+                _send(results, news)
+                news.clear()
+                told = time.monotonic()
         status = 0
-    except _GoneError:  # the parent says so
-        status = LEFT
+    except _GoneError as gone:  # the parent says so
+        status = gone.status
     except (KdumpError, OSError, MemoryError) as failure:
-        with suppress(_GoneError):
-            _send(results, (failure, None))
+        news.append(failure)
     except BaseException:  # a bug: the parent says that a process ended
         sys.excepthook(*sys.exc_info())
     finally:
+        with suppress(_GoneError, OSError):
+            _send(results, news)
         with suppress(OSError):
             sys.stderr.flush()
         os._exit(status)
@@ -276,7 +313,7 @@ def _send(end: int, what: object) -> None:
         while view:
             view = view[os.write(end, view) :]
     except BrokenPipeError:
-        raise _GoneError from None
+        raise _GoneError(76) from None
 
 
 def _receive(end: int) -> Any:
@@ -289,6 +326,6 @@ def _read(end: int, size: int) -> bytes:
     while len(data) < size:
         part = os.read(end, size - len(data))
         if not part:
-            raise _GoneError
+            raise _GoneError(75)
         data += part
     return data

@@ -118,7 +118,7 @@ class KernelRows:
     def shape_of(self, item: SelectedBatch, *, in_runs: bool) -> Shape | None:
         """Return the shape of the rows of a batch, or of a run of them; None leaves them to the general path."""
         batch = item.batch
-        if item.file is not self.file:
+        if item.file is not self.file and item.file != self.file:
             self.file = item.file
             self.shapes.clear()
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2, UP_TO_MAGIC
 from kdump.segments import resync
 from kdump.segments.read_ahead import processors
 
@@ -31,10 +31,10 @@ MOST: Final = 16
 """Processes that read, where nobody says how many: standard output takes no more than these make."""
 BUSY: Final = 2
 """Processes that run or wait to run, by processor, from which on a system is too busy for several of kdump's."""
-SIZE: Final = 4 << 20
-"""Bytes of a part."""
-PACKED: Final = 1 << 20
-"""The same where batches are compressed: what is made of them has to fit into the memory that there is for it."""
+SIZE: Final = 2 << 20
+"""Bytes of a part: what is made of it has to fit into what a process holds until its turn comes."""
+PACKED: Final = 1 << 19
+"""The same where batches are compressed."""
 
 
 @dataclass
@@ -90,7 +90,7 @@ def _first_header(source: Source) -> BatchHeader | None:
 
 def processes(size: int) -> int:
     """Return how many processes read so many bytes where nobody says how many."""
-    return 1 if size < MUCH else min(free_processors(), MOST, size // SIZE)
+    return 1 if size < MUCH else min(free_processors(), MOST, size // (2 * SIZE))
 
 
 def free_processors() -> int:
@@ -107,4 +107,5 @@ def free_processors() -> int:
 
 def guess(source: Source, part: SegmentPart) -> int | None:
     """Return where the first batch of a part may stand, None where none does."""
-    return resync.ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop)
+    alike = source.read(resync.BEFORE_EPOCH, UP_TO_MAGIC - resync.BEFORE_EPOCH)
+    return resync.ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)

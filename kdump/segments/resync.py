@@ -50,6 +50,8 @@ STRETCH: Final = 1 << 16
 BUDGET: Final = 1 << 16
 """Records that may be hopped over in vain, beyond one per FRAMED bytes of the file."""
 FRAMED: Final = 8
+BEFORE_EPOCH: Final = record_layout.BATCH_HEADER.offsets["partition_leader_epoch"]
+"""Bytes of a batch before its leader epoch, which the magic follows."""
 
 _SIZE: Final = record_layout.LOG_OVERHEAD.offsets["size"]
 _CODEC: Final = record_layout.BATCH_HEADER.spans["attributes"][1] - 1  # the lower byte
@@ -275,8 +277,16 @@ class ResyncReader:
         follows = first == offset if self._magic(position) == record_layout.MAGIC_2 else first >= offset
         return follows and self._is_credible(position)
 
-    def guess(self, until: int) -> int | None:
-        """Return where a batch may begin, at the start or behind it but before ``until``; it may be part of another."""
+    def guess(self, until: int, alike: bytes) -> int | None:
+        """Return where a batch may begin, at the start or behind it but before ``until``; it may be part of another.
+
+        Soonest found is one that has the bytes ``alike``, an epoch and a magic, in their place.
+        """
+        block = self._window.ahead(self._start, STRETCH)
+        for match in re.finditer(re.escape(alike), block[:STRETCH]):
+            at = self._start + match.start() - BEFORE_EPOCH
+            if self._start <= at < until and self._is_credible(at):
+                return at
         found = self._search(self._start, until)
         return found if found < until else None
 

@@ -1,6 +1,7 @@
 """Processes that write standard output in turns."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -81,10 +82,11 @@ def test_what_a_process_raises_ends_the_output_there(capfdbinary, raised, expect
     assert capfdbinary.readouterr().out == b"0\n1\n2\n3\n"
 
 
-def test_a_process_that_ends_is_told_and_none_is_left(capfdbinary):
+@pytest.mark.parametrize("last", range(6))
+def test_a_process_that_ends_is_told_and_none_is_left(last, capfdbinary):
     def work(number, turn):
         turn.write(b"%d\n" % number)
-        if number == 1:
+        if number == last:
             os._exit(7)
 
     children = Path(f"/proc/self/task/{os.getpid()}/children")
@@ -92,4 +94,34 @@ def test_a_process_that_ends_is_told_and_none_is_left(capfdbinary):
     with pytest.raises(KdumpError, match="ended with 7"):
         in_turns.run(3, range(9), work, 0, lambda *_: None)
     assert children.read_text() == before  # other tests may have left some
-    assert capfdbinary.readouterr().out == b"0\n"
+    assert capfdbinary.readouterr().out == b"".join(b"%d\n" % number for number in range(last))
+
+
+def test_what_comes_of_pieces_is_told_in_time():
+    told = []
+
+    def work(number, turn):
+        turn.take()
+        if number == 4:  # the parent has heard of others meanwhile
+            time.sleep(3 * in_turns.EVERY)
+        return time.monotonic()
+
+    in_turns.run(2, range(8), work, 0, lambda _, done: told.append(time.monotonic() - done))
+    assert told[0] > 2 * in_turns.EVERY  # it was too soon to tell alone
+    assert len(told) == 8
+
+
+def test_a_turn_that_comes_in_the_midst_of_a_piece_is_taken(capfdbinary):
+    """Who holds little copies little."""
+
+    def work(number, turn):
+        turn.write(b"%d" % number * in_turns.AT_ONCE)
+        while number == 1 and turn.state is None:
+            turn.write(b"1" * in_turns.AT_ONCE)
+        return turn.state
+
+    met = []
+    in_turns.run(2, range(2), work, 5, lambda _, state: met.append(state))
+    out = capfdbinary.readouterr().out
+    assert met[1] == 5
+    assert out == b"0" * in_turns.AT_ONCE + b"1" * (len(out) - in_turns.AT_ONCE)
