@@ -59,14 +59,6 @@ DECODER_SWITCHES: Final[dict[str, str]] = {
 
 HELP_MARGIN: Final = 6
 """Columns of help that are blank before and after a command's name."""
-MEANT: Final[dict[str, tuple[str, ...]]] = {
-    "--from": ("--since",),
-    "--to": ("--until",),
-    "--max-messages": ("--limit",),
-    "--format": ("--output",),
-    "--time": ("--since", "--at"),
-}
-"""Options of other tools -> what says the same here; the first that a command has is suggested."""
 CLOSED_PIPE: Final = 141
 """What a shell reports for a program that a closed pipe ended (128 + SIGPIPE)."""
 
@@ -129,21 +121,6 @@ def _closed_pipe() -> Iterator[None]:
         raise click.exceptions.Exit(CLOSED_PIPE) from None
 
 
-def _suggesting(error: click.ClickException, words: list[str]) -> click.ClickException:
-    """Return an unknown option's error with what may have been meant; ``words`` are those of the command line."""
-    if not isinstance(error, click.NoSuchOption):
-        return error
-    command = None if error.ctx is None else error.ctx.command
-    if isinstance(command, Root):
-        name = next((word for word in words if word in COMMANDS), None)
-        if name is not None:
-            return click.UsageError(f"{error.message} Options of {name} stand behind its name.", error.ctx)
-        return error
-    known = {name for parameter in (command.params if command else ()) for name in parameter.opts}
-    meant = next((name for name in MEANT.get(error.option_name, ()) if name in known), None)
-    return error if meant is None else click.UsageError(f"{error.message} Did you mean {meant!r}?", error.ctx)
-
-
 class Root(click.Group):
     """The group of subcommands, each imported when it is called."""
 
@@ -191,10 +168,10 @@ class Root(click.Group):
         except click.UsageError as error:
             if os.path.exists(args[0]):  # noqa: PTH110  pathlib is slow to import
                 raise click.UsageError(f"{args[0]!r} is a path, no command: try 'kdump dump {args[0]}'.", ctx) from None
-            from difflib import get_close_matches
+            from kdump.primitives.near_names import did_you_mean
 
-            if near := get_close_matches(args[0], COMMANDS, 1):
-                raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+            if near := did_you_mean(args[0], COMMANDS, " Did"):
+                raise click.UsageError(error.message + near, ctx) from None
             raise
 
 
@@ -348,7 +325,9 @@ def main() -> int:  # noqa: PLR0911  each ending has its status
         click.echo(f"kdump: {harmless(str(error))}", err=True)
         return 1
     except click.ClickException as error:
-        _suggesting(error, sys.argv[1:]).show()
+        from kdump.commands.usage_hints import suggesting
+
+        suggesting(error, sys.argv[1:], COMMANDS).show()
         return error.exit_code
     except MemoryError:
         click.echo("kdump: there is not enough memory (--max-batch-bytes bounds what a batch takes)", err=True)

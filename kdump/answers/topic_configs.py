@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
+from kdump.primitives.near_names import did_you_mean
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
@@ -150,11 +151,8 @@ def given_config(text: str) -> GivenConfig:
     if not (topic and colon and equals):
         raise UsageError(f"{text!r} is no config: 'orders:retention.ms=3600000' and '*:retention.bytes=-1' are")
     if key not in KEYS:
-        from difflib import get_close_matches
-
-        near = get_close_matches(key, KEYS, 1, 0.4)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KEYS)}"
-        raise UsageError(f"{key!r} is no config that decides what goes: {hint}")
+        hint = did_you_mean(key, KEYS) or f"; there are {', '.join(KEYS)}"
+        raise UsageError(f"{key!r} is no config that decides what goes{hint}")
     _check(key, value)
     return GivenConfig(topic, key, value)
 

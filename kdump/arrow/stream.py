@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from kdump.arrow import schema
 from kdump.arrow.columns import Rows
 from kdump.errors import UsageError
+from kdump.primitives.near_names import did_you_mean
 from kdump.rows import columns
 from kdump.rows.selection import SelectedBatch
 
@@ -31,8 +31,7 @@ def names(wanted: Iterable[str] | None) -> tuple[str, ...]:
     known = (*NAMES, columns.DECODED.name)
     for name in chosen:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            raise UsageError(f"{name!r} is no column" + (f": did you mean {near[0]!r}?" if near else ""))
+            raise UsageError(f"{name!r} is no column{did_you_mean(name, known)}")
     if not chosen:
         raise UsageError("no column is named")
     return chosen

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
+
+from kdump.primitives.near_names import did_you_mean
 
 TOPICS = Path(__file__).parent / "topics"
 """Pages of the docs, by the names of their topics."""
@@ -60,8 +61,7 @@ def command(ctx: click.Context, topic: str | None) -> None:
     elif topic in topics():
         click.echo_via_pager(_plain((TOPICS / f"{topic}.md").read_text(encoding="utf-8")))
     else:
-        near = get_close_matches(topic, [*_group(ctx).list_commands(ctx), *topics()], 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(topic, [*_group(ctx).list_commands(ctx), *topics()], " Did")
         raise click.UsageError(f"{topic!r} is no command and no topic.{hint} 'kdump help' lists the topics.", ctx)
 
 

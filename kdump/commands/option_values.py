@@ -10,6 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import UsageError
+from kdump.primitives.near_names import did_you_mean
 from kdump.primitives.timestamps import iso
 
 if TYPE_CHECKING:
@@ -139,10 +140,7 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
     for part in ",".join(texts).split(","):
         word = part.strip()
         if word not in table:
-            from difflib import get_close_matches
-
-            near = get_close_matches(word, table, 1, 0.5) or [other for other in table if other.lower() == word.lower()]
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
-            raise UsageError(f"{word!r} is no {what}: {hint}")
+            hint = did_you_mean(word, table) or f"; there are {', '.join(table)}"
+            raise UsageError(f"{word!r} is no {what}{hint}")
         found.append(table[word])
     return found

@@ -11,12 +11,12 @@ import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.arrow import schema
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -152,8 +152,7 @@ def _columns(text: str) -> tuple[str, ...]:
     names = _names(text)
     for name in names:
         if name.lower() not in known:
-            near = get_close_matches(name, known.values(), 1)
-            raise UsageError(f"option columns: there is no column {name!r}" + (f", but {near[0]!r}" if near else ""))
+            raise UsageError(f"option columns: there is no column {name!r}{did_you_mean(name, known.values())}")
     return tuple(dict.fromkeys(known[name.lower()] for name in names))
 
 
@@ -275,10 +274,9 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name, _BY_NAME, 1)
-    if near:
-        return f"there is no option {name!r}; did you mean {_BY_NAME[near[0]].name!r}?"
-    return f"there is no option {name!r}; there are " + ", ".join(option.name for option in OPTIONS)
+    known = [option.name for option in OPTIONS]
+    hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+    return f"there is no option {name!r}{hint}"
 
 
 def _agree(options: SourceOptions) -> None:
