@@ -22,6 +22,7 @@ import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from bench.processes import below
 from bench.spark import RESULTS, machine, say
 from kdump.spark import session as spark_session
 from kdump.spark.source import register
@@ -76,22 +77,7 @@ def fill(spark: SparkSession, broker: Broker, records: int) -> None:
 
 def processor_seconds(roots: Iterable[int]) -> float:
     """Return what these processes and all below them have taken so far, those that have ended too."""
-    parents, taken = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        number = int(stat.parent.name)
-        parents[number] = int(fields[1])
-        taken[number] = sum(map(int, fields[11:15])) / TICKS
-    wanted = set(roots)
-    grown = True
-    while grown:
-        below = {number for number, parent in parents.items() if parent in wanted}
-        grown = not below <= wanted
-        wanted |= below
-    return sum(taken[number] for number in wanted if number in taken)
+    return sum(sum(map(int, fields[11:15])) for fields in below(roots).values()) / TICKS
 
 
 def measure(

@@ -29,6 +29,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from bench import segments
+from bench.processes import below
 from kdump import kernel
 from kdump.arrow import schema as arrow_schema
 from kdump.spark import session as spark_session
@@ -205,24 +206,16 @@ def repeated(path: Path, target: Path, size: int) -> Path:
 
 def worker_peak() -> int:
     """Return the most that one of the Python workers of this process has had in memory, in bytes."""
-    parents, peaks = {}, {}
-    for status in Path("/proc").glob("[0-9]*/status"):
+    peaks = {}
+    for number in below([os.getpid()]):
         try:
-            told = dict(line.split(":", 1) for line in status.read_text().splitlines())
-            is_worker = b"pyspark.daemon" in (status.parent / "cmdline").read_bytes()
+            told = dict(line.split(":", 1) for line in Path(f"/proc/{number}/status").read_text().splitlines())
+            is_worker = b"pyspark.daemon" in Path(f"/proc/{number}/cmdline").read_bytes()
         except OSError:  # it has ended
             continue
-        number = int(status.parent.name)
-        parents[number] = int(told["PPid"])
         if is_worker and "VmHWM" in told:
             peaks[number] = int(told["VmHWM"].split()[0]) << 10
-    return max(peak for number, peak in peaks.items() if number != os.getpid() and _is_ours(number, parents))
-
-
-def _is_ours(number: int, parents: dict[int, int]) -> bool:
-    while number > 1 and number != os.getpid():
-        number = parents.get(number, 0)
-    return number == os.getpid()
+    return max(peaks.values())
 
 
 def report(
