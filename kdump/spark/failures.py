@@ -34,6 +34,8 @@ def errors() -> Iterator[None]:
 
     try:
         yield
+    except ConnectionError as error:
+        raise KdumpError(f"Spark failed: its Java process is gone ({error.strerror or error})") from error
     except (PySparkException, Py4JError) as error:
         text = str(error)
         found = _OURS.search(text)

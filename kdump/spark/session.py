@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UsageError
-from kdump.spark.failures import try_to
+from kdump.spark.failures import errors, try_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -98,6 +98,12 @@ def _elsewhere() -> Iterator[None]:
             for number, kept in streams:
                 os.dup2(kept, number)
                 os.close(kept)
+
+
+def check_alive(spark: SparkSession) -> None:
+    """Raise KdumpError where Spark has ended: nobody else notices while there is nothing to do."""
+    with errors():
+        str(spark.version)
 
 
 @contextmanager

@@ -294,6 +294,23 @@ def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path)
     assert manifest(out)["totals"]["size"] == sum(path.stat().st_size for path in log.folder.glob("*.log"))
 
 
+@pytest.mark.xdist_group("spark-processes")
+def test_follow_ends_when_spark_has_died_while_nothing_came(tmp_path):
+    if reason := java_is_missing():
+        pytest.skip(reason)
+    log = Log(tmp_path / "in" / "t-0")
+    log.append()
+    followed = Following(tmp_path / "in", tmp_path / "out")
+    followed.until("waiting for more (Ctrl-C ends)")
+    pid = followed.process.pid
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        if b"SparkSubmit" in Path(f"/proc/{child}/cmdline").read_bytes():
+            os.kill(int(child), signal.SIGKILL)
+    followed.until("kdump: Spark failed: its Java process is gone", 60)
+    assert followed.process.wait(60) == 1
+    assert [row["offset"] for row in rows(tmp_path / "out")] == [0, 1, 2]
+
+
 def test_a_step_in_which_nothing_fits_is_not_the_end(tmp_path, monkeypatch):
     log = Log(tmp_path / "in" / "t-0")
     log.append()

@@ -56,7 +56,7 @@ def test_decoded_is_a_column_of_text_behind_the_others(spark):
     [
         ({"startingOfset": "1"}, "did you mean 'startingOffset'?"),
         ({"mode": "LENIENT"}, "option mode: expected PERMISSIVE, DROPMALFORMED or FAILFAST, found 'LENIENT'"),
-        ({"columns": "ofset"}, "option columns: there is no column 'ofset', but 'offset'"),
+        ({"columns": "ofset"}, "option columns: there is no column 'ofset'; did you mean 'offset'?"),
         ({"columns": "offset,decoded"}, "option columns: decoded goes with decode=auto"),
         ({"output": "batches", "dedupe": "true"}, "the output batches gives those of every replica"),
         ({"output": "batches", "columns": "offset"}, "the output batches has columns of its own"),

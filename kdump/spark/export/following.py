@@ -107,6 +107,7 @@ class Follower:
                     break
                 if is_complete:
                     self._wait(pause)
+                    session.check_alive(place.spark)
         except (KeyboardInterrupt, MalformedError):
             checkpoint.tell()
             raise
