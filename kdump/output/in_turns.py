@@ -40,7 +40,7 @@ HELD: Final = 16 << 20
 AT_ONCE: Final = 1 << 18
 """Bytes of output that go out in one go once the turn has come."""
 LEFT: Final = {75: -1, 76: 1}
-"""The exit statuses of a process that misses another, and where that stands: it is the one before or behind."""
+"""Exit status of a process that misses a neighbour -> which one it is: the one before (-1) or after (1)."""
 EVERY: Final = 0.1
 """Seconds after which a process tells what came of its pieces: the parent wakes to hear it."""
 _SIZE: Final = 8
@@ -51,7 +51,7 @@ class WrongGuessError(BaseException):
 
 
 class _GoneError(BaseException):
-    """Whoever should send or receive has ended. As exit status of a process: a key of LEFT."""
+    """The process that should send or receive has ended. ``status`` is a key of LEFT."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -202,7 +202,7 @@ def _let_end(readers: Sequence[int]) -> None:
 
 
 def _blame(number: int, processes: Sequence[int]) -> NoReturn:
-    """Raise what a process that ended without a result is to be told as: it, or whoever it misses, ended first."""
+    """Raise the error of a process without a result: with its exit status, or that of the neighbour that it misses."""
     status = _end(processes[number])
     for _ in processes:
         if status in LEFT:
@@ -272,8 +272,9 @@ def _child(
     except BaseException:  # a bug: the parent says that a process ended
         sys.excepthook(*sys.exc_info())
     finally:
-        with suppress(_GoneError, OSError):
-            _send(results, news)
+        if news:
+            with suppress(_GoneError, OSError):
+                _send(results, news)
         with suppress(OSError):
             sys.stderr.flush()
         os._exit(status)

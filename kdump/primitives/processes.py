@@ -40,7 +40,7 @@ class Processes:
         self,
         work: Callable[[T], R],
         tasks: Sequence[T],
-        merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  results are few: whoever asked merges them
+        merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  results are few: the caller merges them
     ) -> Iterator[R]:
         """Yield what ``work`` returns for each task, in order. Raises KdumpError where a process is killed."""
         from concurrent.futures import ProcessPoolExecutor

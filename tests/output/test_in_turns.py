@@ -97,6 +97,19 @@ def test_a_process_that_ends_is_told_and_none_is_left(last, capfdbinary):
     assert capfdbinary.readouterr().out == b"".join(b"%d\n" % number for number in range(last))
 
 
+@pytest.mark.parametrize("last", [0, 1, 4])
+def test_a_bug_in_a_process_is_shown_and_ends_all(last, capfdbinary):
+    def work(number, turn):
+        turn.take()
+        if number == last:
+            raise ValueError("a bug")
+        time.sleep(1.5 * in_turns.EVERY)  # no result waits to be told
+
+    with pytest.raises(KdumpError, match="ended with 1"):
+        in_turns.run(3, range(9), work, 0, lambda *_: None)
+    assert b"ValueError: a bug" in capfdbinary.readouterr().err
+
+
 def test_what_comes_of_pieces_is_told_in_time():
     told = []
 
