@@ -71,8 +71,8 @@ def command(*, records: bool, **options: Any) -> int:
         wrong=run.session.wrong_index,
         fail=run.session.fail,
         workers=None
-        if records
-        else run.workers([replica.place.partition for replicas in copies.values() for replica in replicas]),
+        if records or len(found) < 2
+        else run.workers([replica.place.partition for pair in found for replica in pair]),
         progress=run.session.progress,
     )
     from kdump.printers.answer_tables import diff

@@ -84,3 +84,15 @@ def test_a_driver_of_its_own_says_nothing_but_the_answer():
     line = ("stats", BROKERS / "4.2.2", "-o", "jsonl")
     alone, spark = kdump(*line), kdump(*line, "--master", "local[1]", "--conf", "spark.driver.memory=512m")
     assert (spark.returncode, spark.stdout, spark.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+
+
+def test_replicas_of_one_partition_or_none_are_compared_without_spark(tmp_path):
+    for broker, partition in ((1, 0), (2, 0), (3, 1)):
+        folder = tmp_path / str(broker) / f"orders-{partition}"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020}.log").write_bytes(data(0))
+    for brokers, expected in (((1, 2), b"1 pair of replicas: 1 same"), ((1, 3), b"no replicas were compared")):
+        line = ("diff", *(tmp_path / str(broker) for broker in brokers))
+        done = kdump(*line, "--master", "local[1]", "--conf", "spark.driver.memory=0")  # no JVM starts so
+        assert (done.returncode, done.stdout, done.stderr) == (0, (alone := kdump(*line)).stdout, alone.stderr)
+        assert done.stdout.startswith(expected)
