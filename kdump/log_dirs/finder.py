@@ -62,6 +62,8 @@ class Wanted:
     """Bytes that one batch may take, as it is and unpacked; it says nothing of which files to take."""
     log_dirs: bool = False
     """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
+    logs_only: bool = False
+    """Whether a file that is called and begins like no segment cannot be read; else it is, with a note."""
     every_folder: bool = False
     """Whether folders count whatever they hold."""
     remote: RemoteStorage | None = None
@@ -72,6 +74,12 @@ class Wanted:
         if self.topics and (name.topic is None or not any(fnmatchcase(name.topic, topic) for topic in self.topics)):
             return False
         return not self.partitions or name.partition in self.partitions
+
+
+def _is_text(head: bytes) -> bool:
+    """Tell whether the beginning of a file is text for people."""
+    text = head.decode("utf-8", "ignore")
+    return len(text.encode()) > len(head) - 4 and all(letter.isprintable() or letter in "\t\r\n" for letter in text)
 
 
 def raise_it(error: UnreadableError) -> None:
@@ -174,7 +182,7 @@ class Finder:
 
                     place = _Place(archives.open_archive(source, shown))
                 elif not SEGMENT_NAME.fullmatch(entry.name) and not SIBLING_NAME.fullmatch(entry.name):
-                    self._doubt(head, shown)
+                    self._doubt(head, shown, is_log=entry.name.endswith(f".{file_names.LOG}"))
         except UnreadableError as error:
             self.fail(error)
             return
@@ -203,13 +211,19 @@ class Finder:
         elif not found and not (self.wanted.topics or self.wanted.partitions):
             self.fail(UnreadableError(place.name, "the archive holds no segment"))
 
-    def _doubt(self, head: bytes, shown: str) -> None:
-        """Say where a file does not look like a segment: another one may have been meant, or it is damaged there."""
-        if len(head) >= record_layout.UP_TO_MAGIC and head[record_layout.MAGIC_POSITION] > record_layout.MAGIC_2:
-            self.note(
-                f"{shown} does not begin as a segment does: byte {record_layout.MAGIC_POSITION} holds "
-                f"{head[record_layout.MAGIC_POSITION]}, where a magic of 0, 1 or 2 is expected; it is read all the same"
-            )
+    def _doubt(self, head: bytes, shown: str, *, is_log: bool = True) -> None:
+        """Say where a file does not look like a segment: another one may have been meant, or it is damaged there.
+
+        Raises UnreadableError where only what looks like one is wanted.
+        """
+        if len(head) < record_layout.UP_TO_MAGIC or head[record_layout.MAGIC_POSITION] <= record_layout.MAGIC_2:
+            return
+        at, found = record_layout.MAGIC_POSITION, head[record_layout.MAGIC_POSITION]
+        begins = f"byte {at} holds {found}, where a magic of 0, 1 or 2 is expected"
+        if self.wanted.logs_only and not is_log:
+            what = "text, and no file of Kafka's" if _is_text(head) else "no file of Kafka's"
+            raise UnreadableError(shown, f"it is {what}: {begins}", "name a segment, a partition's folder or a log dir")
+        self.note(f"{shown} does not begin as a segment does: {begins}; it is read all the same")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
         """Yield the partition that single files of one folder make."""

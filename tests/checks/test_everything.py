@@ -496,3 +496,18 @@ def test_a_checkpoint_is_read_once_for_all_partitions_of_a_log_dir(tmp_path, mon
     for part in Finder(Wanted(siblings=True)).find([str(tmp_path)]):
         dirs.of(part)
     assert sorted(asked) == sorted(log_dir.READERS)
+
+
+@pytest.mark.parametrize(
+    ("data", "what"), [(b"root:x:0:0:root:/root:/bin/bash\n", "text, and no file"), (b"\x7fELF" * 9, "no file")]
+)
+def test_a_file_that_is_none_of_kafkas_is_called_so_and_not_a_damaged_log(tmp_path, data, what):
+    path = tmp_path / "passwd"
+    path.write_bytes(data)
+    done = kdump("check", path)
+    assert (done.returncode, done.stdout.count(b"DAMAGED"), done.stdout.count(b"salvage")) == (1, 0, 0)
+    assert f"kdump: {path}: it is {what} of Kafka's: byte 16 holds {data[16]}" in done.stderr.decode()
+    assert b"name a segment, a partition's folder or a log dir" in done.stderr
+    torn = tmp_path / "customer.log"
+    torn.write_bytes(data)
+    assert kdump("check", torn).returncode == 3, "a name that says it is a log is believed"
