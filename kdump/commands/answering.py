@@ -17,6 +17,7 @@ from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.remote import without_secret
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives import timestamps
@@ -159,11 +160,11 @@ class Answering:
         wanted = replace(self.asked, topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, fail=self.session.fail)
         where = self.paths if paths is None else paths
-        found = list(finder.find(where))
+        found = list(finder.find(where, None))
         self.met |= finder.met
         self.unread |= finder.unread
         if self._named == self.asked.topics:
-            self._absent(absent(self.asked, finder.met, where))
+            self._absent(absent(self.asked, finder.met, [without_secret(path) for path in where]))
         if self.asked.every_folder:
             return found
         for one in found:

@@ -19,6 +19,7 @@ from kdump.commands.limit_options import index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.remote import without_secret
 from kdump.primitives import timestamps
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def command(
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(replace(wanted, remote=None, logs_only=True), note=run.note, fail=run.fail)
-    partitions = list(run.watched(finder.find(paths)))
+    partitions = list(run.watched(finder.find(paths, None)))
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
@@ -84,7 +85,7 @@ def command(
         told.tell(list(everything.across(partitions, dirs)))
         if wanted.remote is not None:
             _remote(wanted, paths, partitions, how, run, told, finder.met)
-        run.absent(absent(wanted, finder.met, paths))
+        run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
     return run.status
 
 
@@ -104,7 +105,7 @@ def _remote(
     from kdump.log_reader import remote_segments
 
     of_topic = Wanted(topics=(remote_log_metadata.TOPIC,), max_batch_bytes=wanted.max_batch_bytes)
-    listing = Finder(of_topic, fail=run.fail).find(paths)
+    listing = Finder(of_topic, fail=run.fail).find(paths, None)
     listed = remote_segments.of_partitions(listing, damage=run.damage, fail=run.fail)
     listed.only(lambda key: wanted.takes(Name(key.topic, key.partition)))
     finder = Finder(wanted, note=run.note, fail=run.fail)

@@ -16,6 +16,7 @@ from kdump.commands.who_reads import WORKERS
 from kdump.errors import UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
+from kdump.log_dirs.remote import without_secret
 from kdump.output import files
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
@@ -114,7 +115,7 @@ def _made(run: Answering, around: int | None) -> LogDirReport:
     session = run.session
     partitions = run.partitions()
     if not session.met and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):
-        session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
+        session.fail(UnreadableError(", ".join(map(without_secret, run.paths)), NO_SEGMENT))
     said = dict.fromkeys(sorted(session.said.failed))
     say = Sayings(
         _both(said, session.damage), _both(said, session.wrong_index), once(session.note), _both(said, session.fail)
@@ -125,7 +126,7 @@ def _made(run: Answering, around: int | None) -> LogDirReport:
     gathering.gather(
         found, partitions, run.asked, run.at, say, workers=run.workers(partitions), progress=session.progress
     )
-    asked = ReportAsked(run.paths, run.asked, run.at, around)
+    asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around)
     report = document(asked, found, partitions, say, said)
     session.progress.clear()
     return report

@@ -12,6 +12,7 @@ from kdump.commands.absent import absent
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.remote import without_secret
 
 if TYPE_CHECKING:
     from kdump.checks.partition import CheckedSegment
@@ -48,8 +49,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     wanted = options.wanted(given, siblings=True)
     finder = Finder(wanted, note=run.note, fail=run.fail)
     with telling(run, given) as told:
-        partitions = list(run.watched(finder.find(paths)))
-        run.absent(absent(wanted, finder.met, paths))
+        partitions = list(run.watched(finder.find(paths, None)))
+        run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
         workers = who.workers(partitions, who_reads.MANY_HEADERS, run)
         if workers is not None:
             for checks, errors in workers.results(_check, partitions):

@@ -31,6 +31,7 @@ from kdump.log_dirs.file_names import (
 from kdump.log_dirs.files import HEAD, Entry, Files, is_archive
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
+from kdump.log_dirs.remote import as_written, places
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -107,19 +108,21 @@ class Finder:
         self._seen: set[object] = set()
         self._skipped: list[str] = []
 
-    def find(self, paths: Iterable[str], files: Files = LOCAL) -> Iterator[Partition]:
+    def find(self, paths: Iterable[str], files: Files | None = LOCAL) -> Iterator[Partition]:
         """Yield the partitions that ``paths`` name, in the order given; folders in order of topic and partition.
+
+        Without ``files`` a path may be a URI, which names its place (:mod:`kdump.log_dirs.remote`).
 
         Files of one folder that stand together in ``paths`` make one partition. Those that are in remote storage alone
         come last.
         """
         if self.wanted.remote is None:
-            yield from self._find(paths, files)
+            yield from self._everywhere(paths, files)
             return
         from kdump.log_dirs.tiered_log import RemotePartitions
 
         remote = RemotePartitions(self.remote(), self.fail)
-        for partition in self._find(paths, files):
+        for partition in self._everywhere(paths, files):
             yield remote.join(partition)
         yield from remote.rest()
 
@@ -131,6 +134,10 @@ class Finder:
         storage = self.wanted.remote
         for files, paths in () if storage is None else storage.places(self.fail):
             yield from finder.find(paths, files)
+
+    def _everywhere(self, paths: Iterable[str], files: Files | None) -> Iterator[Partition]:
+        for place, inside in places(paths, as_written) if files is None else [(files, paths)]:
+            yield from self._find(inside, place)
 
     def _find(self, paths: Iterable[str], files: Files) -> Iterator[Partition]:
         group: list[Entry] = []

@@ -10,25 +10,32 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.log_dirs.files import Entry, Files, OpenSource
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
 _HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Hadoop's names of places that Arrow calls otherwise."""
+_SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *_HADOOP_NAMES})
+"""What Arrow opens."""
 
 
-def places(paths: Iterable[str]) -> Iterator[tuple[Files, list[str]]]:
-    """Yield each place that ``paths`` name with the paths in it, in order. Raises UsageError for an unknown scheme."""
+def places(
+    paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
+) -> Iterator[tuple[Files, list[str]]]:
+    """Yield each place that ``paths`` name with the paths in it, in order. Raises UsageError for an unknown scheme.
+
+    ``place_of`` is :func:`place` or :func:`as_written`.
+    """
     group: list[str] = []
     current: Files = LOCAL
     for path in paths:
-        files, inside = place(path)
+        files, inside = (place_of or place)(path)
         if group and files != current:
             yield current, group
             group = []
@@ -46,6 +53,22 @@ def place(path: str) -> tuple[Files, str]:
     if found["scheme"] == "file":
         return LOCAL, unquote(urlsplit(path).path)
     return RemoteFiles.of(path)
+
+
+def as_written(path: str) -> tuple[Files, str]:
+    """Return the place that a path or URI names, and the path in it: paths of this machine as they are written.
+
+    A word before a colon is a scheme where Arrow opens it, and nothing of this name stands here.
+    """
+    found = _URI.match(path)
+    if found is None or found["scheme"] not in _SCHEMES or LOCAL.look(path) is not None:
+        return LOCAL, path
+    return place(path)
+
+
+def without_secret(path: str) -> str:
+    """Return a path or URI as it may be shown: without the user's key, and what Arrow needs to know of the place."""
+    return path if _URI.match(path) is None else re.sub(r"//[^/@]*@", "//", path.partition("?")[0])
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
@@ -74,8 +97,13 @@ class RemoteFiles:
     @classmethod
     def of(cls, uri: str) -> tuple[RemoteFiles, str]:
         """Return the place of ``uri`` and the path in it. What stands behind ``?`` are Arrow's options of the place."""
-        from pyarrow import ArrowInvalid, ArrowNotImplementedError
-        from pyarrow.fs import FileSystem
+        try:
+            from pyarrow import ArrowInvalid, ArrowNotImplementedError
+            from pyarrow.fs import FileSystem
+        except ImportError:
+            raise KdumpError(
+                f"pyarrow is not installed, which opens {uri.partition(':')[0]}: pip install pyarrow"
+            ) from None
 
         scheme, _, rest = uri.partition(":")
         scheme = _HADOOP_NAMES.get(scheme, scheme)
@@ -85,15 +113,11 @@ class RemoteFiles:
         try:
             system, path = FileSystem.from_uri(f"{scheme}:{folder}{query}{arguments}")
         except (ArrowInvalid, ArrowNotImplementedError, OSError) as reason:
-            raise UsageError(f"{cls._without_secret(uri)}: {reason}") from reason
+            raise UsageError(f"{without_secret(uri)}: {reason}") from reason
         if glob:
             path = path.rstrip("/") + "/" + bare[len(folder) :]
         host = f"{urlsplit(uri).netloc.rpartition('@')[2]}/" if scheme in ("hdfs", "viewfs") else ""
         return cls(system, f"{scheme}://{host}"), path.rstrip("/")
-
-    @staticmethod
-    def _without_secret(uri: str) -> str:
-        return re.sub(r"//[^/@]*@", "//", uri.partition("?")[0])
 
     def shown(self, path: str) -> str:
         return self._prefix + path.lstrip("/")

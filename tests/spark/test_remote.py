@@ -1,6 +1,8 @@
 """Segments in places that only pyarrow.fs reaches: an S3 server on loopback, and Arrow's own in-memory file system."""
 
 import pickle
+import shutil
+import sys
 import threading
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 from pyarrow import fs
 
+from kdump.cli import main
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs import remote
 from kdump.log_dirs.finder import Finder
@@ -105,6 +108,35 @@ def test_splits_of_a_bucket_go_to_tasks_and_no_key_is_shown(bucket, spark):
     with pytest.raises(UnreadableError, match=r"logs/nowhere: No such file or directory") as error:
         read(bucket.format("nowhere"))
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_commands_say_of_a_bucket_what_they_say_of_the_local_files(bucket, spark, capfd, monkeypatch, tmp_path):
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["kdump", *map(str, args)])
+        status, (out, said) = main(), capfd.readouterr()
+        return status, out.replace(f"{tmp_path}/", "s3://logs/"), said.replace(f"{tmp_path}/", "s3://logs/")
+
+    for folder in FOLDERS:
+        shutil.copytree(BROKER / folder, tmp_path / "broker" / folder)
+    for line in (["check", "-o", "jsonl"], ["stats", "-o", "jsonl"], ["offsets"], ["verify-index"], ["transactions"]):
+        alone = run(*line, tmp_path / "broker")
+        assert run(*line, bucket.format("broker")) == alone
+        assert run(*line, bucket.format("broker"), "--master", "local[2]") == alone
+        assert run(*line, bucket.format("broker"), "--jobs", "2") == alone
+        assert alone[1]
+    status, _, said = run("check", bucket.format("broker"), "--topic", "nowhere")
+    assert (status, said) == (1, "kdump: no partition of topic 'nowhere' is in s3://logs/broker\n")
+
+
+def test_what_stands_here_is_no_uri(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="Missing bucket name"):
+        remote.as_written("s3:/here")
+    (tmp_path / "s3:").mkdir()
+    (tmp_path / "s3:" / "here").touch()
+    for path in ("s3:/here", "a:/b", "orders-0", "../x"):
+        assert remote.as_written(path) == (LOCAL, path)
 
 
 def test_a_scheme_that_nothing_opens_is_told():

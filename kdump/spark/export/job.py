@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import __version__
 from kdump.errors import KdumpError, UnreadableError
+from kdump.log_dirs.remote import without_secret
 from kdump.log_reader.header_scan import attempt
 from kdump.spark import session
 from kdump.spark.export import account, counting
@@ -325,7 +325,7 @@ class Work:
         return {
             "kdump": __version__,
             "started": started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "paths": [re.sub(r"//[^/@]*@", "//", path.partition("?")[0]) for path in self.export.paths],
+            "paths": list(map(without_secret, self.export.paths)),
             "options": self.export.options,
             "format": self.export.format,
             "partitionBy": list(self.export.partition_by),

@@ -57,6 +57,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         siblings=True,
         leftovers=True,
         log_dirs=True,
+        logs_only=True,
         max_batch_bytes=options.max_batch_bytes,
     )
     finder = Finder(wanted, note=note, fail=unreadable.append)
