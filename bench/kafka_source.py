@@ -10,7 +10,6 @@ the rows of both are held against each other. The table goes to bench/RESULTS-sp
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 import time
@@ -23,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from bench.processes import below
-from bench.spark import RESULTS, machine, say
+from bench.spark import RESULTS, machine, put_section, say
 from kdump.spark import session as spark_session
 from kdump.spark.source import register
 from tools import arguments
@@ -156,8 +155,7 @@ def main() -> int:
         finally:
             spark.stop()
     section = report(took, sinks, given.records, head)
-    before = re.split(rf"^{TITLE}$", given.out.read_text("utf-8") if given.out.exists() else "", flags=re.MULTILINE)[0]
-    given.out.write_text(f"{before.rstrip()}\n\n{section}", "utf-8")
+    put_section(given.out, section)
     print(section, end="")
     return 0
 

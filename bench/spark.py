@@ -260,6 +260,17 @@ def machine(rows: str) -> str:
     return f"{datetime.now(UTC):%Y-%m-%d}, {where}, {what}; kernel: {kernel.build()}; {rows}."
 
 
+def put_section(out: Path, section: str) -> None:
+    """Write a section of RESULTS, its title first, in place of the one with that title, or behind the others."""
+    title = section.partition("\n")[0]
+    held = out.read_text("utf-8") if out.exists() else ""
+    parts = re.split(r"^(?=## )", held, flags=re.MULTILINE)
+    kept = [part.rstrip() for part in parts if part.strip()]
+    where = next((number for number, part in enumerate(kept) if part.startswith(f"{title}\n")), len(kept))
+    kept[where : where + 1] = [section.rstrip()]
+    out.write_text("\n\n".join(kept) + "\n", "utf-8")
+
+
 def main() -> None:
     parser = arguments.parser(__doc__, records=2_000_000, runs=5, cores=2)
     parser.add_argument("--shape", choices=segments.SHAPES, default="none")
