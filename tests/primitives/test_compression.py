@@ -144,3 +144,67 @@ def test_only_magic_0_has_the_wrong_checksum_of_the_lz4_header():
         assert compression.decompress(compression.LZ4, packed, magic=0) == b"some text"
     with pytest.raises(DamageError, match="checksum of its header is wrong"):
         compression.decompress(compression.LZ4, wrong, magic=1)
+
+
+@pytest.fixture(params=["isal", "zlib"])
+def gzip_by(request, monkeypatch):
+    if request.param == "isal":
+        pytest.importorskip("isal")
+    else:
+        monkeypatch.setattr(compression, "_isal", lambda: None)
+
+
+def by_steps(codec, packed, limit):
+    """Unpack without the short cut for what writers usually make."""
+    if codec == compression.GZIP:
+        return compression._gzip_by_zlib(packed, limit)
+    if codec == compression.LZ4:
+        return compression.decompress_lz4(packed, limit=limit).data
+    return compression._snappy_by_chunks(packed, limit)
+
+
+def told(unpack, *args):
+    try:
+        return unpack(*args)
+    except DamageError as damage:
+        return type(damage), damage.kind, damage.reason, damage.position
+
+
+@pytest.mark.usefixtures("gzip_by")
+@pytest.mark.parametrize("codec", CODECS[:3], ids=compression.NAMES.__getitem__)
+def test_what_is_unpacked_in_one_call_is_unpacked_by_steps_alike(codec):
+    seed = random.Random(codec)
+    text = b"".join(b'{"user":%d,"state":"paid"}' % seed.randrange(1000) for _ in range(60))
+    packed = compression.compress(codec, text)
+    streams = [packed, packed * 2, packed + b"\0", packed[:-1], b"", packed[:4], packed[:20]]
+    for _ in range(3000):
+        broken = bytearray(packed)
+        for _ in range(seed.choice([1, 1, 2])):
+            broken[seed.randrange(min(len(packed), seed.choice([24, len(packed)])))] = seed.randrange(256)
+        streams.append(bytes(broken) + seed.choice([b"", b"", b"\0\0", packed]))
+    for stream in streams:
+        fast, slow = (
+            told(unpack, codec, stream, 1 << 20)
+            for unpack in (lambda codec, data, limit: compression.decompress(codec, data, limit=limit), by_steps)
+        )
+        assert fast == slow
+
+
+@pytest.mark.usefixtures("gzip_by")
+@pytest.mark.parametrize("codec", CODECS, ids=compression.NAMES.__getitem__)
+@pytest.mark.parametrize("size", [1, 5000, 70_000, 200_000])
+def test_the_limit_is_the_same_in_one_call(codec, size):
+    packed = compression.compress(codec, b"a" * size)
+    assert compression.decompress(codec, packed, limit=size) == b"a" * size
+    for limit in (0, size - 1):
+        with pytest.raises(LimitError):
+            compression.decompress(codec, packed, limit=limit)
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_isal_does_not_believe_a_wrong_trailer(at):
+    pytest.importorskip("isal")
+    packed = bytearray(compression.compress(compression.GZIP, b"kafka" * 100))
+    packed[-at] ^= 1
+    with pytest.raises(DamageError):
+        compression.decompress(compression.GZIP, bytes(packed))

@@ -51,6 +51,7 @@ OWNERS = {
     "zstandard": {"primitives.compression", "log_dirs.archives"},
     "lz4": {"primitives.compression"},
     "snappy": {"primitives.compression"},
+    "isal": {"primitives.compression"},
     "crc32c": {"primitives.crc"},
     "crcmod": {"primitives.crc"},
     "cryptography": {"primitives.encryption"},
@@ -199,7 +200,7 @@ def test_a_class_name_has_one_meaning():
 
 
 def test_help_imports_nothing_heavy():
-    heavy = {"rich", "jinja2", "vl_convert", "pyarrow", "pyspark", "zstandard", "lz4", "snappy", "cramjam"}
+    heavy = {"rich", "jinja2", "vl_convert", "pyarrow", "pyspark", "zstandard", "lz4", "snappy", "cramjam", "isal"}
     heavy |= {"cryptography"}
     code = (
         "import sys; sys.argv = ['kdump', '--help']\nfrom kdump.cli import main\nmain()\n"
