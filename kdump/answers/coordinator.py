@@ -7,10 +7,13 @@ of the id, made positive by Utils.abs, modulo the number of partitions; unchange
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.primitives.java_hash_order import java_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TOPICS: Final = {
     "group": consumer_offsets.TOPIC,
@@ -20,6 +23,29 @@ TOPICS: Final = {
 """Type of an id -> the topic that its coordinator keeps its state in. A share id is ``group:topicId:partition``."""
 PARTITIONS: Final = 50
 """How many partitions each topic has where nothing else is set."""
+
+
+class TopicPartitions(NamedTuple):
+    """How many partitions a coordinators' topic has, and which of them are not there."""
+
+    whole: int
+    absent: tuple[int, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there are any, and none is absent."""
+        return bool(self.whole) and not self.absent
+
+
+def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
+    """Return what is known of a topic of which partitions are ``here``.
+
+    ``count`` is how many it has, None where nothing tells: then as many as the greatest number shows. None among the
+    numbers is a folder without one.
+    """
+    numbers = {number for number in here if number is not None}
+    whole = max(numbers, default=-1) + 1 if count is None else count
+    return TopicPartitions(whole, tuple(number for number in range(whole) if number not in numbers))
 
 
 @dataclass(frozen=True)

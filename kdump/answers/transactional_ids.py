@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs, unsaid
-from kdump.answers.coordinator import PARTITIONS
+from kdump.answers.coordinator import PARTITIONS, topic_partitions
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.internal_topics.decode import decode
@@ -144,12 +144,12 @@ class TransactionalIds(Collector):
 
     def known(self, partitions: int | None = None) -> KnownIds:
         """Return what is known of all ids; ``partitions`` is how many the topic has, None where nothing tells."""
-        count = max(self._logs, default=-1) + 1 if partitions is None else partitions
-        condition = f", if {TOPIC} has no more partitions than {count}"
+        found = topic_partitions(self._logs, partitions)
+        condition = f", if {TOPIC} has no more partitions than {found.whole}"
         return KnownIds(
             tuple(self.answer(0)),
-            is_whole=bool(count) and all(number in self._logs for number in range(count)),
-            condition=condition if partitions is None and count != PARTITIONS else "",
+            is_whole=found.is_whole,
+            condition=condition if partitions is None and found.whole != PARTITIONS else "",
             lost=frozenset(one for log in self._logs.values() for one in log.lost),
             unreadable=frozenset(number for number, log in self._logs.items() if log.is_unreadable),
         )

@@ -7,7 +7,13 @@ from typing import Final
 
 import click
 
-from kdump.answers.coordinator import PARTITIONS, TOPICS, CoordinatorPartition, coordinator_partition
+from kdump.answers.coordinator import (
+    PARTITIONS,
+    TOPICS,
+    CoordinatorPartition,
+    coordinator_partition,
+    topic_partitions,
+)
 from kdump.commands.answering import FORM, write_answer
 from kdump.commands.limit_options import AtLeast
 from kdump.commands.options import add
@@ -60,13 +66,12 @@ def command(
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
     """Return how many partitions the folders of a topic show; 0 where there is none. Raises UsageError for a gap."""
-    found = {one.partition for one in Finder(Wanted(topics=(topic,)), fail=run.fail).find(paths)}
-    numbers = {number for number in found if number is not None}
-    missing = sorted(set(range(max(numbers, default=-1) + 1)) - numbers)
-    if missing:
+    folders = Finder(Wanted(topics=(topic,)), fail=run.fail).find(paths)
+    found = topic_partitions(one.partition for one in folders)
+    if found.absent:
         raise UsageError(
-            f"{topic}-{missing[0]} is not in these paths: give all log dirs of the cluster, or --partitions"
+            f"{topic}-{found.absent[0]} is not in these paths: give all log dirs of the cluster, or --partitions"
         )
-    if not numbers and not run.met:
+    if not found.whole and not run.met:
         raise UsageError(f"no partition of {topic} is in these paths: give --partitions")
-    return len(numbers)
+    return found.whole

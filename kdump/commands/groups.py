@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.answers.coordinator import coordinator_partition
+from kdump.answers.coordinator import coordinator_partition, topic_partitions
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.groups.writers import GroupWriters
@@ -161,8 +161,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
         if found:
             run.session.note(f"no partition of {topic} is in these paths: it holds the groups")
         return
-    whole = max(here) + 1 if count is None else count
-    absent = sorted(set(range(whole)) - here)
+    whole, absent = topic_partitions(here, count)
     if not absent:
         return
     named = ", ".join(map(str, absent[:_MANY])) + (f" and {len(absent) - _MANY} more" if len(absent) > _MANY else "")

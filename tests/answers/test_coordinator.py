@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from kdump.answers.coordinator import topic_partitions
 from testing.processes import kdump
 from tests.helpers.asking import ask
 from tests.helpers.log_dirs import write
@@ -54,3 +55,19 @@ def test_a_share_id_of_another_form_is_named():
     _, said = ask("coordinator", "group:orders:3", "--type", "share")
     assert said.startswith("kdump: 'group:orders:3' is not of the form group:topicId:partition")
     assert ask("coordinator", "a:b:AAAAAAAAAAEAAAAAAAAAAg:3", "--type", "share")[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("here", "count", "expected", "is_whole"),
+    [
+        ((), None, (0, ()), False),
+        ((), 2, (2, (0, 1)), False),
+        ((0, 1, None), None, (2, ()), True),
+        ((3, 1), None, (4, (0, 2)), False),
+        ((0, 1), 3, (3, (2,)), False),
+        ((0, 5), 1, (1, ()), True),
+    ],
+)
+def test_the_partitions_of_a_topic_that_are_not_there(here, count, expected, is_whole):
+    found = topic_partitions(here, count)
+    assert (tuple(found), found.is_whole) == (expected, is_whole)
