@@ -103,7 +103,7 @@ def _elsewhere() -> Iterator[None]:
 def check_alive(spark: SparkSession) -> None:
     """Raise KdumpError where Spark has ended: nobody else notices while there is nothing to do."""
     with errors():
-        str(spark.version)
+        spark.sparkContext.statusTracker().getActiveStageIds()  # which asks Java each time
 
 
 @contextmanager
