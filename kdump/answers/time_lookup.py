@@ -45,6 +45,11 @@ class TimeLookup:
         wanted = self._wanted.get(segment.path, ())
         self._pending = sorted(time for time in wanted if time not in self._found)
 
+    @property
+    def is_looking(self) -> bool:
+        """Whether a time may still be found in the segment being read."""
+        return bool(self._pending)
+
     def add(self, batch: RecordBatch) -> None:
         """Take the next batch."""
         if not self._pending or batch.max_timestamp < self._pending[0] or batch.last_offset < self._start:

@@ -50,8 +50,9 @@ class Rows:
     holds rows of one kind. The kernel takes the records within the bounds of ``wanted``.
     """
 
-    def __init__(self, file: SegmentFacts, names: Sequence[str], wanted: Filter) -> None:
-        self._file, self.wanted = file, wanted
+    def __init__(self, file: SegmentFacts, names: Sequence[str], wanted: Filter, *, null_headers: bool = False) -> None:
+        """``null_headers`` makes the headers of a record without any null."""
+        self._file, self.wanted, self._null_headers = file, wanted, null_headers
         self._schema = schema.arrow(schema.chosen(names))
         self._objects = recorded.Objects()
         self._columns = None if DECODED.name in names else recorded.columns(_fields(names), wanted)
@@ -140,7 +141,8 @@ class Rows:
             return self._against_mark(column, kind)
         if column.name == "timestamp":
             return spark_timestamps(self._recorded.array(column.attribute, pa.int64()), kind)
-        return self._recorded.array(column.attribute, kind)
+        array = self._recorded.array(column.attribute, kind)
+        return _null_where_empty(array) if column.name == "headers" and self._null_headers else array
 
     def _constant(self, column: Column, value: object, kind: pa.DataType) -> pa.Array:
         """Return one value for all rows. The last such array of a column is kept: mostly the next one is the same."""
@@ -213,6 +215,14 @@ def _facts(column: Column, items: list[SelectedBatch]) -> list[Any]:
         return [read(item, None) for item in items]
     values = list(map(attrgetter(column.source), items))
     return [compression.NAMES[value] for value in values] if column.name == "codec" else values
+
+
+def _null_where_empty(lists: pa.ListArray) -> pa.ListArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_empty = pc.equal(pc.list_value_length(lists), 0)
+    return pa.ListArray.from_arrays(lists.offsets, lists.values, type=lists.type, mask=is_empty)
 
 
 def spark_timestamps(stored: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -56,6 +56,8 @@ class Wanted:
 
     topics: tuple[str, ...] = ()
     partitions: frozenset[int] = frozenset()
+    test: Callable[[Name], bool] | None = None
+    """What a folder's name must pass besides."""
     leftovers: bool = False
     siblings: bool = False
     """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
@@ -74,7 +76,14 @@ class Wanted:
         """Tell whether a folder is to be read."""
         if self.topics and (name.topic is None or not any(fnmatchcase(name.topic, topic) for topic in self.topics)):
             return False
+        if self.test is not None and not self.test(name):
+            return False
         return not self.partitions or name.partition in self.partitions
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether only some topics or partitions are taken: then there may be none."""
+        return bool(self.topics or self.partitions or self.test)
 
 
 def _is_text(head: bytes) -> bool:
@@ -215,7 +224,7 @@ class Finder:
             yield partition
         if place.broken is not None:
             self.fail(UnreadableError(place.name, place.broken))
-        elif not found and not (self.wanted.topics or self.wanted.partitions):
+        elif not found and not self.wanted.is_choosy:
             self.fail(UnreadableError(place.name, "the archive holds no segment"))
 
     def _doubt(self, head: bytes, shown: str, *, is_log: bool = True) -> None:
@@ -270,7 +279,7 @@ class Finder:
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = True
             yield partition
-        if not found and not (self.wanted.topics or self.wanted.partitions):
+        if not found and not self.wanted.is_choosy:
             self.fail(UnreadableError(files.shown(folder.path), NO_SEGMENT))
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:

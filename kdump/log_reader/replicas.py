@@ -46,6 +46,14 @@ def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
         runs.append(EpochRange(start, end, epoch))
 
 
+def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
+    """Return the offsets that are in both; None stands for all offsets."""
+    if one is None or other is None:
+        return other if one is None else one
+    pairs = ((max(first, start), min(last, end)) for first, last in one for start, end in other)
+    return tuple((start, end) for start, end in pairs if start < end)
+
+
 def choose(replicas: list[Replica]) -> list[Ranges | None]:
     """Return, for each replica, the offsets to be read from it; None for all of them where it stands alone."""
     same: defaultdict[tuple[str | None, int | None, str], list[int]] = defaultdict(list)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.dump_log_segments.dialects.releases import CHANGES
 from kdump.log_dirs.file_names import FILES
 from kdump.rows import columns as rows
+from kdump.spark.source import kafka_options as kafka_options_of
 from kdump.spark.source.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -54,9 +55,16 @@ def spark_options() -> str:
     return table(("Option", "Value", "What it does"), ((option.name, option.shape, option.doc) for option in OPTIONS))
 
 
+def kafka_options() -> str:
+    """Return what becomes of the options of Spark's Kafka source."""
+    lines = ((option.name, option.fate, option.doc) for option in kafka_options_of.OPTIONS)
+    return table(("Option of Kafka's source", "What is done with it", "Why, and how"), lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "columns": columns,
     "files": files,
     "dialects": dialects,
     "spark options": spark_options,
+    "kafka options": kafka_options,
 }

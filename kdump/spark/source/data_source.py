@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -12,7 +13,7 @@ from kdump.arrow import schema as arrow_schema
 from kdump.errors import UsageError
 from kdump.spark.source import findings, planning, reading, schema, streaming
 from kdump.spark.source import options as words
-from kdump.spark.source.marks import DataLossError
+from kdump.spark.source.marks import lose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -59,13 +60,19 @@ class KdumpDataSource(DataSource):
             )
         if self._options.remote:
             raise UsageError("a stream follows log dirs: no remote")
-        reader: DataSourceStreamReader = KdumpStreamReader(self._options)
+        options = self._options
+        if options.kafka is not None:
+            options = replace(options, kafka=options.kafka.for_stream())
+        reader: DataSourceStreamReader = KdumpStreamReader(options)
         return reader
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
-        if self._options.output == words.FINDINGS:
-            return FindingsReader(self._options)
-        return KdumpReader(self._options)
+        options = self._options
+        if options.output == words.FINDINGS:
+            return FindingsReader(options)
+        if options.kafka is not None:
+            options = replace(options, kafka=options.kafka.for_batch())
+        return KdumpReader(options)
 
 
 _FIELDS: Final = {
@@ -78,6 +85,14 @@ _FIELDS: Final = {
 
 def _say(text: str) -> None:
     sys.stderr.write(f"kdump: {text}\n")
+
+
+def _say_unused(options: SourceOptions) -> None:
+    """Say which options say nothing here; of values, which may be secret, nothing is told."""
+    if options.ignored:
+        _say(f"no broker is asked, so these options are ignored: {', '.join(options.ignored)}")
+    for text in options.kafka.unused if options.kafka is not None else ():
+        _say(text)
 
 
 class SplitPartition(InputPartition):
@@ -94,6 +109,9 @@ class KdumpReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
+        _say_unused(self._options)
+        if self._options.max_records_per_trigger is not None:
+            _say("maxRecordsPerTrigger is not used: a batch has no trigger")
         splits = [split for planned in planning.plan(self._options, _say) for split in planned.splits]
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
@@ -128,6 +146,8 @@ class _StreamReader:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._is_bounded = False
+        self._is_told = False
+        self._initial: streaming.Offsets | None = None
         self._target: streaming.Offsets | None = None
         self._planned: list[Split] = []
         self._limits = streaming.TriggerLimits(
@@ -135,13 +155,19 @@ class _StreamReader:
         )
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        return {}
+        """Return where to begin: one answer, however often Spark asks before the first trigger."""
+        if self._initial is None:
+            self._initial = streaming.initial(self._options, _say)
+        return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         self._is_bounded = True
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
         """Return how far a trigger gets. Releases that pass no limit get none."""
+        if not self._is_told:
+            self._is_told = True
+            _say_unused(self._options)
         if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
             self._target = streaming.latest(self._options, start or {}, streaming.TriggerLimits())
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
@@ -166,9 +192,7 @@ class _StreamReader:
                 _say(text)
 
     def _lost(self, text: str) -> None:
-        if self._options.fail_on_data_loss:
-            raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
-        _say(f"{text}; going on with what is left")
+        lose(text, self._options, _say)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for split in partition.value or ():

@@ -20,13 +20,21 @@ from kdump.segments import read
 from kdump.segments import walk as log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.spark.source.options import SourceOptions
 
 
 class DataLossError(KdumpError):
     """Records that were to be read next are gone."""
+
+
+def lose(text: str, options: SourceOptions, say: Callable[[str], object]) -> None:
+    """Raise DataLossError, or say it, as ``options`` has it: what ``text`` tells is gone."""
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
+    say(f"{text}; going on with what is left")
 
 
 class Mark(NamedTuple):
@@ -36,7 +44,8 @@ class Mark(NamedTuple):
     stand; ``batch``, ``crc`` and ``epoch`` the position, checksum and leader epoch (-1 for none) of the last batch that
     was taken, where ``batch`` is -1 when none of that file was sound; ``topicId`` the topic's id as Kafka writes it,
     empty where there is none. ``since`` is the Kafka offset at which the trigger began that ends here, None where names
-    tell none; ``trigger`` that trigger's number. ``gone`` says that the folder was not there.
+    tell none; ``trigger`` that trigger's number, 0 where the stream was told to begin and nothing was taken. ``gone``
+    says that the folder was not there.
     """
 
     offset: int | None = None
@@ -49,6 +58,11 @@ class Mark(NamedTuple):
     since: int | None = None
     trigger: int = 0
     gone: bool = False
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it is where the stream was told to begin, and nothing has been taken since."""
+        return self.offset is not None and not self.trigger and not self.file
 
     def behind(self, segment: Segment, batch: RecordBatch) -> Mark:
         """Return the mark behind a batch that was taken."""
@@ -144,6 +158,9 @@ def cut_back(partition: Partition, mark: Mark) -> int | None:
     """
     if mark.offset is None or any(holds(segment, mark) for segment in partition.segments):
         return None
+    if mark.is_untouched:  # it may lie inside of a batch
+        end = _end(partition)
+        return end if end is not None and end < mark.offset else None
     older = [one for one in partition.segments if one.base_offset is not None and one.base_offset < mark.offset]
     later = _later_epoch(older, mark)
     if later is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,9 +17,12 @@ from kdump.arrow import schema
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.near_names import did_you_mean
+from kdump.spark.source import kafka_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from kdump.spark.source.kafka_options import KafkaQuery
 
 PERMISSIVE: Final = "PERMISSIVE"
 DROPMALFORMED: Final = "DROPMALFORMED"
@@ -66,6 +69,10 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     surveyed: bool = False
     """Whether the headers must be walked whatever else is asked for."""
+    kafka: KafkaQuery | None = None
+    """What is asked for in the way of Spark's Kafka source."""
+    ignored: tuple[str, ...] = ()
+    """The names of options that say nothing here."""
 
     @property
     def committed(self) -> bool:
@@ -235,7 +242,8 @@ OPTIONS: Final = (
         "failOnDataLoss",
         _switch,
         "true or false",
-        "Of a stream: end when records that it waits for were deleted (true, the default), or say so and go on.",
+        "Of a stream, and of a query of Kafka's source: end when what is asked for is not there any more (true, the "
+        "default), or say so and go on.",
     ),
 )
 """What a user may set; ``path`` and ``paths`` are Spark's own."""
@@ -245,8 +253,8 @@ _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
 def parse(given: Mapping[str, str]) -> SourceOptions:
     """Read the options that Spark hands over. Raises UsageError for an unknown name, a bad value and a missing path."""
-    given = {name.lower(): text for name, text in given.items()}
-    values: dict[str, Any] = {"paths": _paths(given)}
+    given, kafka, ignored = kafka_options.translate({name.lower(): text for name, text in given.items()})
+    values: dict[str, Any] = {"paths": _paths(given), "ignored": ignored}
     for name, text in given.items():
         if name not in ("path", "paths"):
             option = _BY_NAME.get(name)
@@ -255,7 +263,12 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
             values[option.field] = read(option, text)
     options = SourceOptions(**values)
     _agree(options)
-    return options
+    if kafka is None:
+        return options
+    if options.output == FINDINGS:
+        raise UsageError(f"option {kafka.asked}: the output {FINDINGS} is of whole partitions, as they are")
+    query = kafka.at_times(options.starting_timestamp, options.ending_timestamp)
+    return replace(options, kafka=query, starting_timestamp=None, ending_timestamp=None)
 
 
 def read(option: Option, text: str) -> Any:
@@ -275,7 +288,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
 
 def _unknown(name: str) -> str:
     known = [option.name for option in OPTIONS]
-    hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+    hint = did_you_mean(name, (*known, *kafka_options.NAMES)) or f"; there are {', '.join(known)}"
     return f"there is no option {name!r}{hint}"
 
 

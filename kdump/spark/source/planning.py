@@ -22,10 +22,13 @@ from kdump.log_reader import replicas
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import attempt, is_sound_at
 from kdump.primitives.terminal import path_text
+from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import SegmentFacts
 from kdump.segments import walk as log
+from kdump.spark.source import kafka_edges
 from kdump.spark.source import options as words
+from kdump.spark.source.marks import lose
 from kdump.transaction_replay.outcomes import Outcomes, together
 
 if TYPE_CHECKING:
@@ -137,6 +140,10 @@ def plan(
     UsageError and UnreadableError.
     """
     partitions, unreadable = look(options, note, strict=True) if inputs is None else inputs
+    if options.kafka is not None:
+        for text in kafka_edges.hold_against(options.kafka, partitions, lambda text: lose(text, options, note)):
+            if not options.dedupe:
+                note(text)
     closed = [_closed(error) for error in unreadable]
     planner = _Planner(options, note)
     if not needs_survey(options):
@@ -191,10 +198,11 @@ def find(
 ) -> Iterator[Partition]:
     """Yield the partitions that ``options`` names. ``fail`` is told what cannot be read; by default that raises."""
     wanted = Wanted(
-        topics=options.topic,
+        topics=options.topic if options.kafka is None else options.kafka.topics,
         partitions=options.partition,
         leftovers=options.leftovers,
         max_batch_bytes=options.max_batch_bytes,
+        test=None if options.kafka is None else options.kafka.takes,
     )
     finder = Finder(wanted, note=note, fail=fail)
     remote = _remote_partitions(options, wanted, note, fail) if options.remote else None
@@ -292,13 +300,30 @@ class _Planner:
     def by_index(self, partition: Partition) -> Iterator[Planned]:
         """Yield a partition's segments, cut where their offset indexes tell."""
         file = self._marks.facts(partition)
-        kept = {segment.path for segment in prune(partition.segments, self._options)}
+        options, inside = self._bounded(partition, file)
+        kept = {segment.path for segment in prune(partition.segments, options)}
         for segment in partition.segments:
             bounds = [0, *self._cuts(segment), segment.size] if segment.path in kept else [0]
-            splits = [_split(partition, segment, start, end, file) for start, end in pairwise(bounds) if start < end]
+            splits = [
+                _split(partition, segment, start, end, file, inside) for start, end in pairwise(bounds) if start < end
+            ]
             if not segment.size and not _opens(segment):
-                splits = [_split(partition, segment, 0, 0, file)]  # so that it becomes a row that says why
+                splits = [_split(partition, segment, 0, 0, file, inside)]  # so that it becomes a row that says why
             yield planned(partition, segment, splits)
+
+    def _bounded(self, partition: Partition, file: SegmentFacts) -> tuple[SourceOptions, Ranges | None]:
+        """Return the options as they are for a partition, and the offsets that a query of Kafka's source takes."""
+        options = self._options
+        if options.kafka is None:
+            return options, None
+        start, end = kafka_edges.edges(
+            options.kafka, partition, file.log_start, lambda text: lose(text, options, self._note)
+        )
+        first = partition.segments[0].base_offset if partition.segments else None
+        if end is None and first is not None and start <= first:
+            return options, None
+        inside = ((start, INT64_END if end is None else end),)
+        return replace(options, starting_offset=start, ending_offset=end), inside
 
     def _cuts(self, segment: Segment) -> list[int]:
         try:
@@ -309,17 +334,19 @@ class _Planner:
     def by_survey(self, partition: Partition, surveys: list[Survey], offsets: Ranges | None) -> Iterator[Planned]:
         """Yield a partition's segments, cut and pruned as their headers tell."""
         file = self._marks.facts(partition)
-        kept = {segment.path for segment in prune(partition.segments, self._options)}
+        options, inside = self._bounded(partition, file)
+        kept = {segment.path for segment in prune(partition.segments, options)}
         fates, stable = self._outcomes(partition, surveys)
         for segment, told in zip(partition.segments, surveys, strict=True):
             splits = []
             for stretch in told.stretches if segment.path in kept else ():
                 is_there = stretch.start < stretch.end or not stretch.told
-                if is_there and _may_hold(stretch, self._options, stable, offsets):
-                    split = _split(partition, segment, stretch.start, stretch.end, file)
+                if is_there and _may_hold(stretch, options, stable, offsets):
+                    split = _split(
+                        partition, segment, stretch.start, stretch.end, file, replicas.common(inside, offsets)
+                    )
                     fate = fates if stretch.offsets is None else fates.among(*stretch.offsets)
-                    only = split.offsets if offsets is None else offsets
-                    splits.append(replace(split, outcomes=fate, stable=stable, offsets=only, stretch=stretch))
+                    splits.append(replace(split, outcomes=fate, stable=stable, stretch=stretch))
             yield planned(partition, segment, splits)
 
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
@@ -342,7 +369,10 @@ def _opens(segment: Segment) -> bool:
         return False
 
 
-def _split(partition: Partition, segment: Segment, start: int, end: int, file: SegmentFacts) -> Split:
+def _split(
+    partition: Partition, segment: Segment, start: int, end: int, file: SegmentFacts, inside: Ranges | None
+) -> Split:
+    """Return a split of which the offsets ``inside`` are read, None for all."""
     return Split(
         files=segment.files,
         path=segment.path,
@@ -352,7 +382,7 @@ def _split(partition: Partition, segment: Segment, start: int, end: int, file: S
         end=end,
         high_watermark=file.high_watermark,
         log_start=file.log_start,
-        offsets=None if segment.until is None else ((0, segment.until),),
+        offsets=replicas.common(inside, None if segment.until is None else ((0, segment.until),)),
     )
 
 

@@ -27,7 +27,7 @@ from kdump.segments import walk as log
 from kdump.segments.regions import Damage, Padding
 from kdump.spark.source import options as words
 from kdump.spark.source import schema
-from kdump.spark.source.marks import DataLossError
+from kdump.spark.source.marks import lose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -221,9 +221,7 @@ def _open(split: Split, options: SourceOptions) -> OpenSource | None:
             return source
     folder = split.files.shown(posixpath.dirname(split.path))
     text = f"{folder}: offsets from {split.live[0]} up to {split.live[1]} are gone"  # type: ignore[index]  # else it was raised
-    if options.fail_on_data_loss:
-        raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
-    sys.stderr.write(f"kdump: {text}; going on with what is left\n")
+    lose(text, options, lambda told: sys.stderr.write(f"kdump: {told}\n"))
     return None
 
 
@@ -312,7 +310,8 @@ def _records(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records; ``tally`` counts what the bytes are."""
     below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
-    rows = Rows(split.file, options.names, wanted(replace(options, ending_offset=below)))
+    bounded = wanted(replace(options, ending_offset=below))
+    rows = Rows(split.file, options.names, bounded, null_headers=options.kafka is not None)
     for content in contents(split, source, options, rows):
         for item in content.items if isinstance(content, BatchContent) else ():
             if isinstance(item, SelectedBatch):
@@ -422,7 +421,7 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
             if isinstance(source, _Closed):
                 raise source.error
             for batch in _headers(split, source):
-                if kept.may_hold(batch) and _begins(batch, options):
+                if kept.may_hold(batch) and _begins(batch, options) and _may_be_inside(split, batch):
                     yield file, batch
     except UnreadableError as error:
         if options.mode == words.FAILFAST:
@@ -436,6 +435,14 @@ def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
         return options.ending_offset is None or batch.base_offset < options.ending_offset
     except DamageError:
         return False
+
+
+def _may_be_inside(split: Split, batch: RecordBatch) -> bool:
+    """Tell whether some offsets of a batch are among those that are read of a split."""
+    try:
+        return split.offsets is None or _wholly(split.offsets, batch) is not False
+    except DamageError:
+        return True
 
 
 def _headers(split: Split, source: files.Source) -> Iterator[RecordBatch]:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import NO_SEGMENT, raise_it
 from kdump.log_dirs.remote import is_there
+from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import Stretch, survey
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
-from kdump.spark.source import planning
-from kdump.spark.source.marks import START, Mark, ahead, cut_back, holds, topic_id
+from kdump.spark.source import kafka_edges, planning
+from kdump.spark.source.marks import START, Mark, ahead, cut_back, holds, lose, topic_id
 from kdump.spark.source.planning import Split
 from kdump.transaction_replay.outcomes import Outcomes, together
 
@@ -72,6 +73,34 @@ class Advance(NamedTuple):
     taken: list[Taken]
     partitions: dict[str, Partition]
     is_complete: bool
+
+
+def initial(options: SourceOptions, note: Callable[[str], None]) -> Offsets:
+    """Return where a stream begins that is asked for as one of Kafka's source; what is not in it begins at its start.
+
+    ``note`` is told what is not there. Raises UsageError, DataLossError and UnreadableError.
+    """
+    return {} if options.kafka is None else _until_still(lambda _: _initial(options, note), options)
+
+
+def _initial(options: SourceOptions, note: Callable[[str], None]) -> Offsets:
+    query = options.kafka
+    if query is None:
+        return {}
+
+    def lost(text: str) -> None:
+        lose(text, options, note)
+
+    found = partitions(options, note)
+    for text in kafka_edges.hold_against(query, found, lost):
+        note(text)
+    checkpoints = CheckpointMarks(note, fail=lambda error: note(str(error)))
+    begin: Offsets = {}
+    for partition in found:
+        start, _ = kafka_edges.edges(query, partition, checkpoints.facts(partition).log_start, lost)
+        if start > (_first(partition) or 0):
+            begin[_key(partition)] = START._replace(offset=start, topicId=topic_id(partition))._asdict()
+    return begin
 
 
 def latest(options: SourceOptions, start: Offsets, limits: TriggerLimits, target: Offsets | None = None) -> Offsets:
@@ -333,8 +362,10 @@ def _planned(options: SourceOptions, start: Offsets, end: Offsets) -> tuple[list
     folders = {_key(partition): partition for partition in partitions(options)}
     for key, fields in end.items():
         since, until = Mark(**start.get(key, {})), Mark(**fields)
-        if since == until:
+        if since == until or until.is_untouched:
             continue
+        if since.is_untouched:  # looked up again, where the log may have grown meanwhile
+            since = START._replace(offset=until.since, topicId=until.topicId)
         partition = folders.get(key)
         told += losses(key, partition, since, until)
         if partition is not None and partition.segments and not until.gone:

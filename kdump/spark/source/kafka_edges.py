@@ -1,0 +1,139 @@
+"""Where the partitions of a query of Kafka's source begin and end: offsets in the files that are here.
+
+The earliest offset is the log start offset, times are looked up as a broker does (:mod:`kdump.answers.time_lookup`).
+The latest is the end of the log: the checkpoint of the high watermark lags behind what a broker's clients are given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.answers.log_end import log_end
+from kdump.answers.time_lookup import TimeLookup
+from kdump.errors import DamageError, UsageError
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.segment_choice import byte_range
+from kdump.primitives.terminal import path_text
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.spark.source.kafka_options import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.spark.source.kafka_options import Edge, KafkaQuery, Key
+
+
+class Edges(NamedTuple):
+    """The offsets that are read of a partition: from ``start`` up to ``end``, None for the end of the log."""
+
+    start: int
+    end: int | None
+
+
+def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
+    """Compare what a query names with what is there; return what to tell of partitions that are there twice.
+
+    ``lost`` is told of what is not there. Raises UsageError for a partition of which the query does not tell where it
+    begins or ends, though it does of others.
+    """
+    counts = Counter((one.topic or "", -1 if one.partition is None else one.partition) for one in partitions)
+    topics = {topic for topic, _ in counts}
+    for topic in query.topics:
+        if topic not in topics:
+            lost(f"there is no partition of topic {topic}")
+    named: set[Key] = set(query.assigned)
+    for edge in (query.start, query.end):
+        if edge is not None and edge.named is not None:
+            untold = ", ".join(f"{path_text(topic)}-{number}" for topic, number in sorted(counts.keys() - edge.named))
+            if untold:
+                raise UsageError(
+                    f"the options where to begin and where to end must name all partitions; not {untold} "
+                    f"({LATEST} is the latest offset, {EARLIEST} the earliest)"
+                )
+            named |= edge.named.keys()
+    for topic, number in sorted(named - counts.keys()):
+        if topic in topics or topic not in query.topics:
+            lost(f"there is no partition {topic}-{number}")
+    return [
+        f"{path_text(topic)}-{number} is in {count} folders: option dedupe gives each of its offsets once"
+        for (topic, number), count in sorted(counts.items())
+        if count > 1
+    ]
+
+
+def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: Callable[[str], None]) -> Edges:
+    """Return what a query reads of a partition; ``log_start`` is the checkpoint's log start offset.
+
+    ``lost`` is told of offsets that the log does not have; where it returns, the nearest one counts. Raises UsageError
+    where no record is as late as the time to begin at, and where the end comes before the beginning; UnreadableError.
+    """
+    first = partition.segments[0].base_offset if partition.segments else None
+    earliest = max(first or 0, log_start or 0)
+    start = _offset(query.start, partition, earliest, lost)
+    if start is None:
+        if not query.strays:
+            raise UsageError(
+                f"{partition.name}: no record is as late as the time to begin at "
+                "(startingOffsetsByTimestampStrategy=latest begins at the end then)"
+            )
+        start = _latest(partition, earliest)
+    end = _offset(query.end, partition, earliest, lost)
+    if end is not None and end < start:
+        raise UsageError(f"{partition.name} is to end at offset {end}, before it begins at {start}")
+    return Edges(start, end)
+
+
+def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:
+    """Return the offset of an edge; None for the end of the log, and where no record is as late as its time."""
+    key = partition.topic or "", partition.partition or 0
+    if edge is None:
+        return None
+    time = edge.time if edge.times is None else edge.times[key]
+    if time is not None:
+        return _first_since(time, partition, earliest)
+    offset = edge.offset if edge.offsets is None else edge.offsets[key]
+    if offset == EARLIEST:
+        return earliest
+    if offset is None or offset == LATEST:
+        return _latest(partition, earliest)
+    if offset < earliest:
+        lost(f"{partition.name}: offsets from {offset} up to {earliest} are gone")
+        return earliest
+    base = partition.segments[-1].base_offset if partition.segments else None
+    if base is None or offset > base:
+        latest = _latest(partition, earliest)
+        if offset > latest:
+            lost(f"{partition.name}: there is no offset {offset}, the log ends at {latest}")
+            return latest
+    return offset
+
+
+def _latest(partition: Partition, earliest: int) -> int:
+    return max(earliest, log_end(partition).offset)
+
+
+def _first_since(time: int, partition: Partition, earliest: int) -> int | None:
+    """Return the first offset of a record that is as late as ``time`` (ms), as a broker looks it up."""
+    lookup = TimeLookup(partition.segments, (time,), earliest)
+    for segment in partition.segments:
+        lookup.turn_to(segment)
+        if lookup.is_looking:
+            for batch in takewhile(lambda _: lookup.is_looking, _batches_since(time, segment)):
+                with suppress(DamageError):  # the rows that are read tell of it
+                    lookup.add(batch)
+    return lookup.answers()[0].offset
+
+
+def _batches_since(time: int, segment: Segment) -> Iterator[RecordBatch]:
+    """Yield the sound batches that may hold records as late as ``time`` (ms)."""
+    with segment.open() as source:
+        span = byte_range(segment, source, Filter(since=time), lambda _: None)
+        if span is not None:
+            for region in read.read(source, span.start, span.end, on_error="resync"):
+                if isinstance(region, RecordBatch):
+                    yield region

@@ -1,0 +1,360 @@
+"""The options of Spark's own Kafka source, put into those of this one: a query is switched by its format and its path.
+
+Names, precedence and refusals are those that Spark documents for ``format("kafka")``, release 4 (Structured Streaming +
+Kafka Integration Guide), where times come before offsets and one of ``subscribe``, ``subscribePattern`` and ``assign``
+is given. Nothing is read here: :mod:`kdump.spark.source.kafka_edges` looks up what the edges are in the files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from kdump.errors import UsageError
+from kdump.internal_topics import cluster_metadata, consumer_offsets, share_group_state, transaction_state
+from kdump.rows.columns import SPARK_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kdump.log_dirs.file_names import Name
+
+Key: TypeAlias = tuple[str, int]
+"""Topic and partition."""
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+_WORDS: Final = {"latest": LATEST, "earliest": EARLIEST}
+_HEADERS: Final = "headers"
+_HIDDEN: Final = frozenset(
+    one.TOPIC for one in (cluster_metadata, consumer_offsets, share_group_state, transaction_state)
+)
+"""Topics that a client is not shown as topics to subscribe to by a pattern: a broker calls them internal."""
+_OFFSETS: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
+_PARTITIONS: Final = '{"topicA":[0,1],"topicB":[2]}'
+_BROKER: Final = "kafka."
+"""What the names of settings of the consumer begin with."""
+
+
+class KafkaOption(NamedTuple):
+    """One option of Spark's Kafka source: its name, what is done with it, and why."""
+
+    name: str
+    fate: str
+    doc: str
+
+
+TAKEN: Final = "taken as it is"
+IGNORED: Final = "ignored, with a word"
+REFUSED: Final = "refused"
+_ASKED: Final = ("assign", "subscribe", "subscribePattern")
+_START: Final = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
+_END: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+"""Where to begin and to end, the one that counts first."""
+_STRATEGY: Final = "startingOffsetsByTimestampStrategy"
+_INCLUDE: Final = "includeHeaders"
+_MAX: Final = "maxOffsetsPerTrigger"
+_ISOLATION: Final = "kafka.isolation.level"
+
+OPTIONS: Final = (
+    KafkaOption("subscribe", TAKEN, "Names of topics. It and the next two make a query one of Kafka's source."),
+    KafkaOption(
+        "subscribePattern",
+        TAKEN,
+        "A topic's name must hold a match (Python's syntax, refused where Java's means something else). Topics that a "
+        "broker calls internal do not count.",
+    ),
+    KafkaOption("assign", TAKEN, f"As in `{_PARTITIONS}`."),
+    KafkaOption(
+        "startingOffsets, endingOffsets",
+        TAKEN,
+        f"`earliest`, `latest`, or as in `{_OFFSETS}`. Where none is given a batch begins at the earliest offset and a "
+        "stream at the latest. Offsets that the log does not have: failOnDataLoss.",
+    ),
+    KafkaOption(
+        "startingOffsetsByTimestamp, endingOffsetsByTimestamp",
+        TAKEN,
+        "Times (ms) in place of offsets, looked up as a broker does; they come before offsets.",
+    ),
+    KafkaOption(
+        "startingTimestamp, endingTimestamp",
+        TAKEN,
+        "A time for all partitions; it comes before all others. Without subscribe, subscribePattern or assign these "
+        "two choose records by their own times.",
+    ),
+    KafkaOption(_STRATEGY, TAKEN, "`error` or `latest`: where no record is as late as the time to begin at."),
+    KafkaOption(_INCLUDE, TAKEN, "The column headers too, null where a record has none."),
+    KafkaOption("minPartitions", TAKEN, "As above. A segment is not read by two tasks below splitBytes."),
+    KafkaOption(_MAX, TAKEN, "Is maxRecordsPerTrigger: whole batches, one at least. A batch query ignores it."),
+    KafkaOption("failOnDataLoss", TAKEN, "As above, for batch queries too."),
+    KafkaOption(_ISOLATION, TAKEN, "Is isolation."),
+    KafkaOption("groupIdPrefix", IGNORED, "No consumer group is there."),
+    KafkaOption("minOffsetsPerTrigger", IGNORED, "A trigger takes what is there."),
+    KafkaOption("maxTriggerDelay", IGNORED, "Likewise."),
+    KafkaOption("maxRecordsPerPartition", IGNORED, "splitBytes cuts tasks."),
+    KafkaOption("fetchOffset.numRetries", IGNORED, "No offset is fetched."),
+    KafkaOption("fetchOffset.retryIntervalMs", IGNORED, "Likewise."),
+    KafkaOption("kafkaConsumer.pollTimeoutMs", IGNORED, "Nobody polls."),
+    KafkaOption(
+        "kafka.auto.offset.reset",
+        REFUSED,
+        "As Kafka's source does, and kafka.key.deserializer, kafka.value.deserializer, kafka.enable.auto.commit and "
+        "kafka.interceptor.classes.",
+    ),
+    KafkaOption("kafka.*", IGNORED, "No broker is asked; none need be named."),
+    KafkaOption("endingOffsets, endingOffsetsByTimestamp", f"{REFUSED} in a stream", "As Kafka's source does."),
+    KafkaOption("endingTimestamp", f"{IGNORED} in a stream", "As Kafka's source does, without a word."),
+)
+"""What becomes of each option; the docs show it."""
+
+_REFUSED: Final = {
+    f"{_BROKER}auto.offset.reset": "startingOffsets says where to begin",
+    f"{_BROKER}key.deserializer": "keys are given as bytes",
+    f"{_BROKER}value.deserializer": "values are given as bytes",
+    f"{_BROKER}enable.auto.commit": "nothing is committed",
+    f"{_BROKER}interceptor.classes": "nothing comes between the log and its rows",
+}
+_IGNORED: Final = {option.name.lower(): option.name for option in OPTIONS if option.fate == IGNORED}
+_OF_ASKED: Final = (*_START[1:], *_END[1:], _STRATEGY, _INCLUDE)
+"""Options that only Kafka's source has, and that mean something once topics are asked for in its way."""
+NAMES: Final = (*_ASKED, *_OF_ASKED, _MAX)
+"""Options of Kafka's source that have another name here, or none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """Where partitions begin or end: one of these. Offsets may be LATEST or EARLIEST, times are in ms."""
+
+    offset: int | None = None
+    offsets: Mapping[Key, int] | None = None
+    time: int | None = None
+    times: Mapping[Key, int] | None = None
+
+    @property
+    def named(self) -> Mapping[Key, int] | None:
+        """What is told of each partition, None where all are told the same."""
+        return self.times if self.offsets is None else self.offsets
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaQuery:
+    """What a query of Kafka's source asks for: ``topics``, all whose name holds a match, or ``assigned`` partitions.
+
+    ``strays`` says whether a partition begins at its end where it has no record as late as the time to begin at.
+    ``asked`` names the option. ``unused`` are options that others come before, with those.
+    """
+
+    asked: str
+    topics: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    assigned: frozenset[Key] = frozenset()
+    start: Edge | None = None
+    end: Edge | None = None
+    strays: bool = False
+    unused: tuple[str, ...] = ()
+
+    def takes(self, name: Name) -> bool:
+        """Tell whether a partition is asked for."""
+        if name.topic is None:
+            return False
+        if self.pattern is not None:
+            return name.topic not in _HIDDEN and self.pattern.search(name.topic) is not None
+        return name in self.assigned if self.assigned else name.topic in self.topics
+
+    def at_times(self, start: int | None, end: int | None) -> KafkaQuery:
+        """Return the query that begins and ends at a time (ms), where one is given."""
+        begin = self.start if start is None else Edge(time=start)
+        return replace(self, start=begin, end=self.end if end is None else Edge(time=end))
+
+    def for_batch(self) -> KafkaQuery:
+        """Return the query as a batch reads it. Raises UsageError where it is none."""
+        start = self.start or Edge(offset=EARLIEST)
+        offsets = {None: start.offset} if start.offsets is None else start.offsets
+        if LATEST in offsets.values():
+            raise UsageError("option startingOffsets: a batch cannot begin at the latest offset")
+        return replace(self, start=start)
+
+    def for_stream(self) -> KafkaQuery:
+        """Return the query as a stream reads it. Raises UsageError where it is none."""
+        if self.end is not None and self.end.time is None:
+            option = "endingOffsets" if self.end.times is None else "endingOffsetsByTimestamp"
+            raise UsageError(f"option {option}: a stream has no end")
+        unused = (*self.unused, "endingTimestamp is not used: a stream has no end") if self.end else self.unused
+        return replace(self, start=self.start or Edge(offset=LATEST), end=None, unused=unused)
+
+
+class Translated(NamedTuple):
+    """Options in the words of this source, the query that they are beside those, and the names of ignored ones."""
+
+    given: dict[str, str]
+    query: KafkaQuery | None
+    ignored: tuple[str, ...]
+
+
+def translate(given: Mapping[str, str]) -> Translated:
+    """Put options, by names in lower case, into the words of this source.
+
+    Raises UsageError for what Kafka's source refuses, and for one thing said in the words of both sources.
+    """
+    ignored = []
+    rest = dict(given)
+    for name in given:
+        if name in _REFUSED:
+            raise UsageError(f"option {name}: not supported, as in Spark's Kafka source: {_REFUSED[name]}")
+        if name != _ISOLATION and (name in _IGNORED or name.startswith(_BROKER)):
+            ignored.append(_IGNORED.get(name, name))
+            del rest[name]
+    _rename(rest, _MAX, "maxRecordsPerTrigger")
+    _rename(rest, _ISOLATION, "isolation")
+    return Translated(rest, _query(rest), tuple(sorted(ignored)))
+
+
+def _rename(rest: dict[str, str], name: str, other: str) -> None:
+    text = rest.pop(name.lower(), None)
+    if text is not None:
+        _once(rest, name, other)
+        rest[other.lower()] = text
+
+
+def _once(rest: Mapping[str, str], name: str, *others: str) -> None:
+    """Raise UsageError where what an option of Kafka's source says is said in the words of this one too."""
+    for other in others:
+        if other.lower() in rest:
+            raise UsageError(f"option {other}: {name} says it already")
+
+
+def _query(rest: dict[str, str]) -> KafkaQuery | None:
+    """Take the query out of the options, and put what is left of it into them."""
+    names = {name.lower(): name for name in (*_ASKED, *_OF_ASKED)}
+    taken = {names[name]: rest.pop(name).strip() for name in list(rest) if name in names}
+    asked = [name for name in _ASKED if name in taken]
+    if not asked:
+        for name in taken:
+            raise UsageError(f"option {name}: it goes with one of subscribe, subscribePattern and assign")
+        return None
+    if len(asked) > 1:
+        raise UsageError(f"only one of subscribe, subscribePattern and assign can be given, found {', '.join(asked)}")
+    _once(rest, asked[0], "topic", *(("partition",) if asked[0] == "assign" else ()))
+    _once(rest, "startingOffsets", "startingOffset")
+    _once(rest, "endingOffsets", "endingOffset")
+    _choose_columns(rest, taken)
+    start, not_first = _edge(_START, rest, taken)
+    end, not_last = _edge(_END, rest, taken)
+    _agree(start, end)
+    query = KafkaQuery(asked=asked[0], start=start, end=end, strays=_strategy(taken), unused=(*not_first, *not_last))
+    text = taken[asked[0]]
+    if asked[0] == "subscribePattern":
+        return replace(query, pattern=_pattern(text))
+    if asked[0] == "subscribe":
+        query = replace(query, topics=_topics(text))
+    else:
+        assigned = _assigned(text)
+        query = replace(query, topics=tuple(sorted({topic for topic, _ in assigned})), assigned=assigned)
+    return query
+
+
+def _choose_columns(rest: dict[str, str], taken: Mapping[str, str]) -> None:
+    """Ask for the columns that Kafka's source has, unless some are asked for."""
+    text = taken.get(_INCLUDE, "false").lower()
+    if text not in ("true", "false"):
+        raise UsageError(f"option {_INCLUDE}: expected true or false, found {text!r}")
+    if "columns" in rest or rest.get("output", "records").lower() != "records":
+        return
+    names = [name for name in SPARK_FIRST if name != _HEADERS or text == "true"]
+    if rest.get("decode", "none").lower() == "auto":
+        names.append("decoded")
+    rest["columns"] = ",".join(names)
+
+
+def _topics(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    for name in names:
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+            raise UsageError(f"option subscribe: {name!r} is no name of a topic (subscribePattern takes a pattern)")
+    if not names:
+        raise UsageError("option subscribe: no topic is named")
+    return names
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    if not text:
+        raise UsageError("option subscribePattern: the pattern is empty")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # [a&&[b]] is a set of sets in Java alone
+            return re.compile(text, re.ASCII)
+    except (re.error, FutureWarning) as error:
+        raise UsageError(f"option subscribePattern: {text!r} cannot be used: {error}") from None
+
+
+def _assigned(text: str) -> frozenset[Key]:
+    named = _json("assign", text, _PARTITIONS, list).items()
+    found = [(topic, number) for topic, numbers in named for number in numbers]
+    if not found or not all(type(number) is int and number >= 0 for _, number in found):
+        raise UsageError(f"option assign: expected as in {_PARTITIONS}, found {text!r}")
+    return frozenset(found)
+
+
+def _json(name: str, text: str, like: str, kind: type) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(each, kind) for each in found.values()):
+        raise UsageError(f"option {name}: expected as in {like}, found {text!r}")
+    return found
+
+
+def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
+    """Read a whole number for each partition, ``least`` or more."""
+    found = {}
+    for topic, numbers in _json(name, text, _OFFSETS, dict).items():
+        for number, value in numbers.items():
+            if not re.fullmatch(r"\d+", number, re.ASCII) or type(value) is not int or value < least:
+                raise UsageError(f"option {name}: expected as in {_OFFSETS}, found {number!r}: {value!r}")
+            found[topic, int(number)] = value
+    return found
+
+
+def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
+    """Return what the first of the options says that is given (None of a time for all: it is read as it is here).
+
+    The others are told as not used.
+    """
+    by_time, by_offset = names[1:]
+    used = [name for name in names if name in taken or name.lower() in rest]
+    told = [f"{name} is not used: {used[0]} comes before it" for name in used[1:]]
+    if used[:1] == [by_time]:
+        return Edge(times=_by_partition(by_time, taken[by_time], 0)), told
+    if used[:1] == [by_offset]:
+        text = taken[by_offset]
+        word = _WORDS.get(text.lower())
+        edge = Edge(offsets=_by_partition(by_offset, text, EARLIEST)) if word is None else Edge(offset=word)
+        if by_offset == _END[2] and EARLIEST in (edge.offset, *(edge.offsets or {}).values()):
+            raise UsageError(f"option {by_offset}: nothing ends at the earliest offset")
+        return edge, told
+    return None, told
+
+
+def _agree(start: Edge | None, end: Edge | None) -> None:
+    """Raise UsageError where both edges are told partition by partition, and contradict each other."""
+    if start is None or end is None or start.named is None or end.named is None:
+        return
+    if (start.times is None) != (end.times is None):
+        return
+    if start.named.keys() != end.named.keys():
+        told = ", ".join(f"{topic}-{number}" for topic, number in sorted(start.named.keys() ^ end.named.keys()))
+        raise UsageError(f"the options where to begin and where to end name other partitions: {told}")
+    for (topic, number), first in start.named.items():
+        if 0 <= end.named[topic, number] < first:
+            raise UsageError(f"{topic}-{number} is to end at {end.named[topic, number]}, before it begins at {first}")
+
+
+def _strategy(taken: Mapping[str, str]) -> bool:
+    text = taken.get(_STRATEGY, "error").lower()
+    if text not in ("error", "latest"):
+        raise UsageError(f"option {_STRATEGY}: expected error or latest, found {text!r}")
+    return text == "latest"
