@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 WIDEST: Final = 4096
 """Characters of a line where no terminal sets a width."""
+WIDE_GAP: Final = 3
+"""Columns between two cells, where a line has room for them."""
+NARROW_GAP: Final = 1
+"""Those where it has none."""
+TIME: Final = "timestamp"
+"""The column of text that is shortened last: times are of use as a whole."""
 
 
 class Quiet(Console):
@@ -60,6 +66,7 @@ class Tables:
         self.columns, self.batches, self.encoding, self.redactor = columns, batches, encoding, redactor
         self._rows: list[list[Text | str] | Text] = []
         self._widths: list[int] | None = None
+        self._gap = WIDE_GAP
         self._plain = not self.console.is_terminal
         """Whether rows have no styles: they are drawn here then, many times as fast as rich does it."""
         self._begun = False
@@ -238,7 +245,8 @@ class Tables:
             self.console.print(table)
 
     def _table(self, *, header: bool) -> Table:
-        table = Table(box=box.SIMPLE_HEAD, show_header=header, pad_edge=False, padding=(0, 1))
+        padding = (self._gap - 1) // 2
+        table = Table(box=box.SIMPLE_HEAD, show_header=header, pad_edge=False, padding=(0, padding))
         for column, width in zip(self.columns, self._widths or [], strict=True):
             justify = "right" if column.type in NUMBERS else "left"
             table.add_column(column.name, justify=justify, width=width, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]  # one of the two words
@@ -255,14 +263,23 @@ class Tables:
                 for at in measured:
                     widths[at] = max(widths[at], cell_len(str(row[at])))
         if self._widths is None:
+            if not self._plain and sum(widths) + WIDE_GAP * len(widths) >= self.console.width:
+                self._gap = NARROW_GAP
             texts = [at for at in measured if at not in numbers]
-            room = max(self.console.width - 3 * len(widths) - 1, 3 * len(widths))
-            while sum(widths) > room and texts:
-                widest = max(texts, key=widths.__getitem__)
-                if widths[widest] == 1:
-                    break
-                widths[widest] -= 1
+            times = [at for at in texts if self.columns[at].name == TIME]
+            room = max(self.console.width - self._gap * len(widths) - 1, 3 * len(widths))
+            for group in ([at for at in texts if at not in times], times):
+                _shrink(widths, group, room)
         return widths
+
+
+def _shrink(widths: list[int], group: Sequence[int], room: int) -> None:
+    """Take from the widest columns of a group what all of them have too much for a line."""
+    while sum(widths) > room and group:
+        widest = max(group, key=widths.__getitem__)
+        if widths[widest] == 1:
+            break
+        widths[widest] -= 1
 
 
 def _cell(text: str | None) -> Text:

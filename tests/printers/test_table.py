@@ -15,6 +15,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.encodings import ENCODINGS
+from kdump.printers import table
 from kdump.printers.table import GROUP, Tables, _fit
 from kdump.rows import columns as rows
 from testing import GOLDEN, forge
@@ -54,6 +55,20 @@ def test_numbers_are_never_cut(tmp_path, styled):
     few = [forge.record(b"k", b"v", offset=at) for at in range(GROUP)]
     path.write_bytes(forge.batch(few) + forge.batch([forge.record(b"k", b"v" * 150)], base_offset=1 << 60))
     assert str(1 << 60) in printed(path, styled=styled)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_narrow_terminals_shorten_values_and_keep_times_and_offsets_whole(tmp_path, width, monkeypatch):
+    monkeypatch.setattr(table, "WIDEST", width)
+    path = tmp_path / "00000000000000000000.log"
+    made = [forge.record(b"a key", b"v" * 99, offset=at) for at in range(3)]
+    path.write_bytes(forge.batch(made, base_offset=123_456_789, base_timestamp=1_700_000_000_000))
+    wanted = [one for one in rows.RECORD if one.name in {"topic", "partition", "offset", "timestamp", "key", "value"}]
+    text = printed(path, styled=True, columns=wanted)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("2023-11-14T22:13:20.000Z") == 3
+    assert [str(123_456_789 + at) in text for at in range(3)] == [True] * 3
+    assert "vv" in text
 
 
 @settings(max_examples=1000, deadline=None)
