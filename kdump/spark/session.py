@@ -90,7 +90,7 @@ def _elsewhere() -> Iterator[None]:
             for number, _ in streams:
                 os.dup2(said.fileno(), number)
             yield
-        except BaseException:
+        except Exception:  # who interrupts it does not ask why
             said.seek(0)
             os.write(streams[-1][1], said.read())
             raise

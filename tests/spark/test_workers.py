@@ -1,5 +1,6 @@
 """Spark's executors as workers: what a command prints with --master is what it prints without."""
 
+import os
 import sys
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
 from kdump.cli import main
-from kdump.spark import workers
+from kdump.spark import session, workers
 from testing import GOLDEN
 from testing.processes import kdump
 from tests.helpers.segments import data
@@ -96,3 +97,20 @@ def test_replicas_of_one_partition_or_none_are_compared_without_spark(tmp_path):
         done = kdump(*line, "--master", "local[1]", "--conf", "spark.driver.memory=0")  # no JVM starts so
         assert (done.returncode, done.stdout, done.stderr) == (0, (alone := kdump(*line)).stdout, alone.stderr)
         assert done.stdout.startswith(expected)
+
+
+def test_what_programs_print_is_shown_only_where_starting_them_fails(capfd):
+    def start(error=None):
+        with session._elsewhere():
+            os.write(1, b"to output\n")
+            os.write(2, b"to errors\n")
+            if error is not None:
+                raise error
+
+    start()
+    with pytest.raises(KeyboardInterrupt):
+        start(KeyboardInterrupt())
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(ValueError, match="it failed"):
+        start(ValueError("it failed"))
+    assert capfd.readouterr() == ("", "to output\nto errors\n")
