@@ -60,7 +60,7 @@ def command(
     A log is due when its dirty part is larger than min.cleanable.dirty.ratio, or older than max.compaction.lag.ms. The
     dirty part begins at the cleaner's checkpoint. It ends before the active segment, the last stable offset (an open
     transaction, the high watermark) and segments younger than min.compaction.lag.ms, at a whole segment. What lies
-    behind it the cleaner cannot reach (uncleanableBytes): heldBack has the bytes of each of these reasons.
+    after it the cleaner cannot reach (uncleanableBytes): heldBack has the bytes for each of these reasons.
 
     A cleaning removes records with a newer one of the same key (superseded), tombstones whose delete horizon has
     passed, data of aborted transactions, markers without data whose horizon has passed, records without a key. The

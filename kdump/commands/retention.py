@@ -35,7 +35,7 @@ def command(given: tuple[GivenConfig, ...], release: tuple[int, ...] | None, **o
       kdump retention /var/kafka --config 'orders:retention.ms=3600000'
       kdump retention /var/kafka -o jsonl | jq 'select(.blocks > 0)'
 
-    A check goes from the oldest segment on and stops at the first that stays: that one blocks those behind it that are
+    A check goes from the oldest segment on and stops at the first that stays: that one blocks those after it that are
     due (fields blocks, blocksBytes; blockedBy at these), say by a timestamp in the future. In this order (before 3.0:
     the reverse): below the log start offset, too large a log, too old. A segment's age is that of its last .timeindex
     entry; where there is none, or it is below 0, the time of the last write of the .log file: a copy may have another

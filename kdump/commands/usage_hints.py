@@ -25,7 +25,7 @@ _RECORD: Final = re.compile(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
 
 
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:
-    """Return an error with what may have been meant; ``words`` are those of the command line behind ``kdump``."""
+    """Return an error with what may have been meant; ``words`` are those of the command line after ``kdump``."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
     if isinstance(error, click.MissingParameter) and error.param is not None and IN in error.param.opts:
         return _with(error, f"{error.format_message()} Try: {_with_in(words)}")
@@ -33,7 +33,7 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
         return error
     if isinstance(command, click.Group):
         name = next((word for word in words if word in commands), None)
-        return error if name is None else _with(error, f"{error.message} Options of {name} stand behind its name.")
+        return error if name is None else _with(error, f"{error.message} Options of {name} stand after its name.")
     if error.option_name == IN:
         return _with(error, f"{error.message} Try: {_without_in(words)}")
     known = {name for parameter in (command.params if command else ()) for name in parameter.opts}

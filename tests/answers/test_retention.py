@@ -75,14 +75,14 @@ def test_a_future_time_blocks_what_follows(folder):
     ]
     assert "in the future" in lines[1]["why"]
     assert "segment 2" in lines[2]["why"]
-    assert lines[1]["why"].endswith("; it blocks the 1 segment behind it that is due: a check goes from the oldest on")
+    assert lines[1]["why"].endswith("; it blocks the 1 segment after it that is due: a check goes from the oldest on")
     held = [(line["blocks"], line["blocksBytes"]) for line in lines]
     assert held == [(0, 0), (1, lines[2]["bytes"]), (0, 0), (0, 0)]
     table = kdump("retention", folder, "--at", NOW, "--config", f"t:retention.ms={HOUR}").stdout.decode()
     titles = [line for line in table.splitlines() if re.match(r"\d+ segments? ", line)]
     assert [title.partition(":")[0] for title in titles] == [
         "1 segment goes at the next check",
-        "1 segment stays and blocks 1 segment behind it",
+        "1 segment stays and blocks 1 segment after it",
         "1 segment is due and blocked",
         "1 segment stays",
     ]

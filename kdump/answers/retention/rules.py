@@ -130,12 +130,12 @@ class RetentionCheck:
         return found
 
     def _first_that_stays(self, segment: AgedSegment, blocked: Sequence[AgedSegment]) -> Verdict:
-        """Return the verdict of the first segment that stays, which keeps those behind it."""
+        """Return the verdict of the first segment that stays, which keeps those after it."""
         why = self._keeps(segment, None, None)
         if blocked:
             are = "is" if len(blocked) == 1 else "are"
-            behind = f"{many(len(blocked), 'segment')} behind it that {are} due"
-            why += f"; it blocks the {behind}: a check goes from the oldest on"
+            due = f"{many(len(blocked), 'segment')} after it that {are} due"
+            why += f"; it blocks the {due}: a check goes from the oldest on"
         size = sum(one.size for one in blocked)
         return Verdict(None, self._due_at(segment), None, why, len(blocked), size)
 

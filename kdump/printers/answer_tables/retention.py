@@ -25,10 +25,10 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     blocking = [line for line in segments if line.blocks]
     blocked = [line for line in segments if line.blocked_by is not None]
     others = [line for line in segments if not (line.deletable or line.blocks) and line.blocked_by is None]
-    behind = counted(sum(line.blocks for line in blocking), "segment")
+    after = counted(sum(line.blocks for line in blocking), "segment")
     for found, title in (
         (going, ("goes at the next check", "go at the next check")),
-        (blocking, (f"stays and blocks {behind} behind it", f"stay and block {behind} behind them")),
+        (blocking, (f"stays and blocks {after} after it", f"stay and block {after} after them")),
         (blocked, ("is due and blocked", "are due and blocked")),
         (others, ("stays", "stay")),
     ):
