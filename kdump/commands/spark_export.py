@@ -25,6 +25,7 @@ LEFT_TO_US: Final = {
     "output",
     "mode",
     "failOnDataLoss",
+    "pushdown",
     "maxBatchBytes",
     "remote",
     "remoteKey",

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import UsageError
-from kdump.spark.source import findings, planning, reading, schema, streaming
+from kdump.spark.source import findings, planning, pushdown, reading, schema, streaming
 from kdump.spark.source import options as words
 from kdump.spark.source.marks import lose
 
@@ -72,7 +72,7 @@ class KdumpDataSource(DataSource):
             return FindingsReader(options)
         if options.kafka is not None:
             options = replace(options, kafka=options.kafka.for_batch())
-        return KdumpReader(options)
+        return (FilteredReader if options.pushdown else KdumpReader)(options)
 
 
 _FIELDS: Final = {
@@ -130,6 +130,15 @@ class FindingsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from findings.read(partition.value)
+
+
+class FilteredReader(KdumpReader):
+    """The same, told of Spark's filters before it plans: Spark from 4.1 on, where the session's switch is on."""
+
+    def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802  Spark's name
+        """Take what spares reading; Spark holds the rows against all of them."""
+        self._options = pushdown.narrow(self._options, filters)
+        return filters
 
 
 try:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kdump.spark.source.kafka_options import KafkaQuery
+    from kdump.spark.source.spans import Pushed
 
 PERMISSIVE: Final = "PERMISSIVE"
 DROPMALFORMED: Final = "DROPMALFORMED"
@@ -67,12 +68,15 @@ class SourceOptions:
     max_bytes_per_trigger: int | None = None
     max_records_per_trigger: int | None = None
     fail_on_data_loss: bool = True
+    pushdown: bool = False
     surveyed: bool = False
     """Whether the headers must be walked whatever else is asked for."""
     kafka: KafkaQuery | None = None
     """What is asked for in the way of Spark's Kafka source."""
     ignored: tuple[str, ...] = ()
     """The names of options that say nothing here."""
+    pushed: Pushed | None = None
+    """What Spark's filters leave of topics and partitions."""
 
     @property
     def committed(self) -> bool:
@@ -244,6 +248,12 @@ OPTIONS: Final = (
         "true or false",
         "Of a stream, and of a query of Kafka's source: end when what is asked for is not there any more (true, the "
         "default), or say so and go on.",
+    ),
+    Option(
+        "pushdown",
+        _switch,
+        "true or false",
+        "Let Spark's filters on topic, partition, offset and timestamp choose what is read, where its switch is on.",
     ),
 )
 """What a user may set; ``path`` and ``paths`` are Spark's own."""

@@ -144,6 +144,8 @@ def plan(
         for text in kafka_edges.hold_against(options.kafka, partitions, lambda text: lose(text, options, note)):
             if not options.dedupe:
                 note(text)
+    if options.pushed is not None:
+        partitions = [partition for partition in partitions if options.pushed.takes(partition)]
     closed = [_closed(error) for error in unreadable]
     planner = _Planner(options, note)
     if not needs_survey(options):
@@ -323,7 +325,9 @@ class _Planner:
         if end is None and first is not None and start <= first:
             return options, None
         inside = ((start, INT64_END if end is None else end),)
-        return replace(options, starting_offset=start, ending_offset=end), inside
+        ends = [one for one in (end, options.ending_offset) if one is not None]
+        first = max(start, options.starting_offset or 0)  # filters may have said where, too
+        return replace(options, starting_offset=first, ending_offset=min(ends, default=None)), inside
 
     def _cuts(self, segment: Segment) -> list[int]:
         try:
