@@ -26,13 +26,13 @@ from testing import GOLDEN
 from tools.fuzz import forked
 from tools.fuzz.mutations import segments, whole
 
-SOUND = {0, 1, 3, 4}
-"""How a command may end: well, with what cannot be read, with a damaged log, with wrong files beside it."""
+SOUND = {0, 1, 3, 4, 5}
+"""How a command may end: well, with what cannot be read, a damaged log, wrong files beside it, what is not there."""
 EMPTY = (2, b" holds no batch with offsets ")
 """Status and words of ``slice`` where a log has been emptied: there is no range of offsets that it holds."""
 TEXT = """\
 Status 1: what cannot be read, or `--files` at damage, where the original dies. Status 2: `slice` of a log that has been
-emptied. Status 3: damage. Status 4: only files beside the log are wrong. Odd is any other end."""
+emptied. Status 3: damage. Status 4: only files beside the log are wrong. Status 5: not there. Odd is any other end."""
 COMMANDS = {
     "--files": ["--files", "{files}", "--print-data-log"],
     "--files, decoded": ["--files", "{files}", "{decoder}"],
@@ -126,7 +126,7 @@ def hunt(seed: int, numbers: range, keep: Path | None, names: str, command: str)
 
 def table(tallies: dict[str, Counter[str]], title: str) -> str:
     """Return the figures."""
-    columns = ("runs", "0", "1", "2", "3", "4", "crashes", "hangs", "tracebacks", "odd")
+    columns = ("runs", "0", "1", "2", "3", "4", "5", "crashes", "hangs", "tracebacks", "odd")
     lines = [f"# {title}", "", TEXT, ""]
     lines.append(f"| command | {' | '.join(f'status {name}' if name.isdigit() else name for name in columns)} |")
     lines.append("|---" * (len(columns) + 1) + "|")
