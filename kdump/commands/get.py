@@ -20,6 +20,7 @@ from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import open_output
+from kdump.records.record_batch import misnumbered
 from kdump.rows import columns as rows
 from kdump.rows.selection import DamagedRange, SelectedBatch
 
@@ -79,7 +80,7 @@ def command(
     partition asked for where its folder has no partition's name.
 
     Exit status: 0 found, 1 something cannot be read, 2 wrong usage, 3 damage was met (a batch with a wrong crc is shown
-    as such), 5 the files do not hold the record.
+    as such; of a record that cannot be read --batch and --hexdump show the batch), 5 the files do not hold the record.
     """
     found = re.fullmatch(r"(?:(.+)-(\d+))?@(\d+)", what, re.ASCII)
     if found is None:
@@ -110,12 +111,21 @@ def command(
                 else:
                     there = True
                     show(item, out, run, hide, offset=None if batch else offset, hexdump=hexdump, output=output)
+        held, damage = (None, None) if there else covering(partitions, offset)
+        if held is not None and damage is not None and (batch or hexdump):
+            show(held, out, run, hide, offset=None, hexdump=hexdump, output=output)
     run.sum_up()
-    if not there:
-        run.met.add(session.ABSENT)
-        nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
-        why = missing(partitions, offset) or f"{nothing} was found in {', '.join(paths)}"
-        run.note(f"{what} is not there: {why}")
+    if there:
+        return run.status
+    if held is not None and damage is not None:
+        where = f"it belongs to {_offsets(held)}, whose crc is right"
+        run.damage(f"{what} cannot be read: {where}: {hide.error(damage).reason}")
+        return run.status
+    run.met.add(session.ABSENT)
+    why = f"{_offsets(held)} holds it no more (compaction)" if held is not None else missing(partitions, offset)
+    nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
+    nowhere = f"{nothing} was found in {', '.join(paths)}"
+    run.note(f"{what} is not there: {why or nowhere}")
     return run.status
 
 
@@ -257,25 +267,41 @@ def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
         out.write(f"{column.name:<19} {'null' if text is None else text}\n".encode())
 
 
+def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:
+    """Return the batch that covers an offset, and why its record cannot be read: None where the cleaner took it."""
+    for item in _near(partitions, offset):
+        if item.base_offset <= offset <= item.batch.last_offset:
+            try:
+                return item, misnumbered(item.batch, [record.offset for record in item.batch.records()])
+            except DamageError as damage:
+                return item, damage
+    return None, None
+
+
 def missing(partitions: list[Partition], offset: int) -> str:
-    """Say why an offset is not there, as far as the files tell; nothing where there is no batch at all."""
+    """Say why no batch covers an offset, as far as the files tell; nothing where there is no batch at all."""
     before = behind = None
-    reader = PartitionReader(take=Take.BATCHES, outcomes=False, fail=lambda _: None)
-    for part in partitions:
-        at = max((n for n, where in enumerate(part.segments) if (where.base_offset or 0) <= offset), default=0)
-        for item in reader.read(part, part.segments[max(0, at - 1) : at + 2]):
-            if not isinstance(item, SelectedBatch):
-                continue
-            if item.base_offset <= offset <= item.batch.last_offset:
-                return (
-                    f"the batch of offsets {item.base_offset} to {item.batch.last_offset} holds it no more (compaction)"
-                )
-            if item.batch.last_offset < offset:
-                before = item.batch.last_offset
-            elif behind is None:
-                behind = item.base_offset
+    for item in _near(partitions, offset):
+        if item.batch.last_offset < offset:
+            before = item.batch.last_offset
+        elif behind is None:
+            behind = item.base_offset
     if before is None and behind is None:
         return ""
     if before is None:
         return f"the log begins with offset {behind}"
     return f"the log ends with offset {before}" if behind is None else f"offset {before} is followed by {behind}"
+
+
+def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
+    """Yield the batches of the segments around an offset."""
+    reader = PartitionReader(take=Take.BATCHES, outcomes=False, fail=lambda _: None)
+    for part in partitions:
+        at = max((n for n, where in enumerate(part.segments) if (where.base_offset or 0) <= offset), default=0)
+        for item in reader.read(part, part.segments[max(0, at - 1) : at + 2]):
+            if isinstance(item, SelectedBatch):
+                yield item
+
+
+def _offsets(held: SelectedBatch) -> str:
+    return f"the batch of offsets {held.base_offset} to {held.batch.last_offset}"

@@ -38,7 +38,9 @@ class FieldBytes(NamedTuple):
     unpacked: bool = False
 
 
-PAYLOADS: Final = {"key", "value", "headerKey", "headerValue"}
+_UNREAD: Final = "unread"
+"""The part that holds the bytes behind which, or in which, something is broken."""
+PAYLOADS: Final = {"key", "value", "headerKey", "headerValue", _UNREAD}
 """Parts that hold what producers sent."""
 _NAMES: Final = {
     "base_offset": "baseOffset",
@@ -64,7 +66,8 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
     """Yield the fields of a batch: its header, then the record of ``offset``, or all of them.
 
-    What stands in front of a broken field is yielded; then DamageError is raised.
+    What stands in front of a broken record is yielded, and the bytes from there on as one part; then DamageError is
+    raised. Records that cannot be unpacked are one part too.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)
@@ -101,7 +104,13 @@ def _header(batch: Batch) -> Iterator[FieldBytes]:
 
 
 def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
-    data, at = batch.payload()
+    try:
+        data, at = batch.payload()
+    except DamageError:
+        start = record_layout.BATCH_HEADER.size
+        packed = bytes(batch.raw[start:])
+        yield FieldBytes(batch.position + start, packed, _UNREAD, f"{len(packed)} bytes that cannot be unpacked")
+        raise
     unpacked = batch.codec != compression.NONE
     place = 0 if unpacked else batch.position
     if unpacked:
@@ -109,7 +118,12 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
         told = f"{len(packed)} bytes of {compression.NAMES[batch.codec]}, {len(data)} unpacked"
         yield FieldBytes(batch.position + record_layout.BATCH_HEADER.size, b"", "records", told)
     for _ in range(batch.count):
-        record, end = v2.read_record(data, at, len(data), batch.header, None)
+        try:
+            record, end = v2.read_record(data, at, len(data), batch.header, None)
+        except DamageError:
+            rest = bytes(data[at:])
+            yield FieldBytes(place + at, rest, _UNREAD, f"{len(rest)} bytes that cannot be read", unpacked)
+            raise
         if offset is None or record.offset == offset:
             for part in _record(data, at, batch):
                 yield part._replace(position=place + part.position, unpacked=unpacked)
@@ -192,7 +206,13 @@ def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]
 
 
 def _inner(wrapper: Message, offset: int | None) -> Iterator[FieldBytes]:
-    data = bytes(wrapper.unpacked(wrapper.codec))
+    try:
+        data = bytes(wrapper.unpacked(wrapper.codec))
+    except DamageError:
+        packed = bytes(wrapper.value or b"")
+        told = f"{len(packed)} bytes that cannot be unpacked"
+        yield FieldBytes(wrapper.end - len(packed), packed, _UNREAD, told)
+        raise
     at = 0
     for inner in wrapper.messages():
         if offset is None or inner.offset == offset:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from kdump.errors import DamageError
 from kdump.primitives import compression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kdump.formats.record import Record
 
@@ -50,6 +51,11 @@ class RecordBatch:  # no ABC: each isinstance() of a walk would cost five times 
     @abstractmethod
     def count(self) -> int | None:
         """The number of records that the header claims."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the header counts a record for each of its offsets: the log cleaner took none away."""
+        return self.count is not None and self.count == self.last_offset - self.base_offset + 1
 
     @property
     @abstractmethod
@@ -125,8 +131,6 @@ class RecordBatch:  # no ABC: each isinstance() of a walk would cost five times 
         """The id of the codec. Raises DamageError when no codec has it."""
         code = self.attributes & 0x07
         if code >= len(compression.NAMES):
-            from kdump.errors import DamageError
-
             raise DamageError(
                 "codec", f"unknown compression codec {code}", position=self._attributes_position, found=code
             )
@@ -136,3 +140,18 @@ class RecordBatch:  # no ABC: each isinstance() of a walk would cost five times 
     @abstractmethod
     def _attributes_position(self) -> int:
         """Where the attributes stand in the batch."""
+
+
+def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
+    """Return what is wrong where a record of a whole batch has another's offset, None where all have their own.
+
+    ``offsets`` are those of its records in order. In a batch that is not whole the cleaner left gaps.
+    """
+    if not batch.is_whole:
+        return None
+    for number, offset in enumerate(offsets, batch.base_offset):
+        if offset != number:
+            at = number - batch.base_offset + 1
+            reason = f"record {at} of {batch.count} has offset {offset} where {number} belongs"
+            return DamageError("record offset", reason, expected=number, found=offset)
+    return None

@@ -115,6 +115,18 @@ def test_a_damaged_batch(tmp_path):
     assert set(said) == {f"{tmp_path}/orders-0/{0:020}.log: byte {len(data(0))}: the checksum is wrong"}
 
 
+def test_a_wrong_offset_in_a_batch_that_counts_a_record_for_each_is_no_work_of_the_cleaner(tmp_path):
+    odd = forge.batch([forge.record(None, b"v", offset=n) for n in (0, 9, 2)], base_offset=1, last_offset_delta=2)
+    replica(tmp_path, {0: data(0) + odd + data(4)})
+    (before, wrong, behind), said = lines(1, 3, tmp_path)
+    check(wrong, "damaged", "log")
+    assert (wrong["offset"], wrong["evidence"][0]["position"]) == (2, len(data(0)))
+    assert "record 2 of 3 has offset 10 where 2 belongs" in wrong["because"]
+    assert before["reason"] == behind["reason"] == "visible"
+    place = f"{tmp_path}/orders-0/{0:020}.log: byte {len(data(0))}"
+    assert said == [f"{place}: record 2 of 3 has offset 10 where 2 belongs"]
+
+
 def test_a_damaged_end_below_the_high_watermark(tmp_path):
     bad = bytearray(data(3, 2))
     bad[70] ^= 1

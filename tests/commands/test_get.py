@@ -113,3 +113,42 @@ def test_a_batch_with_a_broken_record_is_shown_up_to_it(tmp_path, offset):
     (line,) = errors.strip().splitlines()
     assert "byte 0: 81 bytes cannot be read: record 3 of 3" in line
     assert str(folder) in line
+
+
+PACKED = 0x04  # zstd
+
+
+@pytest.mark.parametrize(
+    ("attributes", "records", "says"),
+    [
+        (PACKED, [b"no zstd"], "the zstd stream is broken"),
+        (0, [forge.record(b"a", b"b"), b"\x7fno record"], "its size does not fit"),
+        (0, [forge.record(b"a", b"b", offset=n) for n in (0, 4, 2)], "record 2 of 3 has offset 9 where 6 belongs"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_no_work_of_the_cleaner(tmp_path, attributes, records, says):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    content = forge.batch(records, base_offset=5, attributes=attributes, count=3, last_offset_delta=2)
+    (folder / f"{5:020}.log").write_bytes(content)
+    for options in ((), ("--batch",), ("--hexdump",), ("--hexdump", "--batch")):
+        out, errors = get("t-0@6", "--in", tmp_path, *options, status=3)
+        assert "t-0@6 cannot be read: it belongs to the batch of offsets 5 to 7, whose crc is right: " in errors
+        assert says in errors
+        assert "compaction" not in errors
+        assert bool(out) == bool(options)
+    assert "lastOffsetDelta       2" in out
+    shown = "".join(line[11:58] for line in out.splitlines()[1:])
+    assert bytes.fromhex(shown) == content
+
+
+@pytest.mark.parametrize("privacy", ["--no-payload", "--redact"])
+def test_bytes_that_cannot_be_read_are_payloads(tmp_path, monkeypatch, privacy):
+    monkeypatch.setenv("KDUMP_REDACT_KEY", "of a test")
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(forge.batch([forge.record(b"a", b"b"), b"\x7fsecret"]))
+    out, errors = get("t-0@1", "--in", tmp_path, "--hexdump", privacy, status=3)
+    assert "7 bytes that cannot be read" in out
+    assert "73 65 63" not in out
+    assert "secret" not in out + errors

@@ -65,7 +65,17 @@ def test_a_broken_record_ends_it_behind_what_stands_before():
     seen = []
     with pytest.raises(DamageError):
         seen.extend(iter_into(seen, field_map.parts(batch)))
-    assert [part.name for part in seen][-3:] == ["valueLength", "value", "headersCount"]
+    assert [part.name for part in seen][-3:] == ["value", "headersCount", "unread"]
+    assert seen[-1].data == b"\x7f"
+
+
+def test_what_cannot_be_unpacked_is_one_part():
+    (batch,) = batches(forge.batch([b"no gzip"], attributes=1))
+    seen = []
+    with pytest.raises(DamageError):
+        seen.extend(iter_into(seen, field_map.parts(batch)))
+    assert b"".join(part.data for part in seen) == bytes(batch.raw)
+    assert seen[-1].value == "7 bytes that cannot be unpacked"
 
 
 def iter_into(seen, parts):

@@ -10,7 +10,7 @@ from kdump.answers.collector import unsaid
 from kdump.answers.log_dir_pass import first_segment
 from kdump.errors import DamageError, UnreadableError
 from kdump.records import control
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import RecordBatch, misnumbered
 from kdump.segments import read
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import Damage, Trailing
@@ -174,10 +174,14 @@ class _Search:
             if batch.base_offset <= last:
                 self._take(segment, batch, marker)
         except DamageError as error:
-            self._damage(f"{segment.name}: byte {batch.position}: {error.reason}")
-            lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
-            self.seen.lost.append(lost)
+            self._lose_some(segment, batch, error)
         return True
+
+    def _lose_some(self, segment: Segment, batch: RecordBatch, error: DamageError) -> None:
+        """Take a batch of which not all records can be told: those that were seen stay."""
+        self._damage(f"{segment.name}: byte {batch.position}: {error.reason}")
+        lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
+        self.seen.lost.append(lost)
 
     def _take(self, segment: Segment, batch: RecordBatch, marker: str | None) -> None:
         """Take the records of a batch at the offsets in question. Raises DamageError."""
@@ -195,6 +199,9 @@ class _Search:
             is_empty=not records,
         )
         self.seen.batches.append(span)
+        wrong = misnumbered(batch, (record.offset for record in records))
+        if wrong is not None:
+            self._lose_some(segment, batch, wrong)
         for record in records:
             if record.offset not in self._offsets:
                 continue
