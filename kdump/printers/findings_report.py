@@ -33,6 +33,7 @@ VERDICTS: Final = {
     Level.DERIVED: "the log is sound, files beside it are wrong",
     Level.LOG: "the log is damaged",
 }
+NO_START: Final = "A broker does not start with this"
 HOLES: Final = "offsets are missing, all batches that are there are sound"
 ALL: Final = "--verbose writes them all"
 _DIGITS: Final = re.compile(r"\d+")
@@ -123,7 +124,7 @@ class Shown:
 
 def _verdict(shown: Sequence[Finding]) -> str:
     """Return the sum of findings, the worst of which stands first."""
-    starts = ", and a broker does not start with this" if any(finding.fatal for finding in shown) else ""
+    starts = f", and {NO_START[0].lower()}{NO_START[1:]}" if any(finding.fatal for finding in shown) else ""
     return (HOLES if only_holes(shown) else VERDICTS[shown[0].level]) + starts
 
 
@@ -263,7 +264,7 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
         lines.append("No log is damaged: what is wrong can be made anew, as said above.")
     if summary.fatal:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")
-        lines.append(f"A broker does not start with this as it is; what to do stands above: {shown}")
+        lines.append(f"{NO_START} as it is; what to do stands above: {shown}")
     return lines
 
 

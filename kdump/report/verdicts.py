@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.findings import is_hole, many
 from kdump.log_dirs.file_names import SEGMENT_NAME, SIBLING_NAME
+from kdump.printers.findings_report import NO_START
 from kdump.printers.quantities import share, size, time
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _NAMED: Final = 3
 """Partitions, groups and the like that one sentence names."""
 _NAME_ONE: Final = "Name a log dir, and with --topic and --partition what is in it."
 _MUCH: Final = 0.5
-"""The share of all bytes from which on a topic is said to fill the disk."""
+"""The share of all bytes from which on the logs of a topic are said to fill the disk. Retention counts no indexes."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,26 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
         )
 
 
+def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
+    """Yield a sentence for each reason for which a broker does not start."""
+    alike: dict[tuple[str, str], list[Line]] = {}
+    for line in report.lines("check", "finding"):
+        if line["fatal"]:
+            alike.setdefault((line["check"], line["advice"]), []).append(line)
+    for (_, advice), lines in alike.items():
+        files = list(dict.fromkeys(line["file"] for line in lines))
+        yield ReportVerdict(
+            "bad",
+            f"{NO_START} as it is: {_named(files)}: {lines[0]['text']}.",
+            advice,
+            report.command("check"),
+            "findings",
+        )
+
+
 def _derived(report: LogDirReport) -> Iterator[ReportVerdict]:
-    wrong = [line for line in report.lines("check", "finding") if line["level"] == "derived"]
+    findings = report.lines("check", "finding")
+    wrong = [line for line in findings if line["level"] == "derived" and not line["fatal"]]
     if wrong:
         files = sorted({line["file"] for line in wrong})
         yield ReportVerdict(
@@ -163,11 +182,11 @@ def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
     partitions, topics = report.lines("du", "partition"), report.lines("du-topics", "topic")
     whole = sum(line["allBytes"] for line in partitions) + sum(line["bytes"] for line in report.lines("du", "other"))
     stray = [line for line in partitions if line["state"] in {"stray", "future", "deleted"}]
-    if topics and whole and topics[0]["allBytes"] >= _MUCH * whole and len(topics) > 1:
-        first = topics[0]
+    first = max(topics, key=lambda topic: topic["logBytes"], default={"logBytes": 0})
+    if whole and first["logBytes"] >= _MUCH * whole and len(topics) > 1:
         yield ReportVerdict(
             "info",
-            f"Topic {first['topic']} takes {share(first['allBytes'], whole)} of {size(whole)}.",
+            f"The logs of topic {first['topic']} take {share(first['logBytes'], whole)} of {size(whole)}.",
             "Its retention decides what stays.",
             report.command("du-topics"),
             "disk",
@@ -236,6 +255,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 _PARTS: Final[tuple[Callable[[LogDirReport], Iterator[ReportVerdict]], ...]] = (
     _damage,
+    _fatal,
     _replicas,
     _transactions,
     _derived,

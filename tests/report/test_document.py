@@ -225,3 +225,44 @@ def test_missing_offsets_are_told_from_damage(tmp_path):
     text = kdump("report", tmp_path).stdout.decode()
     assert "1 log is damaged" in text
     assert "Offsets are missing" not in text
+
+
+def verdict(*paths):
+    text = kdump("report", *paths).stdout.decode()
+    return text.split("\n\n")[0].splitlines()
+
+
+def test_what_keeps_a_broker_from_starting_is_wrong_and_says_why(tmp_path):
+    content = batch([record(b"k", b"v")], base_offset=0, base_timestamp=1_700_000_000_000)
+    log_dirs.write(tmp_path, "orders-0", {0: content}, leader_epoch_checkpoint="nonsense")
+    log_dirs.node(tmp_path, 7)
+    for name in ("backup", "lost+found"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("nonsense")
+    lines = verdict(tmp_path)
+    at = next(number for number, line in enumerate(lines) if "backup" in line)
+    assert lines[at] == (
+        f"WRONG A broker does not start with this as it is: {tmp_path}/backup, {tmp_path}/lost+found: "
+        "a broker does not start on a log dir that holds a folder of this name."
+    )
+    assert lines[at + 1].strip().startswith("Move the folder out of the log dir")
+    assert any(
+        line.startswith("WRONG A broker does not start") and "recovery-point" in line and "a line is malformed" in line
+        for line in lines
+    )
+    at = next(number for number, line in enumerate(lines) if "beside the logs" in line)
+    assert lines[at].startswith("look  1 file beside the logs is wrong: ")
+    assert "leader-epoch-checkpoint" in lines[at]
+    last = kdump("check", tmp_path).stdout.decode().splitlines()[-1]
+    assert last.startswith("A broker does not start with this as it is; what to do stands above: ")
+
+
+def test_preallocated_indexes_are_no_matter_of_retention(tmp_path):
+    content = [batch([record(b"k", b"v" * 1000)], base_offset=n, base_timestamp=1_700_000_000_000) for n in range(9)]
+    log_dirs.write(tmp_path, "orders-0", {0: content[0]}, **{f"{0:020}__index": bytes(100_000)})
+    log_dirs.write(tmp_path, "clicks-0", {0: b"".join(content)})
+    assert not [
+        line for line in verdict(tmp_path) if "decides what stays" in line or "Topic" in line or "topic" in line
+    ]
+    (tmp_path / "orders-0" / f"{0:020}.index").write_bytes(bytes(8))
+    assert any(line.startswith("note  The logs of topic clicks take ") for line in verdict(tmp_path))
