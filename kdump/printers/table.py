@@ -290,6 +290,7 @@ def _shown(text: str | None) -> str:
     """Return what is shown of a cell: one line, and not all of a long one."""
     if text is None:
         return "null"
+    text = text[: LONGEST + 1]  # no character is written as fewer
     if not (text.isascii() and text.isprintable()):  # most are, and the rest takes ten times as long
         text = harmless(text).replace("\n", "\\n").replace("\t", "\\t")
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

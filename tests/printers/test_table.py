@@ -2,6 +2,7 @@
 
 import io
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -15,8 +16,10 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.encodings import ENCODINGS
+from kdump.primitives.terminal import harmless
 from kdump.printers import table
-from kdump.printers.table import GROUP, Tables, _fit
+from kdump.printers.cells import LONGEST
+from kdump.printers.table import GROUP, Tables, _fit, _shown
 from kdump.rows import columns as rows
 from testing import GOLDEN, forge
 
@@ -141,3 +144,18 @@ def test_a_longer_number_widens_its_column_from_its_row_on(tmp_path):
         first = next(at for at, line in enumerate(lines) if "12345678" in line)
         assert lines[first - 1].strip() == ""
         assert {len(line) for line in lines[first : first + 3]} == {len(lines[first - 3]) + 2}
+
+
+@pytest.mark.parametrize("head", ["", "a" * 198, "a" * 199, "a" * 200, "\0" * 49 + "\n", "é\t" * 100])
+@pytest.mark.parametrize("size", [0, 1, 2, 1 << 20])
+def test_only_what_is_shown_of_a_long_cell_is_written(head, size):
+    text = head + "\0" * size
+    whole = harmless(text).replace("\n", "\\n").replace("\t", "\\t")
+    tracemalloc.start()
+    try:
+        shown = _shown(text)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert shown == (whole if len(whole) <= LONGEST else whole[: LONGEST - 1] + "…")
+    assert most < 1 << 18
