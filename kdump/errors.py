@@ -7,6 +7,13 @@ met, with the position at which it was met, and becomes a :class:`kdump.segments
 
 from __future__ import annotations
 
+from typing import Final
+
+MOST_TOLD: Final = 100
+"""Characters of a value that an error or a finding tells whole."""
+_SHOWN: Final = 60
+"""Characters that are told of a longer one."""
+
 
 class KdumpError(Exception):
     """Base of all errors that kdump raises on purpose."""
@@ -32,7 +39,8 @@ class DamageError(KdumpError):
 
     ``kind`` is a short stable word for machines ("crc", "record size", "codec"), ``reason`` a sentence for people.
     ``position`` is the byte offset at which the bad field stands: in the file once the walker has added where the
-    structure begins, inside the structure before. ``expected`` and ``found`` are the two values that disagree.
+    structure begins, inside the structure before. ``expected`` and ``found`` are the two values that disagree, as
+    :func:`brief` has them.
     """
 
     def __init__(
@@ -46,7 +54,7 @@ class DamageError(KdumpError):
     ) -> None:
         super().__init__(reason)
         self.kind, self.reason = kind, reason
-        self.position, self.expected, self.found = position, expected, found
+        self.position, self.expected, self.found = position, brief(expected), brief(found)
 
     def __reduce__(self) -> tuple[object, ...]:
         told = {"position": self.position, "expected": self.expected, "found": self.found}
@@ -66,3 +74,24 @@ class DamageError(KdumpError):
 
 class LimitError(DamageError):
     """A field claims more than the limit that the caller set, such as a batch that unpacks to gigabytes."""
+
+
+def brief(value: object) -> object:
+    """Return a value as it can be told: one of more than :data:`MOST_TOLD` characters as its begin and its size."""
+    text = str(value)
+    return _zeros(text) or (value if len(text) <= MOST_TOLD else _cut(text, text))
+
+
+def quoted(value: object) -> str:
+    """Return a value between quotes where it is a text, no longer than :func:`brief` leaves it."""
+    text, shown = str(value), repr(value)
+    return _zeros(text) or (shown if len(shown) <= MOST_TOLD else _cut(shown, text))
+
+
+def _zeros(text: str) -> str:
+    """Return how many zero bytes a text is; nothing where it is another."""
+    return f"{len(text)} zero byte{'s' if len(text) > 1 else ''}" if text and not text.strip("\0") else ""
+
+
+def _cut(shown: str, whole: str) -> str:
+    return f"{shown[:_SHOWN]}... ({len(whole)} characters)"

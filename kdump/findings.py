@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from kdump.errors import brief
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -30,8 +32,8 @@ class Finding:
 
     ``kind`` is a short stable word for machines, ``text`` a sentence for people. ``entry`` counts the entries of an
     index from 0, ``position`` is the byte in ``file`` at which the bad thing starts, ``offset`` an offset of the log.
-    ``expected`` and ``found`` are the values that disagree; ``advice`` says what to do. ``fatal`` is what a broker does
-    not start with.
+    ``expected`` and ``found`` are the values that disagree, cut by :func:`kdump.errors.brief`; ``advice`` says what to
+    do. ``fatal`` is what a broker does not start with.
     """
 
     level: Level
@@ -45,6 +47,13 @@ class Finding:
     found: str | int | None = None
     advice: str = ""
     fatal: bool = False
+
+    def __post_init__(self) -> None:
+        """Cut the values that disagree where they are too long to be read."""
+        for name in ("expected", "found"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, brief(value))
 
     @property
     def is_remark(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -46,7 +46,7 @@ def lines(data: Bytes) -> Iterator[TextLine]:
 
 def malformed(line: TextLine, expected: str) -> NoReturn:
     """Raise the DamageError of a line that is not what it should be."""
-    raise DamageError("line", "a line is malformed", position=line.position, expected=expected, found=repr(line.text))
+    raise DamageError("line", "a line is malformed", position=line.position, expected=expected, found=quoted(line.text))
 
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, quoted
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
@@ -42,7 +42,7 @@ def read(data: Bytes) -> QuorumState:
         raise DamageError("json", "quorum-state is no JSON object", found=type(content).__name__)
     version = content.get(VERSION)
     if type(version) is not int or version not in NEEDED:
-        raise DamageError("version", f"quorum-state has an unknown {VERSION}", expected="0 or 1", found=repr(version))
+        raise DamageError("version", f"quorum-state has an unknown {VERSION}", expected="0 or 1", found=quoted(version))
     for name, kind in NEEDED[version].items():
         if type(content.get(name)) is not kind:
             expected = "a whole number" if kind is int else "a text"

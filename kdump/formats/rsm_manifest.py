@@ -22,7 +22,7 @@ import json
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, quoted
 from kdump.primitives import compression
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def read(data: Bytes) -> Manifest:
 
 
 def _wrong(reason: str, *, expected: object = None, found: object = None) -> DamageError:
-    return DamageError("manifest", reason, expected=expected, found=None if found is None else repr(found))
+    return DamageError("manifest", reason, expected=expected, found=None if found is None else quoted(found))
 
 
 def _object(content: dict[str, Any], name: str) -> dict[str, Any]:

@@ -214,6 +214,16 @@ def test_a_folder_that_keeps_a_broker_from_starting(tmp_path):
     assert last == f"A broker does not start with this as it is; what to do stands above: {tmp_path / 'lost+found'}"
 
 
+@pytest.mark.parametrize("command", ["check", "offsets", "transactions", "report"])
+def test_a_zeroed_file_is_no_wall_of_zeros(tmp_path, command):
+    folder(tmp_path, (0, one(0)))
+    (tmp_path / "recovery-point-offset-checkpoint").write_bytes(bytes(1358))
+    done = kdump(command, tmp_path)
+    told = (done.stdout + done.stderr).decode()
+    assert "expected the version 0, found 1358 zero bytes" in told
+    assert "\\x00" not in told
+
+
 @pytest.mark.parametrize(
     "bad",
     [b"", b"[1]", b"{", QUORUM.replace(b":1}", b":2}"), QUORUM.replace(b'"votedId":-1,', b""), b"[" * 100_000],

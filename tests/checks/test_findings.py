@@ -1,3 +1,9 @@
+import copy
+import pickle
+
+import pytest
+
+from kdump.errors import DamageError, brief, quoted
 from kdump.findings import Finding, Level, status
 
 
@@ -9,3 +15,32 @@ def test_the_worst_level_decides_the_exit_status():
 
 def test_a_remark_is_nothing_wrong():
     assert [Finding(level=level, file="a.log", kind="k", text="t").is_remark for level in Level] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, None),
+        (7, 7),
+        ("", ""),
+        ("x" * 100, "x" * 100),
+        ("x" * 101, "x" * 60 + "... (101 characters)"),
+        (10**200, "1" + "0" * 59 + "... (201 characters)"),
+        (["a" * 200], "['" + "a" * 58 + "... (204 characters)"),
+        ("\0" * 1358, "1358 zero bytes"),
+        ("\0", "1 zero byte"),
+    ],
+)
+def test_values_are_told_in_a_readable_length(value, told):
+    damage = DamageError("kind", "it is wrong", expected=value, found=value)
+    assert brief(value) == damage.found == damage.expected == told
+    for same in (damage.at(7), copy.copy(damage), pickle.loads(pickle.dumps(damage))):
+        assert same.found == told
+    if isinstance(value, str):
+        finding = Finding(level=Level.LOG, file="a.log", kind="k", text="t", expected=value, found=value)
+        assert finding.found == finding.expected == told
+
+
+def test_texts_stand_between_quotes():
+    assert [quoted(value) for value in ("a b", "", None, "\0\0")] == ["'a b'", "''", "None", "2 zero bytes"]
+    assert quoted("\x01" * 40) == "'" + "\\x01" * 14 + "\\x0... (40 characters)"
