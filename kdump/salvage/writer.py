@@ -218,8 +218,8 @@ def _account(
 def _missing(gaps: list[range], log_start: int | None) -> Iterator[dict[str, int | bool | None]]:
     """Yield the missing offsets; what begins below the log start offset and ends above it is told in two parts."""
     for gap in gaps:
-        ends = [gap.start, gap.stop] if log_start not in gap[1:] else [gap.start, log_start, gap.stop]
-        for start, until in pairwise(ends):
+        inside = [log_start] if log_start is not None and gap.start < log_start < gap.stop else []
+        for start, until in pairwise([gap.start, *inside, gap.stop]):
             yield {"missingFrom": start, "missingUntil": until, "belowLogStart": _is_below(until, log_start)}
 
 

@@ -330,3 +330,10 @@ def test_salvage_does_not_call_gaps_nothing(tmp_path):
     assert b"orders-0: offset 1 is not there" in told
     empty = copy(tmp_path / "empty", (0, b""))
     assert b"there was none" in kdump("salvage", empty, "--out", tmp_path / "out2").stderr
+
+
+def test_a_gap_of_any_size_takes_no_time(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0) + one(1 << 60)))
+    assert kdump("salvage", place, "--out", tmp_path / "out", timeout=60).returncode == 0
+    (gap,) = account(tmp_path / "out")["missingOffsets"]
+    assert (gap["missingFrom"], gap["missingUntil"]) == (1, 1 << 60)
