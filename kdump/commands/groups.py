@@ -83,7 +83,8 @@ def command(
     (KIP-1071). Each group is in one partition of __consumer_offsets: name the log dirs of all brokers that lead some.
 
     \b
-    lag                log end less offset, where the partition's log is there
+    lag                log end less offset, where the partition's log is there;
+                       below 0 where the offset is beyond the log end
     lastStableOffset   where a read_committed consumer stops; lagToStable counts
                        up to there. The log is read for it from its newest
                        producer snapshot on: by default where that is 4 MiB at

@@ -230,7 +230,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
 def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
     lag: dict[str, int] = {}
     for line in report.lines("groups", "offset"):
-        lag[line["groupId"]] = lag.get(line["groupId"], 0) + (line["lag"] or 0)
+        lag[line["groupId"]] = lag.get(line["groupId"], 0) + max(0, line["lag"] or 0)
     late = sorted(((count, group) for group, count in lag.items() if count), reverse=True)
     if late:
         names = [f"{group} ({count:,})" for count, group in late]

@@ -136,6 +136,28 @@ def test_a_damaged_end_below_the_high_watermark(tmp_path):
     check(one(5, tmp_path), "past-end", "nowhere", alternatives=["damaged"])
 
 
+def test_a_batch_that_the_file_cuts_off_says_which_offsets_it_had(tmp_path):
+    replica(tmp_path, {0: several(0, 3) + data(3, 5)[:70]})
+    checkpoint(tmp_path / "replication-offset-checkpoint", ("orders", 0, 3))
+    (there, torn, after), said = lines(2, 9, tmp_path)
+    assert (there["reason"], torn["offset"], torn["lastOffset"]) == ("visible", 3, 7)
+    check(torn, "damaged", "log")
+    assert torn["evidence"][0]["says"] == "cannot be read: a batch is cut off after 70 bytes; offsets 3 to 7"
+    check(after, "past-end", "nowhere")
+    assert len(set(said)) == 1
+    assert lines(0, 2, tmp_path)[1] == []
+    assert one(6, tmp_path)["evidence"] == torn["evidence"]
+
+
+@pytest.mark.parametrize("torn", [data(3, 5)[:40], bytes(range(1, 200)), b"\x7f" * 5000])
+def test_an_end_that_says_nothing_of_its_offsets(tmp_path, torn):
+    replica(tmp_path, {0: several(0, 3) + torn})
+    check(one(5, tmp_path), "damaged", "log", alternatives=["past-end"])
+    checkpoint(tmp_path / "replication-offset-checkpoint", ("orders", 0, 6))
+    check(one(5, tmp_path), "damaged", "log")
+    check(one(6, tmp_path), "past-end", "nowhere", alternatives=["damaged"])
+
+
 @pytest.mark.parametrize(("clean", "alternatives"), [(True, []), (False, ["visible"])])
 def test_above_the_high_watermark(tmp_path, clean, alternatives):
     replica(tmp_path, {0: several(0, 5)})

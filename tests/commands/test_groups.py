@@ -145,3 +145,12 @@ def test_a_group_that_is_not_there_is_said(tmp_path):
     done = kdump("groups", log_dir(tmp_path), "--group", "ap", "--group", "a*")
     assert (done.returncode, done.stderr.count(b"there is no group")) == (0, 1)
     assert b"there is no group 'ap' here; ids are exact" in done.stderr
+
+
+def test_an_offset_beyond_the_log_end_is_remarked(tmp_path):
+    write(tmp_path, batches((commit_key("app"), commit_value(25)), (commit_key("even"), commit_value(10))))
+    done = kdump("groups", write(tmp_path, data(0, 10), topic="orders"))
+    beyond = next(line for line in done.stdout.decode().splitlines() if line.startswith("app ") and "orders" in line)
+    assert beyond.split()[3:6] == ["25", "10", "-15"]
+    assert beyond.endswith("beyond the log end")
+    assert done.stdout.count(b"beyond the log end") == 1

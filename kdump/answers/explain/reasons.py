@@ -128,8 +128,10 @@ def damaged(asked: Question) -> Cause | None:
     partition = asked.block.partition
     lost = asked.block.log.lost_at(asked.offset)
     mark = None if partition.place is None else partition.place.high_watermark
-    if lost is None and asked.seen is None and partition.end <= asked.offset < (mark or 0):
+    alternatives: tuple[Reason, ...] = ()
+    if lost is None and partition.end <= asked.offset and (mark is None or asked.offset < mark):
         lost = next((one for one in asked.block.log.lost if one.until is None), None)
+        alternatives = ("past-end",) if mark is None else ()
     if lost is None or asked.seen is not None:
         return None
     where, facts = asked.bytes_left()
@@ -141,6 +143,7 @@ def damaged(asked: Question) -> Cause | None:
         where if facts else "log",
         f"the log is damaged there: {lost.reason}",
         facts=(Fact(lost.path, lost.position, says), *facts),
+        alternatives=alternatives,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from kdump.answers.collector import unsaid
 from kdump.answers.log_dir_pass import first_segment
 from kdump.errors import DamageError, UnreadableError
+from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch, misnumbered
 from kdump.segments import read
@@ -159,10 +160,13 @@ class _Search:
         self._offsets = offsets
         self._opened = opened
         self._damage = damage
+        self._ends: dict[str, int] = {}
+        """The offset after the last batch by the segment's name."""
 
     def add(self, segment: Segment, batch: RecordBatch) -> bool:
         """Take the next batch; tell whether another one is wanted."""
         first, last = self._offsets[0], self._offsets[-1]
+        self._ends[segment.name] = batch.last_offset + 1
         if batch.last_offset < first:
             return True
         try:
@@ -214,28 +218,35 @@ class _Search:
             self.seen.records[record.offset] = Sighting(record.offset, span, key, is_tombstone, marker, ended)
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Take what cannot be read; the end of the last segment may be cut off in a copy of a running broker."""
+        """Take what cannot be read; a copy of a running broker may end inside a batch that no marker follows."""
         following = self._segments[self._segments.index(segment) + 1 :]
         after = following[0].base_offset if following else None
         if isinstance(region, Damage):
             start, until, reason = region.missing_from, region.missing_until, region.reason
-        elif following:
-            start, until, reason = None, None, f"a batch is cut off after {region.size} bytes"
         else:
-            return
-        start = self._end_before(segment) if start is None else start
+            start, until, reason = None, None, f"a batch is cut off after {region.size} bytes"
+        start = self._ends.get(segment.name, segment.base_offset or 0) if start is None else start
         until = after if until is None else until
+        is_end = isinstance(region, Trailing) and not following
+        if is_end:
+            until = _torn_until(segment, region, start)
         here = start <= self._offsets[-1] and (until is None or until > self._offsets[0])
         if here:
             self.seen.lost.append(LostRange(segment.name, region.position, reason, start, until))
-        if here or self.seen.waiting:  # a marker may have stood there
+        if here or (self.seen.waiting and not is_end):  # a marker may have stood there
             self._damage(f"{segment.name}: byte {region.position}: {reason}")
             self.seen.give_up()
 
-    def _end_before(self, segment: Segment) -> int:
-        """Return the offset after the last batch that was seen in a segment, else its base offset."""
-        own = [batch.last + 1 for batch in self.seen.batches if batch.path == segment.name]
-        return max(own, default=segment.base_offset or 0)
+
+def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int | None:
+    """Return the offset after a batch that the file cuts off, None where none of ``start`` or more has its header."""
+    if region.size < BATCH_HEADER.size:
+        return None
+    with segment.open() as source:
+        header = BATCH_HEADER.read(source.read(region.position, BATCH_HEADER.size))
+    if header.magic != MAGIC_2 or header.base_offset < start or header.last_offset_delta < 0:
+        return None
+    return header.base_offset + header.last_offset_delta + 1
 
 
 def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:

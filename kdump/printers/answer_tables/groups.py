@@ -108,6 +108,7 @@ def _offset(line: CommittedLine) -> tuple[object, ...]:
         else "",
         "expired" if line.expired else "",
         f"read_committed stops at {stable}" if stable is not None and stable != line.log_end_offset else "",
+        "beyond the log end" if line.lag is not None and line.lag < 0 else "",
         "the topic was created again" if line.recreated else "",
         line.problem or "",
         f"metadata {line.metadata!r}" if line.metadata else "",
