@@ -12,7 +12,8 @@ from testing.processes import kdump, python
 
 PACKAGE = ROOT / "kdump"
 LAYERS = """
-    errors findings version
+    errors version
+    findings
     primitives
     formats
     kernel
