@@ -70,7 +70,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
                                  it lies below the log start offset
     past-end                     the log ends before it
     above-high-watermark         in-sync replicas do not have it yet
-    truncated                    a newer leader epoch cut it off
+    truncated                    a newer leader epoch cut it off, or will
     topic-deleted, damaged, unknown
 
     Reasons that files cannot tell apart are listed as alternatives. The

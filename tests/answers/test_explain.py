@@ -278,7 +278,25 @@ def test_truncated_by_a_higher_epoch_and_held_by_a_replica(tmp_path):
     check(found, "truncated", "replica")
     assert "cuts its log at offset 5" in found["because"]
     check(one(8, asked, stale), "past-end", "nowhere")
-    check(one(7, stale, asked), "visible", "log", True, True)
+
+
+def test_a_record_that_a_newer_leader_does_not_have(tmp_path):
+    asked, leader = tmp_path / "1", tmp_path / "2"
+    replica(asked, {0: several(0, 8)}, epochs={0: 0})
+    replica(leader, {0: several(0, 5) + data(5, leader_epoch=2)}, epochs={0: 0, 2: 5})
+    node(asked, 1)
+    node(leader, 2)
+    (kept, cut), _ = lines(4, 7, asked, leader)
+    check(kept, "visible", "log", True, True)
+    check(cut, "truncated", "log")
+    assert (cut["offset"], cut["lastOffset"]) == (5, 7)
+    assert "the election of leader epoch 2 lost it" in cut["because"]
+    assert "with another record there, and this copy cuts its log at offset 5" in cut["because"]
+    assert [fact["path"].split("/")[-3] for fact in cut["evidence"]] == ["1", "2"]
+    alone = one(7, asked, leader)
+    assert "with nothing there" in alone["because"]
+    assert alone["evidence"][1]["says"].endswith("leader epoch 2 is newer; its log ends at offset 6")
+    check(one(5, leader, asked), "visible", "log", True, True)
 
 
 def test_a_copy_that_is_behind_has_not_lost_anything(tmp_path):

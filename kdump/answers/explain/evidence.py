@@ -159,13 +159,31 @@ class PartitionEvidence:
             return None
         return lineage(replace(self.place.partition, segments=self.segments), self.place.wrong)
 
+    @cached_property
+    def other_logs(self) -> tuple[tuple[OtherCopy, Partition, Lineage], ...]:
+        """The logs of the copies of other brokers, and their leader epochs."""
+        found = []
+        for other in self.others:
+            copy = other.place.partition
+            log = replace(copy, segments=tuple(one for one in copy.segments if not _state(one)))
+            found.append((other, log, lineage(log, other.place.wrong)))
+        return tuple(found)
+
+    @cached_property
+    def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
+        """Where this log is cut when it follows the copy with the newest leader epoch, None where nothing goes."""
+        newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
+        cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
+        return None if cut is None or newest is None else (cut, newest[0], newest[2])
+
     @property
     def borders(self) -> Iterator[int]:
         """The offsets from which on something else holds of the log as a whole."""
         place = self.place
         mark = None if place is None else place.high_watermark
         first = None if self.oldest_open is None else self.oldest_open[0]
-        for offset in (self.log_start, self.first_local, self.end, mark, self.first_dirty, first):
+        cut = None if self.cut_by is None else self.cut_by[0]
+        for offset in (self.log_start, self.first_local, self.end, mark, self.first_dirty, first, cut):
             if offset is not None:
                 yield offset
 
@@ -213,13 +231,7 @@ class Block:
     @cached_property
     def others(self) -> tuple[tuple[OtherCopy, Lineage, Sightings], ...]:
         """What the copies of other brokers hold, and their leader epochs."""
-        found = []
-        for other in self.partition.others:
-            log = replace(
-                other.place.partition, segments=tuple(one for one in other.place.partition.segments if not _state(one))
-            )
-            found.append((other, lineage(log, other.place.wrong), self._look(log.segments)))
-        return tuple(found)
+        return tuple((other, epochs, self._look(log.segments)) for other, log, epochs in self.partition.other_logs)
 
     @cached_property
     def newest(self) -> dict[bytes, int]:

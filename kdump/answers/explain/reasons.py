@@ -182,6 +182,30 @@ def past_end(asked: Question) -> Cause | None:
     return Cause("past-end", where, because, facts=(end, *facts, *older), alternatives=alternatives)
 
 
+def replaced(asked: Question) -> Cause | None:
+    """A newer leader was elected without the record: this copy will cut it off."""
+    partition, seen = asked.block.partition, asked.seen
+    if seen is None or partition.cut_by is None or asked.offset < max(partition.cut_by[0], partition.log_start):
+        return None
+    cut, leader, epochs = partition.cut_by
+    other = next((held for one, _, held in asked.block.others if one is leader), None)
+    covering = None if other is None else other.covering(asked.offset)
+    says = (
+        f"another broker's ({leader.name}) leader epoch {epochs.newest} is newer; its log ends at offset {epochs.end}"
+    )
+    fact = Fact(leader.place.partition.files.shown(leader.place.partition.folder), None, says)
+    if covering is not None:
+        fact = Fact(
+            covering.path, covering.position, f"another broker's ({leader.name}) batch of offsets {_range(covering)}"
+        )
+    because = (
+        f"the election of leader epoch {epochs.newest} lost it: {leader.name} leads with "
+        f"{'another record' if covering is not None else 'nothing'} there, and this copy cuts its log at offset {cut} "
+        "when it follows"
+    )
+    return Cause("truncated", "log", because, facts=(_holds(seen), fact))
+
+
 def above_high_watermark(asked: Question) -> Cause | None:
     """Not all in-sync replicas are known to have the record."""
     place = asked.block.partition.place
@@ -423,6 +447,7 @@ REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
     topic_deleted,
     damaged,
     past_end,
+    replaced,
     above_high_watermark,
     below_log_start,
     control_marker,
