@@ -66,6 +66,8 @@ def check(
 
     ``tap`` looks at the regions of its segments in the same pass.
     """
+    if part.foreign:
+        return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
     failed: list[UnreadableError] = []
     place = dirs.of(part, failed.append)
     findings = list(folder.check(part, dirs, failed.append))
@@ -92,6 +94,16 @@ def check(
         findings=tuple(findings),
         folder=part.files.shown(part.folder),
         failed=tuple(failed),
+    )
+
+
+def _foreign(part: Partition) -> Finding:
+    """Return what is said of a folder that is no broker's: the check of the log dir tells that it must go."""
+    return Finding(
+        level=Level.REMARK,
+        file=part.files.shown(part.folder),
+        kind="foreign folder",
+        text="a foreign folder, no broker's: what it holds is checked where it is named itself",
     )
 
 

@@ -9,7 +9,6 @@ from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, text_of
 from kdump.formats import clean_shutdown, meta_properties
 from kdump.log_dirs import file_names, log_dir_state
-from kdump.log_dirs.file_names import FOLDER_NAME, LEFTOVER_FOLDER
 from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates, WrongFile
@@ -131,7 +130,7 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
                 fail(error)
         elif entry.name.endswith(f".{file_names.TMP}"):
             yield Finding(level=Level.REMARK, file=path, kind="leftover", text=HALF_WRITTEN)
-        elif entry.is_folder and entry.name != file_names.REMOTE_INDEX_CACHE and not _is_partition(entry.name):
+        elif entry.is_folder and file_names.is_foreign(entry.name):
             yield Finding(
                 level=Level.DERIVED,
                 file=path,
@@ -145,10 +144,6 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
 
 
 HALF_WRITTEN: Final = "what was being written when a broker stopped: the file of the same name without .tmp counts"
-
-
-def _is_partition(name: str) -> bool:
-    return FOLDER_NAME.fullmatch(name) is not None or LEFTOVER_FOLDER.fullmatch(name) is not None
 
 
 def broken(path: str, damage: DamageError, advice: str, *, fatal: bool = False) -> Finding:

@@ -131,6 +131,12 @@ def folder_name_in(above: str, name: str) -> Name:
     return Name(None, None)
 
 
+def is_foreign(name: str) -> bool:
+    """Tell whether a broker does not start on a log dir that holds a folder of this name (LogManager.loadLogs)."""
+    known = FOLDER_NAME.fullmatch(name) is not None or LEFTOVER_FOLDER.fullmatch(name) is not None
+    return not known and name != REMOTE_INDEX_CACHE
+
+
 def is_kraft_snapshot(path: str) -> bool:
     """Tell whether a file is a snapshot of the metadata log, by its name."""
     return path.endswith(f".{KRAFT_SNAPSHOT}")

@@ -27,6 +27,7 @@ from kdump.log_dirs.file_names import (
     Name,
     folder_name,
     folder_name_in,
+    is_foreign,
 )
 from kdump.log_dirs.files import HEAD, Entry, Files, is_archive
 from kdump.log_dirs.local import LOCAL
@@ -285,6 +286,7 @@ class Finder:
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
         """Yield the partition that a folder is, and those in the folders below it, however deep."""
         left = [(name, folder)]
+        foreign: set[str] = set()
         while left:
             name, folder = left.pop()
             if folder.identity in self._seen:
@@ -305,10 +307,13 @@ class Finder:
             if self._holds(inside):
                 self.met.add(name)
                 if self._takes(name, None):
-                    yield self._partition(folder.path, name, inside, files)
+                    found = self._partition(folder.path, name, inside, files)
+                    yield replace(found, foreign=True) if folder.path in foreign else found
             below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
             below.sort(key=_folder_order, reverse=True)
             left += [(named, entry) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
+            if is_log_dir:
+                foreign |= {entry.path for _, entry in below if is_foreign(entry.name)}
 
     def _holds(self, inside: list[Entry]) -> bool:
         """Tell whether files make their folder one to yield."""

@@ -80,6 +80,8 @@ class Partition:
     whole: bool = True
     limit: int = DEFAULT_LIMIT
     """Bytes that one batch may take, as it is and unpacked."""
+    foreign: bool = False
+    """Whether it was met on the way through a log dir, and its name is none of a broker's folders."""
 
     @property
     def name(self) -> str:

@@ -214,6 +214,27 @@ def test_a_folder_that_keeps_a_broker_from_starting(tmp_path):
     assert last == f"A broker does not start with this as it is; what to do stands above: {tmp_path / 'lost+found'}"
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_foreign_folder_is_no_damaged_partition(tmp_path, jobs):
+    folder(tmp_path, (0, one(0)))
+    (tmp_path / "meta.properties").write_bytes(META)
+    place = tmp_path / "backup-of-things"
+    place.mkdir()
+    (place / f"{0:020}.log").write_bytes(b"some bytes")
+    done = kdump("check", tmp_path, "--jobs", jobs)
+    text = done.stdout.decode()
+    assert done.returncode == 4
+    assert "Damaged" not in text
+    assert "salvage" not in text
+    assert f"{place}: nothing is wrong" not in text
+    assert f"{place}\n  note    a foreign folder, no broker's: " in text
+    assert text.splitlines()[-1].endswith(f"what to do stands above: {place}")
+    assert kdump("check", place).returncode == kdump("check", place / f"{0:020}.log").returncode == 3
+    report = kdump("report", tmp_path)
+    assert report.returncode == 4
+    assert b"log is damaged" not in report.stdout
+
+
 @pytest.mark.parametrize("command", ["check", "offsets", "transactions", "report"])
 def test_a_zeroed_file_is_no_wall_of_zeros(tmp_path, command):
     folder(tmp_path, (0, one(0)))
