@@ -30,6 +30,8 @@ class AnswerTable(NamedTuple):
     """Columns of numbers, which end at the right."""
     commands: Sequence[tuple[str, str]] = ()
     """What a command line does, and the line, which stands below the rows to be copied: alone, and never folded."""
+    spare: Sequence[str] = ()
+    """Columns that many rows do without on a narrow terminal, the least needed first."""
 
     def below(self) -> Iterator[str]:
         """Yield the lines below the rows: shell, to be copied as a whole too."""

@@ -29,7 +29,8 @@ def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None) 
     """Draw tables one after the other, in ``width`` columns, by default those of the terminal.
 
     Numbers, times and names stay whole, sentences are folded. Where a line has no room for that, what all rows share is
-    said once, above them; and where it still has none, each row is a block.
+    said once, above them; then many rows do without columns of ``spare``, which is said too; and where there still is
+    no room, each row is a block.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):
@@ -51,6 +52,10 @@ def _drawn(console: Quiet, table: AnswerTable) -> Iterator[str]:
     if len(rows) >= MANY and not _fits(widths, console.width):
         shared, table, rows, widths = _without_shared(table, rows, widths)
         lines = _block(console, shared, console.width) if shared else lines
+        table, rows, widths, missing = _without_spare(table, rows, widths, console.width)
+        if missing:
+            told = f"no room for: {', '.join(missing)} (-o jsonl or a wider terminal has them)"
+            lines = chain(lines, _fold(told, console.width))
     if _fits(widths, console.width):
         return chain(lines, _lines(console, table, rows, _fitting(widths, console.width)))
     return chain(lines, _blocks(console, table, rows))
@@ -73,13 +78,33 @@ def _without_shared(
         return {}, table, rows, widths
     shared = {name: cell for name, cell, is_same in zip(table.columns, rows[0], same, strict=True) if is_same}
     left = [number for number, is_same in enumerate(same) if not is_same]
+    return {name: cell for name, cell in shared.items() if cell != "-"}, *_only(left, table, rows, widths)
+
+
+def _only(
+    left: Sequence[int], table: AnswerTable, rows: list[list[str]], widths: list[int]
+) -> tuple[AnswerTable, list[list[str]], list[int]]:
+    """Return the table, rows and widths with the columns of these numbers alone."""
     kept = table._replace(columns=[table.columns[number] for number in left])
-    return (
-        {name: cell for name, cell in shared.items() if cell != "-"},
-        kept,
-        [[row[number] for number in left] for row in rows],
-        [widths[number] for number in left],
-    )
+    return kept, [[row[number] for number in left] for row in rows], [widths[number] for number in left]
+
+
+def _without_spare(
+    table: AnswerTable, rows: list[list[str]], widths: list[int], most: int
+) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
+    """Return the table, rows and widths without as few spare columns as let it fit, and their names.
+
+    Where it does not fit without all of them, none is left out.
+    """
+    left, missing = list(range(len(widths))), set[str]()
+    for name in (name for name in table.spare if name in table.columns):
+        if _fits([widths[number] for number in left], most):
+            break
+        missing.add(name)
+        left = [number for number in left if table.columns[number] != name]
+    if not missing or not _fits([widths[number] for number in left], most):
+        return table, rows, widths, []
+    return *_only(left, table, rows, widths), [name for name in table.columns if name in missing]
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:

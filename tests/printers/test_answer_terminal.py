@@ -63,6 +63,36 @@ def test_what_many_rows_share_is_said_once_where_there_is_no_room():
     assert sum(line.startswith("log dir") for line in drawn(alike, 50)) == 3
 
 
+SPARE = AnswerTable(
+    "title",
+    ("bytes", "first", "last", "state", "folder"),
+    [(n, WHEN.replace("22", f"{n:02}", 1), WHEN, f"state-{n}", f"orders-{n}") for n in range(1, 9)],
+    frozenset({"bytes"}),
+    spare=("last", "first", "state"),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "missing"), [(80, []), (70, ["last"]), (50, ["last"]), (40, ["first", "last"]), (20, SPARE.columns[1:4])]
+)
+def test_many_rows_do_without_the_least_needed_columns_and_that_is_said(width, missing):
+    varied = SPARE._replace(rows=[(n, first, f"{n}{last[1:]}", *rest) for n, first, last, *rest in SPARE.rows])
+    lines = drawn(varied, width)
+    assert max(map(len, lines)) <= width
+    told = " ".join(lines[1:-9])
+    assert told == (f"no room for: {', '.join(missing)} (-o jsonl or a wider terminal has them)" if missing else "")
+    assert lines[-9].split() == [name for name in SPARE.columns if name not in missing]
+    left = [number for number, name in enumerate(SPARE.columns) if name not in missing]
+    assert [line.split() for line in lines[-8:]] == [[str(row[number]) for number in left] for row in varied.rows]
+
+
+def test_where_even_the_needed_columns_have_no_room_blocks_hold_all():
+    lines = drawn(SPARE, 10)
+    assert sum(line.startswith("first") for line in lines) == len(SPARE.rows)
+    assert "no room" not in " ".join(lines)
+    assert sum(line.startswith("first") for line in drawn(SPARE._replace(rows=SPARE.rows[:2]), 60)) == 2
+
+
 def test_hostile_names_steer_no_terminal():
     assert "\x1b" not in "".join(drawn(AnswerTable("t\x1b[2J", ("A",), [("\x1b]0;x\x07",)]), 80))
 

@@ -23,11 +23,11 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     partitions = [line for line in lines if isinstance(line, PartitionUsage)]
     if partitions:
         yield _totals(partitions)
-        yield AnswerTable("Folders", _FOLDER_COLUMNS, list(map(_folder, partitions)), _RIGHT)
+        yield AnswerTable("Folders", _FOLDER_COLUMNS, list(map(_folder, partitions)), _RIGHT, spare=_FOLDER_SPARE)
     if topics := [line for line in lines if isinstance(line, TopicUsage)]:
         yield AnswerTable("Topics, current replicas", _TOPIC_COLUMNS, list(map(_topic, topics)), _RIGHT)
     if segments := [line for line in lines if isinstance(line, SegmentUsage)]:
-        yield AnswerTable("Segments", _SEGMENT_COLUMNS, list(map(_segment, segments)), _RIGHT)
+        yield AnswerTable("Segments", _SEGMENT_COLUMNS, list(map(_segment, segments)), _RIGHT, spare=_SEGMENT_SPARE)
     if others := [line for line in lines if isinstance(line, OtherUsage)]:
         rows = [(line.path, line.what, size(line.bytes), optional_size(line.disk_bytes)) for line in others]
         yield AnswerTable("Beside the partitions", ("path", "what", "bytes", "on disk"), rows, _RIGHT)
@@ -37,6 +37,8 @@ _FOLDER_COLUMNS: Final = (
     *("all files", "log", "on disk", "deleted", "segments", "earliest", "latest", "oldest", "newest"),
     *("state", "log dir", "folder"),
 )
+
+_FOLDER_SPARE: Final = ("earliest", "latest", "segments", "oldest", "newest", "deleted", "log dir", "on disk", "log")
 
 
 def _folder(line: PartitionUsage) -> tuple[object, ...]:
@@ -71,6 +73,8 @@ def _topic(line: TopicUsage) -> tuple[object, ...]:
 
 
 _SEGMENT_COLUMNS: Final = ("bytes", "indexes", "on disk", "written", "base offset", "state", "log dir", "folder")
+
+_SEGMENT_SPARE: Final = ("indexes", "written", "state", "log dir", "on disk")
 
 
 def _segment(line: SegmentUsage) -> tuple[object, ...]:

@@ -19,7 +19,9 @@ _COLUMNS: Final = (
     *("partition", "log", "batches", "records", "records a batch", "bytes a batch", "codecs", "first", "last"),
     *("transactional", "control"),
 )
+_SPARE: Final = ("control", "transactional", "first", "records a batch", "last", "bytes a batch", "batches", "codecs")
 _RECORDS: Final = ("partition", "uncompressed", "ratio", "tombstones", "keys", "values", "a key", "a value", "largest")
+_RECORDS_SPARE: Final = ("largest", "a key", "a value", "tombstones", "ratio", "keys", "values")
 _WHAT_IF: Final = ("topic", "codec", "now", "then", "of now", "error", "batches packed")
 
 
@@ -28,10 +30,12 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     partitions = [line for line in lines if isinstance(line, PartitionStatistics)]
     total = size(sum(line.log_bytes for line in partitions))
     title = f"{counted(len(partitions), 'partition')}, {total}; a batch: mean, p50, p99"
-    yield AnswerTable(title, _COLUMNS, list(map(_partition, partitions)), frozenset(_COLUMNS) - {"partition", "codecs"})
+    right = frozenset(_COLUMNS) - {"partition", "codecs"}
+    yield AnswerTable(title, _COLUMNS, list(map(_partition, partitions)), right, spare=_SPARE)
     if any(line.uncompressed_bytes is not None for line in partitions):
         rows = list(map(_records, partitions))
-        yield AnswerTable("Records: mean, p50, p99", _RECORDS, rows, frozenset(_RECORDS) - {"partition"})
+        right = frozenset(_RECORDS) - {"partition"}
+        yield AnswerTable("Records: mean, p50, p99", _RECORDS, rows, right, spare=_RECORDS_SPARE)
     if producers := [line for line in lines if isinstance(line, ProducerStatistics)]:
         yield _sums("Producers", "producer id", [(line.topic, line.producer_id, line) for line in producers])
     if hours := [line for line in lines if isinstance(line, HourStatistics)]:
