@@ -284,7 +284,10 @@ class _Judge(NamedTuple):
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
         """Return what a coordinator does with its transaction, and the line that ends it, None where none does."""
         if named.state != "Ongoing":
-            return f"its coordinator has it as {named.state}: the marker is not in this log yet", None
+            return (
+                f"its coordinator has it as {named.state}: the marker is not in this log yet. It writes the marker "
+                "when the partition has a leader, also after it was started anew"
+            ), None
         line = self.lines.terminate(named.transactional_id)
         if named.timeout_ms == NEVER and line is not None:
             return TWO_PHASE, line

@@ -145,7 +145,7 @@ class Answering:
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
-        self._absent: Callable[[Iterable[str]], None] = say.absent if judges else self._notes
+        self._absent: Callable[[Iterable[str]], None] = say.absent if judges else self._insist
         self.met: set[Name] = set()
         """What the folders that were met are called."""
         self.unread: set[Name] = set()
@@ -172,9 +172,9 @@ class Answering:
                 self.session.note(f"{one.name or '.'} is left out: the name of its folder gives no topic and partition")
         return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
 
-    def _notes(self, texts: Iterable[str]) -> None:
+    def _insist(self, texts: Iterable[str]) -> None:
         for text in texts:
-            self.session.note(text)
+            self.session.insist(text)
 
     def takes(self, partition: Partition) -> bool:
         """Tell whether --topic and --partition mean a partition."""

@@ -154,7 +154,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
             else:
                 dump.run(found, out)
     for text in absent(options.wanted, finder.met, paths):
-        run.note(text)
+        run.insist(text)
     return run.status
 
 

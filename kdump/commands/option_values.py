@@ -114,8 +114,11 @@ def header(text: str) -> tuple[bytes, bytes | None]:
 
 
 def names(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of options like ``a,b``; no topic's name holds a comma."""
-    return tuple(name for text in texts for part in text.split(",") if (name := part.strip()))
+    """Return the names of options like ``a,b``; no topic's name holds a comma. Raises UsageError for none."""
+    found = [part.strip() for text in texts for part in text.split(",")]
+    if not all(found):
+        raise UsageError(f"{','.join(texts)!r} names a topic without letters: leave the option out for all topics")
+    return tuple(found)
 
 
 def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
@@ -127,6 +130,8 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
             raise UsageError(f"{part!r} is no {what}: 7, 0,2 and 0-3 are")
         low = int(ends[1])
         high = low if ends[2] is None else int(ends[2])
+        if high < low:
+            raise UsageError(f"{part!r} is no {what}: {high}-{low} is")
         if high - low > 1_000_000:
             raise UsageError(f"{part!r} holds more than a million numbers")
         found.update(range(low, high + 1))

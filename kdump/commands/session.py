@@ -133,6 +133,11 @@ class Session:
         """Say what cannot be read, once."""
         self._cannot(str(error))
 
+    def insist(self, text: str) -> None:
+        """Say something that changes nothing, also where little is to be said: the answer would mislead without it."""
+        self.before()
+        self._say(text)
+
     def absent(self, texts: Iterable[str]) -> None:
         """Say what was asked for and is not there, where nothing of it would be taken for sound."""
         for text in texts:

@@ -88,7 +88,8 @@ class WhoReads(NamedTuple):
         if self.master is None:
             jobs = each_in_one(partitions, much) if self.jobs is None else self.jobs
             far = any(isinstance(part.files, RemoteFiles) for part in partitions)  # connections do not live in forks
-            return Processes(jobs) if jobs > 1 and len(partitions) > 1 and not far else None
+            jobs = min(jobs, len(partitions))  # each is read by one
+            return Processes(jobs) if jobs > 1 and not far else None
         for path, files in ((one.name, one.files) for part in partitions for one in part.segments):
             if files is not LOCAL and not isinstance(files, RemoteFiles):
                 raise UsageError(f"--master: only this process reads {path}, of an archive or of remote storage")

@@ -159,7 +159,7 @@ cdef class StructText:
         cdef Py_ssize_t size = 0
         cdef unsigned long long bits = 0
         cdef const char* text = PyUnicode_AsUTF8AndSize(value, &size)
-        reserve(out, 6 * size + BEYOND)
+        reserve(out, 8 * size + BEYOND)
         out.out[out.used] = 34
         cdef unsigned char* end = escaped(
             &out.out[out.used + 1], <const unsigned char*> text, size, <const unsigned char*> PyBytes_AS_STRING(self.escapes), &bits
@@ -276,10 +276,11 @@ cdef class Payloads(Lines):
     def __init__(self, general, find, frame=-1, key=None, deleted=b""):
         """``general`` makes the text of offset, key and value where nothing else does.
 
-        ``find`` returns what reads a message of a type and version, and what writes it, or returns that for its values:
-        None for an unknown one. A value begins with the version, or with three bytes: this ``frame``, the type,
-        the version. Without a frame, ``key`` returns the type and the text of a key, None for an unknown type;
-        ``deleted`` is the text of a null value. Without either, all is left to ``general``. What raises DamageError is left to ``general``; what that raises, the lines stop in front of.
+        ``find`` returns what reads a message of a type and version, and its StructText or a function that chooses one
+        by the values; None for an unknown one. A value begins with the version, or with three bytes: this ``frame``,
+        the type, the version. Without a frame, ``key`` returns the type and the text of a key, None for an unknown
+        type; ``deleted`` is the text of a null value. Without either, all is left to ``general``, and so is what raises
+        DamageError. What ``general`` raises ends the lines before the record.
         """
         super().__init__()
         self.general, self.find, self.key = general, find, key
@@ -343,9 +344,10 @@ cdef class Payloads(Lines):
         cdef long long numbers = (<long long> kind << 16) + version
         found = self.known.get(numbers, self)
         if found is self:
-            found = self.known[numbers] = self.find(kind, version)
-        if found is None:
-            return False
+            found = self.find(kind, version)
+            if found is None:
+                return False
+            self.known[numbers] = found
         reader, text = found
         view.data = &self.data[self.value_at]
         view.at, view.end = skipped, self.values[_VALUE_SIZE]

@@ -166,7 +166,7 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
     return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
-_MASTER: Final = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|spark://[^/]+|yarn|k8s://.+")
+_MASTER: Final = re.compile(r"local(\[(\*|0*[1-9]\d*)(,0*[1-9]\d*)?\])?|spark://[^/]+|yarn|k8s://.+")
 _ANSWER_SECONDS: Final = 5.0
 
 

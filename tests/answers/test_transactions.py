@@ -310,7 +310,8 @@ def test_the_table_has_lines_to_copy(tmp_path):
     first = shown.index("# aborts what hangs in audit-0 from offset 0, where the leader's describe-producers shows it:")
     assert shown[first + 1 : first + 4] == [
         f"{tool} abort --topic audit --partition 0 --start-offset 0",
-        "# aborts what 'tx' has in orders-0, orders-1, if the transaction outside of Kafka did not commit:",
+        "# aborts the whole transaction of 'tx', here in orders-0, orders-1, if the transaction outside of Kafka did "
+        "not commit:",
         f"{tool} forceTerminateTransaction --transactionalId tx",
     ]
     assert not [line for line in shown if tool in line and not line.startswith(tool)]

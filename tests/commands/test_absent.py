@@ -39,8 +39,9 @@ def test_nothing_is_sound_of_a_partition_that_is_not_there(command):
     "command", [("du",), ("offsets",), ("retention",), ("stats",), ("producers",), ("transactions",), ("compaction",)]
 )
 def test_an_answer_names_the_topic_that_is_not_there(command):
-    status, text = said(*command, BROKER, "--topic", "tnx", "-o", "jsonl")
-    assert (status, text.count(NO_TNX)) == (0, 1)
+    for more in ((), ("-q",)):
+        status, text = said(*command, BROKER, "--topic", "tnx", "-o", "jsonl", *more)
+        assert (status, text.count(NO_TNX)) == (0, 1)
 
 
 def test_a_dump_names_the_topic_that_is_not_there():

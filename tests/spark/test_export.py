@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -301,10 +302,10 @@ def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_p
 def test_masters_that_cannot_be_are_told_before_spark_starts(monkeypatch):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(
-        UsageError, match=r"--master nonsense: expected local\[N\], spark://HOST:PORT, yarn or k8s://URL"
-    ):
-        session.check_master("nonsense")
+    for master in ("nonsense", "local[0]", "local[2,0]"):
+        expected = f"--master {master}: expected local[N], spark://HOST:PORT, yarn or k8s://URL"
+        with pytest.raises(UsageError, match=re.escape(expected)):
+            session.check_master(master)
     with pytest.raises(KdumpError, match="HADOOP_CONF_DIR or YARN_CONF_DIR"):
         session.check_master("yarn")
     with pytest.raises(KdumpError, match=r"no Spark master answers there .*refused"):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kdump.answers.metadata import acls, configs, quotas, scram, secrets
 from kdump.answers.metadata.metadata_versions import FEATURE, level_name
-from kdump.answers.metadata.records import NO_LEADER, NO_LEADER_CHANGE, Fields, MetadataRecord
-from kdump.answers.metadata.topics import id_text
+from kdump.answers.metadata.records import NO_LEADER_CHANGE, Fields, MetadataRecord
+from kdump.answers.metadata.topics import RECOVERING, id_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,7 +146,7 @@ def _changes(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, dict[
     leader = fields["leader"]
     if leader != NO_LEADER_CHANGE:
         details = {"leader": leader, "was": state.leader, "leaderEpoch": state.leader_epoch + 1, "isr": state.isr}
-        if leader != NO_LEADER and state.is_unclean(leader):
+        if state.is_unclean(fields):
             yield "UncleanElection", details
         yield "LeaderChanged", details
     if _differs(fields, "isr", state.isr):
@@ -158,7 +158,7 @@ def _changes(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, dict[
         made = [id_text(directory) for directory in fields["directories"]]
         yield "DirectoriesChanged", {"directories": made, "was": [id_text(each) for each in state.directories]}
     if fields.get("leaderRecoveryState", -1) not in (-1, state.recovery_state):
-        yield "LeaderRecoveryChanged", {"recovering": fields["leaderRecoveryState"] == 1}
+        yield "LeaderRecoveryChanged", {"recovering": fields["leaderRecoveryState"] == RECOVERING}
 
 
 def _differs(fields: Fields, name: str, before: list[Any]) -> bool:

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata import metadata_versions
-from kdump.answers.metadata.records import NO_LEADER, NO_LEADER_CHANGE, Fields, ReplayError
+from kdump.answers.metadata.records import NO_LEADER_CHANGE, Fields, ReplayError
 from kdump.answers.metadata.snapshot_record import SnapshotRecord
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ _NO_CHANGE: Final[Fields] = {
 _CHANGES: Final = itemgetter(*_NO_CHANGE)
 
 
+RECOVERING: Final = 1
+"""What leaderRecoveryState says of a leader that an unclean election made."""
+
+
 @dataclass(slots=True)
 class PartitionImage:
     """What the controller decided about a partition."""
@@ -46,7 +50,7 @@ class PartitionImage:
     leader: int
     """-1 for none."""
     recovery_state: int
-    """1 while a leader of an unclean election recovers (KIP-704)."""
+    """RECOVERING while a leader of an unclean election recovers (KIP-704)."""
     leader_epoch: int
     partition_epoch: int
     elr: list[int]
@@ -96,9 +100,16 @@ class PartitionImage:
             self.last_known_elr = last
         self.partition_epoch += 1
 
-    def is_unclean(self, leader: int) -> bool:
-        """Tell whether electing ``leader`` now would be unclean: it is in neither ISR nor ELR."""
-        return leader != NO_LEADER and leader not in self.isr and leader not in self.elr
+    def is_unclean(self, change: Fields) -> bool:
+        """Tell whether a PartitionChangeRecord, not applied yet, elects a leader that is in neither ISR nor ELR.
+
+        Such an election leaves the leader alone in the ISR, and lets it recover (KIP-704, from 3.2). A reassignment
+        that ends may elect a replica that catches up in the same record.
+        """
+        leader = change["leader"]
+        if leader < 0 or leader in self.isr or leader in self.elr or change.get("isr") != [leader]:
+            return False
+        return change.get("leaderRecoveryState") == RECOVERING or change.get("replicas") is None
 
     @property
     def is_moving(self) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.transactional_ids import TransactionalId
-from kdump.answers.transactions import PartitionTransaction, ReplicaDifference
+from kdump.answers.transactions import NEVER, PartitionTransaction, ReplicaDifference
 from kdump.primitives.timestamps import iso, span
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted
@@ -80,7 +80,8 @@ def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]
         names = [f"{one.topic}-{one.partition}" for one in several[:NAMED]]
         more = [f"{len(several) - NAMED} more"] if len(several) > NAMED else []
         only = ", if the transaction outside of Kafka did not commit" if several[0].two_phase else ""
-        yield f"aborts what {several[0].transactional_id!r} has in {', '.join(names + more)}{only}:", line
+        where = ", ".join(names + more)
+        yield f"aborts the whole transaction of {several[0].transactional_id!r}, here in {where}{only}:", line
 
 
 def _id_row(one: TransactionalId) -> tuple[object, ...]:
@@ -91,6 +92,6 @@ def _id_row(one: TransactionalId) -> tuple[object, ...]:
         one.producer_id,
         one.producer_epoch,
         started,
-        span(one.timeout_ms),
+        "never" if one.timeout_ms == NEVER else span(one.timeout_ms),
         ", ".join(one.partitions),
     )

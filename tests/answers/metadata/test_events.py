@@ -70,6 +70,19 @@ def test_a_topic_is_followed_through_its_ids():
         ([{"isr": [1]}], ["IsrChanged"]),
         ([{"isr": [1]}, {"leader": 2, "isr": [2]}], ["IsrChanged", "UncleanElection", "LeaderChanged", "IsrChanged"]),
         (
+            [{"isr": [1]}, {"leader": 2, "isr": [2], "leaderRecoveryState": 1}],
+            ["IsrChanged", "UncleanElection", "LeaderChanged", "IsrChanged", "LeaderRecoveryChanged"],
+        ),
+        # a reassignment that ends: the new leader catches up in the same record
+        (
+            [{"isr": [1]}, {"replicas": [2, 1], "leader": 2, "isr": [1, 2]}],
+            ["IsrChanged", "LeaderChanged", "IsrChanged", "ReassignmentStarted", "ReassignmentEnded"],
+        ),
+        (
+            [{"isr": [1]}, {"replicas": [2], "leader": 2, "isr": [2]}],
+            ["IsrChanged", "LeaderChanged", "IsrChanged", "ReassignmentStarted", "ReassignmentEnded"],
+        ),
+        (
             [{"isr": [1], "eligibleLeaderReplicas": [2]}, {"leader": 2}],
             ["IsrChanged", "ElrChanged", "LeaderChanged"],
         ),
