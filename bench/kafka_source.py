@@ -142,10 +142,9 @@ def main() -> int:
             with Broker(RELEASE, place / "broker", heap="1g") as broker:
                 fill(spark, broker, given.records)
                 options = {"kafka.bootstrap.servers": broker.address, "subscribe": TOPIC, "startingOffsets": "earliest"}
-                paths = [str(broker.logs / f"{TOPIC}-{number}") for number in range(PARTITIONS)]
                 frames = {
-                    "kafka": spark.read.format("kafka").options(**options).load().select(*COLUMNS),
-                    "kdump": spark.read.format("kdump").load(paths).select(*COLUMNS),
+                    "kafka": spark.read.format("kafka").options(**options).load(),
+                    "kdump": spark.read.format("kdump").options(**options).load(str(broker.logs)),
                 }
                 digests = {source: digest(frame) for source, frame in frames.items()}
                 if digests["kafka"] != digests["kdump"] or digests["kafka"][0] != given.records:
