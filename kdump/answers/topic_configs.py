@@ -29,27 +29,34 @@ _DAY: Final = 86_400_000
 
 
 class ConfigKey(NamedTuple):
-    """A topic's config: its default, and the broker's configs that stand in for it with the ms of their unit."""
+    """A topic's config: its default, and the broker's configs that stand in for it with the ms of their unit.
+
+    ``lowest`` and ``highest`` are the bounds of what a broker takes (LogConfig's validators); None: there is none.
+    """
 
     default: str
     synonyms: tuple[tuple[str, int], ...] = ()
+    lowest: int | None = None
+    highest: int | None = None
 
 
 KEYS: Final[dict[str, ConfigKey]] = {
     "cleanup.policy": ConfigKey("delete", (("log.cleanup.policy", 1),)),
     "retention.ms": ConfigKey(
-        str(7 * _DAY), (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000))
+        str(7 * _DAY),
+        (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
+        lowest=FOREVER,
     ),
     "retention.bytes": ConfigKey("-1", (("log.retention.bytes", 1),)),
-    "local.retention.ms": ConfigKey("-2", (("log.local.retention.ms", 1),)),
-    "local.retention.bytes": ConfigKey("-2", (("log.local.retention.bytes", 1),)),
+    "local.retention.ms": ConfigKey("-2", (("log.local.retention.ms", 1),), lowest=INHERIT),
+    "local.retention.bytes": ConfigKey("-2", (("log.local.retention.bytes", 1),), lowest=INHERIT),
     "remote.storage.enable": ConfigKey("false"),
     "remote.log.copy.disable": ConfigKey("false"),
-    "min.cleanable.dirty.ratio": ConfigKey("0.5", (("log.cleaner.min.cleanable.ratio", 1),)),
-    "min.compaction.lag.ms": ConfigKey("0", (("log.cleaner.min.compaction.lag.ms", 1),)),
-    "max.compaction.lag.ms": ConfigKey(str(INT64_END - 1), (("log.cleaner.max.compaction.lag.ms", 1),)),
-    "delete.retention.ms": ConfigKey(str(_DAY), (("log.cleaner.delete.retention.ms", 1),)),
-    "max.message.bytes": ConfigKey("1048588", (("message.max.bytes", 1),)),
+    "min.cleanable.dirty.ratio": ConfigKey("0.5", (("log.cleaner.min.cleanable.ratio", 1),), 0, 1),
+    "min.compaction.lag.ms": ConfigKey("0", (("log.cleaner.min.compaction.lag.ms", 1),), lowest=0),
+    "max.compaction.lag.ms": ConfigKey(str(INT64_END - 1), (("log.cleaner.max.compaction.lag.ms", 1),), lowest=1),
+    "delete.retention.ms": ConfigKey(str(_DAY), (("log.cleaner.delete.retention.ms", 1),), lowest=0),
+    "max.message.bytes": ConfigKey("1048588", (("message.max.bytes", 1),), lowest=0),
 }
 COMPACTED: Final = frozenset({consumer_offsets.TOPIC, transaction_state.TOPIC, share_group_state.TOPIC})
 """Kafka's own topics that brokers create with ``cleanup.policy=compact``."""
@@ -165,9 +172,19 @@ def _check(key: str, value: str) -> None:
         sound = {word.strip() for word in value.split(",")} <= {"delete", "compact", ""}
     else:
         try:
-            float(value) if "." in default else int(value)
-            sound = True
+            number = float(value) if "." in default else int(value)
         except ValueError:
             sound = False
+        else:
+            _check_range(key, number)
+            sound = True
     if not sound:
         raise UsageError(f"{value!r} is no value of {key}: {default!r} is one")
+
+
+def _check_range(key: str, number: float) -> None:
+    lowest, highest = KEYS[key].lowest, KEYS[key].highest
+    if highest is not None and not (lowest or 0) <= number <= highest:
+        raise UsageError(f"{number} is no value of {key}: a broker takes {lowest} to {highest}")
+    if lowest is not None and number < lowest:
+        raise UsageError(f"{number} is no value of {key}: a broker takes {lowest} or more")

@@ -133,10 +133,12 @@ def replaceable(out: str, *, overwrite: bool) -> None:
         raise UsageError(f"{out!r} is no name of a file")
     path = Path(out)
     if os.path.lexists(path):
-        if not overwrite:
-            raise UsageError(f"{out} is there already: --overwrite replaces it")
+        if path.is_dir():
+            raise UsageError(f"{out} is a folder: name a file in it")
         if path.exists() and not path.is_file():
             raise UsageError(f"{out} is not a file: it is not replaced")
+        if not overwrite:
+            raise UsageError(f"{out} is there already: --overwrite replaces it")
     folder = next(above for above in path.resolve().parents if above.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UnreadableError(folder, "cannot be written")

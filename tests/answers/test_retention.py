@@ -189,6 +189,28 @@ def test_a_config_that_makes_no_sense_is_refused(text):
         given_config(text)
 
 
+@pytest.mark.parametrize(
+    ("key", "taken", "refused"),
+    [
+        ("retention.ms", ["-1", "0"], ["-2", "-5"]),
+        ("retention.bytes", ["-5", "0"], []),
+        ("local.retention.ms", ["-2"], ["-3"]),
+        ("local.retention.bytes", ["-2"], ["-3"]),
+        ("min.cleanable.dirty.ratio", ["0", "0.5", "1"], ["-0.1", "1.1", "nan"]),
+        ("min.compaction.lag.ms", ["0"], ["-1"]),
+        ("max.compaction.lag.ms", ["1"], ["0"]),
+        ("delete.retention.ms", ["0"], ["-1"]),
+        ("max.message.bytes", ["0"], ["-1"]),
+    ],
+)
+def test_a_value_that_a_broker_refuses_is_refused(key, taken, refused):
+    for value in taken:
+        assert given_config(f"*:{key}={value}").value == value
+    for value in refused:
+        with pytest.raises(UsageError, match=rf"is no value of {key}: a broker takes "):
+            given_config(f"*:{key}={value}")
+
+
 def test_two_processes_and_the_table_say_the_same(folder):
     for base in (0, 2):
         segment(folder / "u-0", base, age=4 * HOUR)

@@ -91,6 +91,9 @@ def test_only_a_file_is_replaced(tmp_path):
     for out, overwrite in (("", True), ("-", True), (old, False), (pipe, True), (tmp_path, True)):
         with pytest.raises(UsageError):
             files.replaceable(str(out), overwrite=overwrite)
+    for overwrite in (True, False):
+        with pytest.raises(UsageError, match="is a folder: name a file in it"):
+            files.replaceable(str(tmp_path), overwrite=overwrite)
     files.replaceable(str(old), overwrite=True)
     files.replaceable(str(tmp_path / "new" / "folder" / "x"), overwrite=False)
 
