@@ -164,6 +164,7 @@ class _Question:
             log_dirs=True,
             leftovers=every or leftovers,
             every_folder=every,
+            folders_only=every,
         )
         self._said: tuple[list[str], list[str], list[str]] = ([], [], [])
         wanted = replace(self.asked, topics=(), partitions=frozenset()) if also else self.asked

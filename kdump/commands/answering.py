@@ -125,14 +125,15 @@ class Answering:
         topics: tuple[str, ...] | None = None,
         also: Collection[str] = (),
         every_folder: bool = False,
+        folders_only: bool = False,
         judges: bool = False,
     ) -> None:
         """Take the options.
 
         ``topics`` are read instead of those of --topic. Of ``also`` all partitions are read, whatever --topic and
         --partition say; ``asked`` tells which partitions these mean. ``leftovers`` asks for -future, -delete and
-        -stray folders too, ``every_folder`` for those that hold no partition. ``judges``: the exit status says
-        that all is well, which is not known of a topic that is not there.
+        -stray folders too, ``every_folder`` for those that hold no partition; with ``folders_only`` a file is
+        wrong usage. ``judges``: the exit status says that all is well, which is not known of a topic that is not there.
         """
         self.session = session.Session(quiet=options.pop("quiet"))
         at: int | None = options.pop("at")
@@ -143,7 +144,8 @@ class Answering:
         say = self.session  # some answers need two passes over a log
         self._say = Sayings(once(say.damage), once(say.wrong_index), once(say.note), say.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
-        asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
+        folders = {"every_folder": every_folder, "folders_only": folders_only}
+        asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, **folders)
         self._named = asked.topics
         self._absent: Callable[[Iterable[str]], None] = say.absent if judges else self._insist
         self.met: set[Name] = set()

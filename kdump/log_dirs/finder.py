@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import UnreadableError
+from kdump.errors import UnreadableError, UsageError
 from kdump.formats import record_layout
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import (
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
 """The reason for which a folder cannot be read that may be filled later."""
+_NAME_FOLDER: Final = "name a log dir, a partition's folder, or an archive of them"
 _MANY: Final = 3
 
 
@@ -70,6 +71,8 @@ class Wanted:
     """Whether a file that is called and begins like no segment cannot be read; else it is, with a note."""
     every_folder: bool = False
     """Whether folders count whatever they hold."""
+    folders_only: bool = False
+    """Whether to name a file that is no archive is wrong usage."""
     remote: RemoteStorage | None = None
     """Where segments lie that were copied: they and the local ones of a partition are then one log."""
 
@@ -124,7 +127,7 @@ class Finder:
         Without ``files`` a path may be a URI, which names its place (:mod:`kdump.log_dirs.remote`).
 
         Files of one folder that stand together in ``paths`` make one partition. Those that are in remote storage alone
-        come last.
+        come last. Raises UsageError for what is not wanted, a file where ``folders_only`` is.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
@@ -198,6 +201,8 @@ class Finder:
                     from kdump.log_dirs import archives
 
                     place = _Place(archives.open_archive(source, shown))
+                elif self.wanted.folders_only:
+                    raise UsageError(f"{shown} is a file: {_NAME_FOLDER}")
                 elif not SEGMENT_NAME.fullmatch(entry.name) and not SIBLING_NAME.fullmatch(entry.name):
                     self._doubt(head, shown, is_log=entry.name.endswith(f".{file_names.LOG}"))
         except UnreadableError as error:
@@ -210,6 +215,8 @@ class Finder:
         from kdump.log_dirs import archives
 
         if isinstance(place, archives.OneFile):
+            if self.wanted.folders_only:
+                raise UsageError(f"{place.name} is no folder: {_NAME_FOLDER}")
             if self._takes(Name(None, None), place.name):
                 with place.open(place.name) as source:
                     self._doubt(source.read(0, record_layout.UP_TO_MAGIC), place.name)

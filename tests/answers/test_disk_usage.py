@@ -118,3 +118,13 @@ def test_tables_name_the_largest_first_and_steer_no_terminal(tmp_path):
         assert b"\x1b" not in done.stdout
     rows = kdump("du", folder).stdout.decode().split("Folders\n")[1].splitlines()
     assert rows[1].split()[-1] == "big-0"
+
+
+def test_a_file_is_no_folder_and_nothing_above_it_is_walked(tmp_path):
+    folder = log_dir(tmp_path)
+    segment = folder / "orders-0" / "00000000000000000005.log"
+    for path, more in ((segment, {}), (segment.with_suffix(".index"), {}), ("-", {"input": segment.read_bytes()})):
+        done = kdump("du", path, **more)
+        assert done.returncode == 2, path
+        assert done.stdout == b""
+        assert b"name a log dir, a partition's folder, or an archive of them" in done.stderr
