@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import brief
 
@@ -33,7 +33,8 @@ class Finding:
     ``kind`` is a short stable word for machines, ``text`` a sentence for people. ``entry`` counts the entries of an
     index from 0, ``position`` is the byte in ``file`` at which the bad thing starts, ``offset`` an offset of the log.
     ``expected`` and ``found`` are the values that disagree, cut by :func:`kdump.errors.brief`; ``advice`` says what to
-    do. ``fatal`` is what a broker does not start with.
+    do. ``fatal`` is what a broker does not start with, ``poison`` a batch that was written so that consumers stop at
+    it: a broker and salvage keep it.
     """
 
     level: Level
@@ -47,6 +48,7 @@ class Finding:
     found: str | int | None = None
     advice: str = ""
     fatal: bool = False
+    poison: bool = False
 
     def __post_init__(self) -> None:
         """Cut the values that disagree where they are too long to be read."""
@@ -66,12 +68,16 @@ class Finding:
         return self.level is Level.LOG and is_hole(self.kind, self.file)
 
 
+METADATA_LOG: Final = "__cluster_metadata-"
+"""What the files of the metadata log have in their names."""
+
+
 def is_hole(kind: str, file: str) -> bool:
     """Tell whether what is wrong with a log is that offsets are missing.
 
     The metadata log is none of these: its replay breaks there.
     """
-    return kind == "gap" and file.endswith(".log") and "__cluster_metadata-" not in file
+    return kind == "gap" and file.endswith(".log") and METADATA_LOG not in file
 
 
 def text_of(value: object) -> str | None:

@@ -6,6 +6,8 @@ leaves, and what lost batches leave: the partition as a whole tells which, so th
 
 from __future__ import annotations
 
+import posixpath
+import shlex
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,19 +15,21 @@ from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.checks.log_remarks import LogRemarks
 from kdump.errors import DamageError
-from kdump.findings import Finding, Level, text_of
+from kdump.findings import METADATA_LOG, Finding, Level, text_of
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
+from kdump.records.record_batch import misnumbered
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
+    from kdump.formats.record import Record
     from kdump.internal_topics.decode import DecodedRecord
     from kdump.records.record_batch import RecordBatch
 if kernel.COMPILED:
@@ -398,26 +402,42 @@ class LogCheck:
             offset=batch.last_offset,
             expected=text_of(damage.expected),
             found=text_of(damage.found),
-            advice="It was written so: a consumer fails at it.",
+            advice=self._around(batch),
+            poison=METADATA_LOG not in self._file,
         )
 
-    def _inside(self, batch: RecordBatch) -> None:  # noqa: C901  one pass over the records for all questions
+    def _around(self, batch: RecordBatch) -> str:
+        """Say how to get past a batch that was written so that a consumer fails at it."""
+        if METADATA_LOG in self._file:
+            return "It was written so: the replay of the metadata breaks at it. Take the log of another controller."
+        try:
+            base = batch.base_offset
+        except DamageError:  # a wrapper that cannot be unpacked
+            base = batch.last_offset
+        cut = f"kdump slice {shlex.quote(posixpath.dirname(self._file) or '.')} --offset"
+        before = f"{cut} ..{base - 1} --out before.log has what is before it, " if self.batches > 1 and base > 0 else ""
+        behind = f"{cut} {batch.last_offset + 1}.. --out behind.log what follows it."
+        return (
+            f"It was written so: consumers fail at it, and kdump salvage keeps it, as a broker does. {before}{behind}"
+        )
+
+    def _inside(self, batch: RecordBatch) -> None:
         """Read the records of a batch, and hold its header against them."""
-        last, highest, broken = None, -1, 0
+        last, highest = None, -1
+        odd: list[str] = []
+        offsets: list[int] = []
         facts = None
         unread: list[tuple[bool, str]] = []
         try:
             if isinstance(batch, Batch) and not batch.is_control and self._decode is None:
                 facts = self._facts(batch)
-            if facts is not None:
-                last, highest, broken = facts
-            for record in batch.records() if facts is None else ():
-                if last is not None and record.offset <= last:
-                    broken += 1
+            if facts is not None and not facts[2]:
+                last, highest, _ = facts
+            for record in batch.records() if last is None else ():
+                odd += _oddities(batch, record, last)
                 last = record.offset
+                offsets.append(last)
                 highest = max(highest, record.timestamp)
-                if record.crc_valid is False or (batch.magic == record_layout.MAGIC_2 and record.attributes):
-                    broken += 1
                 if batch.is_control:
                     self._control(batch, control.read_key(record.key).type)
                 elif self._decode is not None:
@@ -425,12 +445,17 @@ class LogCheck:
         except DamageError as damage:
             self._unreadable(batch, damage)
             return
-        if broken:
+        wrong = misnumbered(batch, offsets) if offsets else None
+        if wrong is not None:
+            odd = [wrong.reason, *odd]
+        if odd:
             self._say(
                 "records",
-                f"{broken} records have a wrong crc, attributes, or an offset that does not rise",
+                f"the crc of the batch is right, and its records are not as Kafka writes them: {_first_of(odd)}",
                 batch.position,
                 offset=batch.last_offset,
+                advice=self._around(batch),
+                poison=METADATA_LOG not in self._file,
             )
         self._unread(batch, unread)
         if last is None:
@@ -509,6 +534,19 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
     for part in (made.key, made.value):
         if part is not None and part.reason:
             yield part.known, f"offset {offset}: {part.reason}"
+
+
+def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
+    """Yield what Kafka writes into no record; ``before`` is the offset of the record before it in the batch.
+
+    The offsets of a whole batch are held against its header instead.
+    """
+    if before is not None and record.offset <= before and not batch.is_whole:
+        yield f"offset {record.offset} follows offset {before}"
+    if record.crc_valid is False:
+        yield f"the record of offset {record.offset} has a wrong crc"
+    if batch.magic == record_layout.MAGIC_2 and record.attributes:
+        yield f"the record of offset {record.offset} has attributes {record.attributes}"
 
 
 def _first_of(reasons: list[str]) -> str:

@@ -49,6 +49,8 @@ class CheckSummary:
     levels: Counter[Level] = field(default_factory=Counter)
     damaged: list[str] = field(default_factory=list)
     """The folders of the partitions whose log is damaged."""
+    poisoned: list[str] = field(default_factory=list)
+    """The folders of the partitions that are damaged only where consumers stop at a batch that a broker takes."""
     holes: list[str] = field(default_factory=list)
     """The folders of the partitions that miss offsets, and are sound but for that."""
     fatal: list[str] = field(default_factory=list)
@@ -59,7 +61,8 @@ class CheckSummary:
         """Count what was found in the partition of ``folder``."""
         wrong = [finding for finding in findings if finding.level is Level.LOG]
         if folder and wrong:
-            (self.holes if only_holes(wrong) else self.damaged).append(folder)
+            poisoned = all(finding.poison or finding.is_hole for finding in wrong)
+            (self.holes if only_holes(wrong) else self.poisoned if poisoned else self.damaged).append(folder)
         for finding in findings:
             self.levels[finding.level] += 1
             if finding.fatal:
@@ -182,6 +185,7 @@ def finding_line(finding: Finding) -> dict[str, object]:
     """Return a finding or remark as a JSON object."""
     fields = asdict(finding)
     check = fields.pop("kind")
+    del fields["poison"]  # the advice says it
     line = {"kind": "remark" if finding.is_remark else "finding", "version": VERSION, "check": check, **fields}
     return {name: path_text(value) if isinstance(value, str) else value for name, value in line.items()}  # of files
 
@@ -260,7 +264,14 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
             "What to do next: keep the broker stopped and a copy of these folders; then kdump salvage gets the sound "
             "batches out, of several replicas together what any of them has."
         )
-    elif summary.levels[Level.DERIVED] > len(summary.fatal) and not summary.holes:
+    if summary.poisoned:
+        lines.append(f"Consumers stop in {_named(summary.poisoned)}")
+        lines.append(
+            "What to do next: cut around the batches with kdump slice, as said above; a broker takes these logs as "
+            "they are, and kdump salvage keeps such batches."
+        )
+    sound = not (summary.damaged or summary.poisoned or summary.holes)
+    if sound and summary.levels[Level.DERIVED] > len(summary.fatal):
         lines.append("No log is damaged: what is wrong can be made anew, as said above.")
     if summary.fatal:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")

@@ -60,7 +60,7 @@ class TableReport:
         if self._show.quiet:
             return
         for number, text in enumerate(conclusion(summary, status)):
-            style = "bold green" if not status else "bold red" if summary.damaged else "bold"
-            if number and not text.startswith(("Damaged", "What to do", "No log")):
+            style = "bold green" if not status else "bold red" if summary.damaged or summary.poisoned else "bold"
+            if number and not text.startswith(("Damaged", "Consumers stop", "What to do", "No log")):
                 style = "dim"
             self._console.print(Text(harmless_line(text), style=style))

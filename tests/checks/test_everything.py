@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections import Counter
 
@@ -43,6 +44,40 @@ def findings(place, *options, status):
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[-1]["kind"] == "summary"
     return [line for line in lines if line["kind"] == "finding"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "says"),
+    [
+        (
+            forge.batch([b"no gzip"], base_offset=1, attributes=1, count=3, last_offset_delta=2),
+            "the gzip stream is broken",
+        ),
+        (
+            forge.batch([forge.record(b"k", b"v", offset=n) for n in (0, 9, 2)], base_offset=1),
+            "record 2 of 3 has offset 10 where 2 belongs",
+        ),
+        (
+            forge.batch([forge.record(b"k", b"v", offset=n) for n in (0, 9, 2)], base_offset=1, last_offset_delta=3),
+            "offset 3 follows offset 10",
+        ),
+    ],
+)
+def test_the_advice_for_a_batch_that_was_written_broken_leads_around_it(tmp_path, batch, says):
+    behind = one(1 + int.from_bytes(batch[23:27], "big") + 1)
+    place = folder(tmp_path, (0, one(0) + batch + behind))
+    (finding,) = findings(place, status=3)
+    assert finding["position"] == len(one(0))
+    assert says in finding["text"]
+    cuts = re.findall(r"kdump (slice \S+ --offset \S+ --out) (\S+)", finding["advice"])
+    assert [name for _, name in cuts] == ["before.log", "behind.log"]
+    for (args, name), content in zip(cuts, (one(0), behind), strict=True):
+        assert kdump(*args.split(), tmp_path / name).returncode == 0
+        assert (tmp_path / name).read_bytes() == content
+        assert kdump("check", tmp_path / name).returncode == 0
+    told = kdump("check", place).stdout.decode()
+    assert f"Consumers stop in 1 partition: {place}" in told
+    assert "gets the sound batches out" not in told
 
 
 def checks(place, *options, status=3):
