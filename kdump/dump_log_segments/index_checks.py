@@ -12,6 +12,7 @@ from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.time_index import NO_TIMESTAMP
 from kdump.primitives.wire import INT32_MAX, to_int64
 from kdump.records.magic_0_1 import Message
+from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.regions import Damage
 from kdump.segments.walk import BLOCK, Window, walk
@@ -242,5 +243,7 @@ def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
         return before_0_11.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
     codec_name(run.dialect, batch.codec)
     if isinstance(batch, Message):  # whose key and value nobody asks for here: they may lie
-        return batch.messages(run.options.max_batch_bytes, ends_early=run.dialect.empty_block_ends_wrapper)
+        return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
+    if isinstance(batch, Batch):
+        return batch.records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
     return batch.records(run.options.max_batch_bytes)

@@ -62,7 +62,8 @@ class KernelLines:
             key = (header.attributes, batch.crc_valid, batch.delete_horizon_ms)
             shapes = self.shapes.get(key) or self.compile(key, batch)
             limit = self.printer.run.options.max_batch_bytes
-            data, start = batch.payload(limit) if deep and header.records_count else (b"", 0)
+            in_chunks = self.printer.run.dialect.reads_lz4_in_chunks
+            data, start = batch.payload(limit, in_chunks=in_chunks) if deep and header.records_count else (b"", 0)
         except DamageError:
             return 0
         printer, kernel = self.printer, self.kernel

@@ -75,9 +75,9 @@ class KernelEntries:
         if batch.codec == NONE or batch.magic not in (0, 1) or run.parser is not None:
             return 0
         kernel = self.kernel
-        ends_early = run.dialect.empty_block_ends_wrapper
+        in_chunks = run.dialect.reads_lz4_in_chunks
         try:
-            data = batch.unpacked(batch.codec, run.options.max_batch_bytes, ends_early=ends_early)
+            data = batch.unpacked(batch.codec, run.options.max_batch_bytes, in_chunks=in_chunks)
         except DamageError:  # the general path meets it too
             return 0
         try:

@@ -132,12 +132,14 @@ class LogPrinter(LineValues):
                 self.header(batch)
             if not deep:
                 return
-            limit = self.run.options.max_batch_bytes
+            limit, in_chunks = self.run.options.max_batch_bytes, self.run.dialect.reads_lz4_in_chunks
             entries: Iterable[Record | Message]
             if isinstance(batch, Message):
                 printed = self.entries.wrapper(batch) if kernel.COMPILED else 0
-                messages = batch.messages(limit, ends_early=self.run.dialect.empty_block_ends_wrapper)
+                messages = batch.messages(limit, in_chunks=in_chunks)
                 entries = () if printed is None else islice(messages, printed, None)
+            elif isinstance(batch, Batch):
+                entries = islice(batch.records(limit, in_chunks=in_chunks), done, None)
             else:
                 entries = islice(batch.records(limit), done, None)
             for entry in entries:

@@ -1,7 +1,11 @@
-"""Where Kafka's reader of LZ4 takes an empty block for the end of a stream.
+"""Where Kafka's reader of LZ4 ends at an empty block.
 
 Since 3.6 a ``ChunkedBytesStream`` of 2 KiB stands between ``Lz4BlockInputStream`` and what reads records. It takes a
 block that holds nothing for the end, unless 2 KiB or more of one record are still to come: these are read past it.
+
+Before, records of magic 2 come straight from ``KafkaLZ4BlockInputStream``. It throws where one byte is read and an
+empty block comes: at the size of a record, a varint, and where it is asked whether anything follows the last one.
+Content is read past empty blocks.
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ class RecordBytes(NamedTuple):
     end: int
 
 
-def end_of_stream(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
-    """Return the position at which Kafka stops while it reads ``records``; None when it reads them all.
+def end_of_chunks(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
+    """Return the position at which Kafka 3.6 stops while it reads ``records``; None when it reads them all.
 
     ``empty`` are the rising positions of blocks that hold nothing, as ``compression.UnpackedLz4`` has them.
     """
@@ -32,3 +36,14 @@ def end_of_stream(empty: list[int], records: Iterable[RecordBytes]) -> int | Non
             if record.start <= position < record.end and (position < record.content or record.end - position < _CHUNK):
                 return position
     return None
+
+
+def end_of_bytes(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
+    """Return the position at which Kafka before 3.6 stops while it reads ``records`` of magic 2, None for nowhere."""
+    end = None
+    for record in records:
+        end = record.end
+        for position in empty:
+            if record.start <= position < record.content:
+                return position
+    return next((position for position in empty if end is not None and position >= end), None)

@@ -24,7 +24,7 @@ from kdump.formats.record_layout import (
 from kdump.primitives import compression
 from kdump.primitives.crc import crc32
 from kdump.primitives.wire import to_int64
-from kdump.records.empty_blocks import RecordBytes, end_of_stream
+from kdump.records.empty_blocks import RecordBytes, end_of_chunks
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -286,16 +286,16 @@ class Message(RecordBatch):
         for message in self.messages(limit):
             yield message.record()
 
-    def messages(self, limit: int | None = None, *, ends_early: bool = False) -> Iterator[Message]:
+    def messages(self, limit: int | None = None, *, in_chunks: bool = False) -> Iterator[Message]:
         """Yield this message, or the inner ones if it is a wrapper. Raises DamageError as Kafka's reader throws.
 
-        ``ends_early`` is as in :meth:`unpacked`.
+        ``in_chunks`` is as in :meth:`unpacked`.
         """
         codec = self.codec
         if codec == compression.NONE:
             yield self
             return
-        data = self.unpacked(codec, limit, ends_early=ends_early)
+        data = self.unpacked(codec, limit, in_chunks=in_chunks)
         last = deque(frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
         if not last:
             raise DamageError("inner messages", "a compressed message set without messages", position=LOG_OVERHEAD.size)
@@ -306,10 +306,10 @@ class Message(RecordBatch):
                 raise DamageError("codec", "a message inside a wrapper is compressed again", position=LOG_OVERHEAD.size)
             yield message
 
-    def unpacked(self, codec: int, limit: int | None = None, *, ends_early: bool = False) -> memoryview:
+    def unpacked(self, codec: int, limit: int | None = None, *, in_chunks: bool = False) -> memoryview:
         """Return the message set inside this wrapper, unpacked with ``codec``. Raises DamageError and LimitError.
 
-        With ``ends_early`` it ends where Kafka 3.6 takes an empty LZ4 block for the end.
+        With ``in_chunks`` it ends where Kafka 3.6 takes an empty LZ4 block for the end.
         """
         if self._magic not in (0, 1):
             raise DamageError("magic", f"a wrapper of magic {self._magic}", position=MAGIC_POSITION, expected="0 or 1")
@@ -323,10 +323,10 @@ class Message(RecordBatch):
             return memoryview(compression.decompress(codec, value, magic=self._magic, limit=limit))
         unpacked, empty = compression.decompress_lz4(value, magic=self._magic, limit=limit)
         data = memoryview(unpacked)
-        if not (ends_early and empty):
+        if not (in_chunks and empty):
             return data
         messages = (RecordBytes(start - LOG_OVERHEAD.size, start, end) for _, start, end in frames(data))
-        return data[: end_of_stream(empty, messages)]
+        return data[: end_of_chunks(empty, messages)]
 
     def inner(self, data: memoryview, at: int, base: int) -> Message:
         """Return the message at a place in the set inside this wrapper; ``base`` is what :meth:`inner_base` says."""

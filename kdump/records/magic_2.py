@@ -32,11 +32,11 @@ from kdump.primitives.wire import (
     to_int64,
     write_varint,
 )
-from kdump.records.empty_blocks import RecordBytes, end_of_stream
+from kdump.records.empty_blocks import RecordBytes, end_of_bytes, end_of_chunks
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 if kernel.COMPILED:
     from kdump.kernel.records import Records
 
@@ -52,7 +52,7 @@ _HELD: Final = 1 << 16
 class Batch(RecordBatch):
     """A magic 2 batch. ``data`` holds its bytes, and at least the 61 of its header."""
 
-    __slots__ = ("_data", "_unpacked", "_valid", "header")
+    __slots__ = ("_data", "_empty", "_unpacked", "_valid", "header")
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class Batch(RecordBatch):
         self._data = data
         self.limit = limit
         self._unpacked: bytes | None = None
+        self._empty: list[int] = []
         self._valid = crc_valid
 
     @property
@@ -157,10 +158,11 @@ class Batch(RecordBatch):
     def _attributes_position(self) -> int:
         return CRC_COVERS_FROM
 
-    def payload(self, limit: int | None = None) -> tuple[Bytes, int]:
+    def payload(self, limit: int | None = None, *, in_chunks: bool = True) -> tuple[Bytes, int]:
         """Return a buffer that holds the unpacked records, and the position in it at which they start.
 
         Raises DamageError when the batch has no room for its header, its codec is unknown or its stream broken.
+        ``in_chunks`` says whether LZ4 is read as Kafka 3.6 reads it (:mod:`kdump.records.empty_blocks`), or as before.
         """
         if self.size < BATCH_HEADER.size:
             raise DamageError(
@@ -170,28 +172,36 @@ class Batch(RecordBatch):
             return self._data[: self.size], BATCH_HEADER.size
         limit = self.limit if limit is None else limit
         if self._unpacked is not None and len(self._unpacked) <= limit:
-            return self._unpacked, 0
-        stream = self._data[BATCH_HEADER.size : self.size]
-        if self.codec != compression.LZ4:
-            return compression.decompress(self.codec, stream, limit=limit), 0
-        data, empty = compression.decompress_lz4(stream, limit=limit)
+            data, empty = self._unpacked, self._empty
+        else:
+            data, empty = self._decompress(limit)
         if empty:
-            self._heed(empty, data)
+            self._heed(empty, data, end_of_chunks if in_chunks else end_of_bytes)
         return data, 0
 
-    def _heed(self, empty: list[int], data: bytes) -> None:
-        """Raise DamageError where Kafka's reader takes an empty block for the end of the stream."""
-        end = end_of_stream(empty, _record_bytes(data, self.header.records_count))
+    def _decompress(self, limit: int) -> tuple[bytes, list[int]]:
+        """Return the records, and the positions in them at which LZ4 has an empty block. Raises DamageError."""
+        stream = self._data[BATCH_HEADER.size : self.size]
+        if self.codec == compression.LZ4:
+            return compression.decompress_lz4(stream, limit=limit)
+        return compression.decompress(self.codec, stream, limit=limit), []
+
+    def _heed(
+        self, empty: list[int], data: bytes, end_of: Callable[[list[int], Iterable[RecordBytes]], int | None]
+    ) -> None:
+        """Raise DamageError where Kafka's reader ends at an empty block."""
+        end = end_of(empty, _record_bytes(data, self.header.records_count))
         if end is not None:
             raise DamageError("compression", f"the lz4 stream is broken: an empty block ends it at byte {end}")
 
     def unpack(self, room: int = AHEAD) -> int:
         """Keep the unpacked records of a compressed batch for :meth:`payload`; return their size in bytes.
 
-        Raises DamageError as that does, and LimitError where they take more than ``room`` bytes.
+        Raises DamageError where the stream is broken, and LimitError where they take more than ``room`` bytes.
         """
-        if self.header.attributes & CODEC_MASK and self.header.records_count:
-            self._unpacked = bytes(self.payload(min(room, self.limit))[0])
+        if self.size >= BATCH_HEADER.size and self.header.attributes & CODEC_MASK and self.header.records_count:
+            data, self._empty = self._decompress(min(room, self.limit))
+            self._unpacked = bytes(data)
         return self.unpacked_size
 
     @property
@@ -199,10 +209,10 @@ class Batch(RecordBatch):
         """Bytes of the unpacked records that are kept."""
         return len(self._unpacked or b"")
 
-    def records(self, limit: int | None = None) -> Iterator[Record]:
+    def records(self, limit: int | None = None, *, in_chunks: bool = True) -> Iterator[Record]:
         if self.size >= BATCH_HEADER.size and self.count == 0:
             return iter(())
-        data, start = self.payload(limit)
+        data, start = self.payload(limit, in_chunks=in_chunks)
         if self.count < 0:
             raise DamageError(
                 "record count",

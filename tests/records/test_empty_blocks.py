@@ -82,6 +82,23 @@ def test_a_batch_is_read_past_empty_blocks_in_large_records(empty):
     assert [record.value for record in read(segment(2, empty)).records()] == [value for _, value in RECORDS]
 
 
+@pytest.mark.parametrize(
+    ("empty", "ends"),
+    [
+        *((at, True) for at in (0, AT[1], AT[3], AT[3] + 1, AT[5])),
+        *((at, False) for at in (AT[1] + 1, AT[2] + 5, LATE - 50, LATE - 1)),
+    ],
+)
+@pytest.mark.parametrize("release", ["2.8.2", "3.5.2"])
+def test_before_3_6_a_batch_ends_where_one_byte_is_read(tmp_path, empty, ends, release):
+    """At the size of a record, a varint, and after the last one (recorded from 0.11.0.3, 1.1.1 and 2.8.2)."""
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(segment(2, [empty]))
+    done = kdump("--files", path, "--print-data-log", "--compat", release)
+    assert (done.stdout.count(b"payload: "), done.returncode) == ((0, 1) if ends else (5, 0))
+    assert (f"an empty block ends it at byte {empty}" in done.stderr.decode()) == ends
+
+
 OLD = starts(1)
 ENDS = {0: 0, OLD[1]: 1, OLD[3]: 3, OLD[1] + 12: 1, OLD[3] + 100: 5, OLD[4] - 2048: 5, OLD[4] - 2047: 3, OLD[5]: 5}
 

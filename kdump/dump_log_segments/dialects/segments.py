@@ -65,8 +65,8 @@ class Dialect(NamedTuple):
     empty_wrapper_ends_run: bool = True
     """Whether the release dies of a wrapper without inner messages."""
 
-    empty_block_ends_wrapper: bool = False
-    """Whether an empty LZ4 block inside a wrapper is taken for its end."""
+    reads_lz4_in_chunks: bool = False
+    """Whether LZ4 streams are read in chunks, which an empty block may end (:mod:`kdump.records.empty_blocks`)."""
     sizes_overflow: bool = False
     """Whether a batch's end is computed in 32 bits: a batch that ends beyond 2 GiB is believed, and ends the run."""
     unpacks_at_once: bool = True
@@ -339,7 +339,7 @@ V3_3: Final = V3_2._replace(
 V3_6: Final = V3_3._replace(
     since=(3, 6, 0),
     why="LZ4 is read through a ChunkedBytesStream (KAFKA-14633)",
-    empty_block_ends_wrapper=True,
+    reads_lz4_in_chunks=True,
 )
 
 V3_8: Final = V3_6._replace(
