@@ -274,7 +274,7 @@ def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | 
             try:
                 return item, misnumbered(item.batch, [record.offset for record in item.batch.records()])
             except DamageError as damage:
-                return item, damage
+                return item, damage.with_traceback(None)  # which would hold what was unpacked
     return None, None
 
 

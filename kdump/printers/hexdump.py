@@ -17,11 +17,11 @@ WIDTH: Final = 16
 def write(parts: Iterable[FieldBytes], out: BinaryIO) -> None:
     """Write the parts. Payloads show their printable ASCII; positions of unpacked bytes are marked with a +."""
     for part in parts:
-        rows = [part.data[at : at + WIDTH] for at in range(0, len(part.data), WIDTH)] or [b""]
-        for number, row in enumerate(rows):
-            place = f"{'+' if part.unpacked else ' '}{part.position + number * WIDTH:08x}"
+        for at in range(0, max(1, len(part.data)), WIDTH):
+            row = part.data[at : at + WIDTH]
+            place = f"{'+' if part.unpacked else ' '}{part.position + at:08x}"
             line = f"{place}  {row.hex(' '):{3 * WIDTH - 1}}  "
-            if number == 0:
+            if at == 0:
                 line += f"{part.name:<20}  {part.value}"
             if part.name in PAYLOADS and row:
                 line = f"{line:<{14 + 3 * WIDTH + 32}}  |{_ascii(row)}|"

@@ -34,6 +34,8 @@ def errors() -> Iterator[None]:
 
     try:
         yield
+    except BrokenPipeError:  # of standard error: Py4J has an error of its own for a pipe to Java
+        raise
     except ConnectionError as error:
         raise KdumpError(f"Spark failed: its Java process is gone ({error.strerror or error})") from error
     except (PySparkException, Py4JError) as error:

@@ -44,6 +44,8 @@ def test_rows_are_the_lines_of_check(spark, tmp_path, partitions):
         shutil.copytree(BROKERS / "4.2.2", tmp_path / broker)
         (tmp_path / broker / "meta.properties").write_text("version=1\nnode.id=one\n")
         (tmp_path / broker / "not a partition").mkdir()
+    damaged = next((tmp_path / "two" / "txn-0").glob("*.log"))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     expected = lines(tmp_path, status=3)
     found = rows(spark, tmp_path, minPartitions=partitions)
     assert in_order(found) == in_order(expected)
