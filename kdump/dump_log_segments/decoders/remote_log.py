@@ -66,15 +66,14 @@ def text(name: str, values: Values, *, txn_index: bool) -> str:
 
 
 def _check_offsets(values: Values) -> None:
-    start, end = cast("int", values["startOffset"]), cast("int", values["endOffset"])
+    start, end = cast("tuple[int, int]", (values["startOffset"], values["endOffset"]))
+    if 0 <= start <= end:
+        return
     if start < 0:
         said = f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative"
         raise _refused(said, "a negative start offset")
-    if end < start:
-        said = (
-            f"Unexpected end offset = {end}. EndOffset for a remote segment cannot be less than startOffset = {start}"
-        )
-        raise _refused(said, "an end offset before the start offset")
+    said = f"Unexpected end offset = {end}. EndOffset for a remote segment cannot be less than startOffset = {start}"
+    raise _refused(said, "an end offset before the start offset")
 
 
 def _refused(said: str | None, reason: str) -> PayloadError:
@@ -104,9 +103,10 @@ def _epochs(value: Value) -> str:
 
 
 def _custom(value: Value) -> str:
-    custom = cast("bytes | None", value)
-    before, behind = CUSTOM
-    return NO_CUSTOM if custom is None else f"{before}{len(custom)}{behind}"
+    if value is None:
+        return NO_CUSTOM
+    before, after = CUSTOM
+    return f"{before}{len(cast('bytes', value))}{after}"
 
 
 def _segment_state(value: Value) -> str:
