@@ -299,8 +299,8 @@ def feed(collectors: Collectors, partitions: Sequence[Partition], say: Sayings) 
 class Gathered(NamedTuple, Generic[M]):
     """What was gathered from partitions in a row.
 
-    ``size`` is that of their segments in bytes; ``said`` is what there is to say, in order: a field of
-    :class:`Sayings`, and its argument.
+    Their segments take ``size`` bytes. ``said`` has each thing to say, in order: a field of :class:`Sayings`, and its
+    argument.
     """
 
     into: M

@@ -395,13 +395,25 @@ class LogCheck:
         self._producers[producer] = (epoch, batch.last_sequence)
 
     def _unreadable(self, batch: RecordBatch, damage: DamageError) -> None:
-        self._say(
+        self._stops(
+            batch,
             damage.kind,
-            f"the crc of the batch is right, and its records cannot be read: {damage.reason}",
-            batch.position,
-            offset=batch.last_offset,
+            f"its records cannot be read: {damage.reason}",
             expected=text_of(damage.expected),
             found=text_of(damage.found),
+        )
+
+    def _stops(
+        self, batch: RecordBatch, kind: str, why: str, *, expected: str | None = None, found: str | None = None
+    ) -> None:
+        """Say that consumers fail at a batch, which was written so."""
+        self._say(
+            kind,
+            f"the crc of the batch is right, and {why}",
+            batch.position,
+            offset=batch.last_offset,
+            expected=expected,
+            found=found,
             advice=self._around(batch),
             poison=METADATA_LOG not in self._file,
         )
@@ -449,14 +461,7 @@ class LogCheck:
         if wrong is not None:
             odd = [wrong.reason, *odd]
         if odd:
-            self._say(
-                "records",
-                f"the crc of the batch is right, and its records are not as Kafka writes them: {_first_of(odd)}",
-                batch.position,
-                offset=batch.last_offset,
-                advice=self._around(batch),
-                poison=METADATA_LOG not in self._file,
-            )
+            self._stops(batch, "records", f"its records are not as Kafka writes them: {_first_of(odd)}")
         self._unread(batch, unread)
         if last is None:
             return

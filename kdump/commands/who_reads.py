@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.primitives.processes import Workers
 
 MANY_RECORDS: Final = 16 << 20
-"""Bytes of partitions from which on several processes look into their records, where nobody says how many."""
+"""Where --jobs is not given, several processes look into the records of partitions of so many bytes or more."""
 MANY_HEADERS: Final = 256 << 20
 """The same where the headers of batches do."""
 
@@ -82,14 +82,13 @@ class WhoReads(NamedTuple):
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
         """Return who goes through partitions, None for this process.
 
-        Where nobody says, several processes do from ``much`` bytes on. Raises UsageError for what only this machine
+        Without --jobs several processes do for ``much`` bytes or more. Raises UsageError for what only this machine
         can read, KdumpError where Spark does not start.
         """
         if self.master is None:
             jobs = each_in_one(partitions, much) if self.jobs is None else self.jobs
             far = any(isinstance(part.files, RemoteFiles) for part in partitions)  # connections do not live in forks
-            jobs = min(jobs, len(partitions))  # each is read by one
-            return Processes(jobs) if jobs > 1 and not far else None
+            return Processes(jobs) if jobs > 1 and len(partitions) > 1 and not far else None
         for path, files in ((one.name, one.files) for part in partitions for one in part.segments):
             if files is not LOCAL and not isinstance(files, RemoteFiles):
                 raise UsageError(f"--master: only this process reads {path}, of an archive or of remote storage")

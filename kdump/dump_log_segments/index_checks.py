@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from kdump.dump_log_segments import before_0_11, confirmed_entries
 from kdump.dump_log_segments.line_values import codec_name
@@ -12,7 +12,6 @@ from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.time_index import NO_TIMESTAMP
 from kdump.primitives.wire import INT32_MAX, to_int64
 from kdump.records.magic_0_1 import Message
-from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.regions import Damage
 from kdump.segments.walk import BLOCK, Window, walk
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.formats.record import Record
     from kdump.formats.time_index import TimeIndex, TimestampOffset
     from kdump.log_dirs.local import LocalFile
+    from kdump.records.magic_2 import Batch
 
 
 MARK_EVERY: Final = 1 << 16
@@ -244,6 +244,5 @@ def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
     codec_name(run.dialect, batch.codec)
     if isinstance(batch, Message):  # whose key and value nobody asks for here: they may lie
         return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
-    if isinstance(batch, Batch):
-        return batch.records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
-    return batch.records(run.options.max_batch_bytes)
+    # of magic 2
+    return cast("Batch", batch).records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kdump import kernel
 from kdump.dump_log_segments.line_values import LineValues, parsed
@@ -138,10 +138,8 @@ class LogPrinter(LineValues):
                 printed = self.entries.wrapper(batch) if kernel.COMPILED else 0
                 messages = batch.messages(limit, in_chunks=in_chunks)
                 entries = () if printed is None else islice(messages, printed, None)
-            elif isinstance(batch, Batch):
-                entries = islice(batch.records(limit, in_chunks=in_chunks), done, None)
-            else:
-                entries = islice(batch.records(limit), done, None)
+            else:  # of magic 2
+                entries = islice(cast("Batch", batch).records(limit, in_chunks=in_chunks), done, None)
             for entry in entries:
                 self.record(batch, entry)
         except DamageError as damage:

@@ -20,6 +20,7 @@ import struct
 import threading
 import zlib
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from kdump.errors import DamageError, LimitError
@@ -116,6 +117,12 @@ def _over(codec: int, limit: int) -> NoReturn:
 
 def _none(data: Bytes, _limit: int) -> bytes:
     return bytes(data)
+
+
+@cache
+def _library(name: str) -> Any:
+    """Return a module, imported when it is first needed. Raises ImportError."""
+    return import_module(name)
 
 
 @cache
@@ -229,15 +236,8 @@ def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-@cache
-def _snappy_module() -> Any:
-    import snappy
-
-    return snappy
-
-
 def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
-    snappy = _snappy_module()
+    snappy = _library("snappy")
     try:
         size = read_unsigned_varint(block, 0).value
     except DamageError:
@@ -288,13 +288,6 @@ class UnpackedLz4(NamedTuple):
     empty: list[int]
 
 
-@cache
-def _lz4_module() -> Any:
-    import lz4.block
-
-    return lz4.block
-
-
 def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
     size = len(data) - _LZ4_AROUND
     if (
@@ -303,7 +296,7 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
         and data[7:11] == size.to_bytes(4, "little")
         and data[-4:] == b"\0\0\0\0"
     ):
-        lz4 = _lz4_module()
+        lz4 = _library("lz4.block")
         try:
             whole: bytes = lz4.decompress(data[11:-4], uncompressed_size=1 << 16)
         except lz4.LZ4BlockError:  # it is told below
@@ -374,15 +367,8 @@ def _xxh32(data: Bytes) -> int:
     return xxhash.xxh32_intdigest(data)
 
 
-@cache
-def _zstd_module() -> Any:
-    import zstandard
-
-    return zstandard
-
-
 def _zstd(data: Bytes, limit: int) -> bytes:
-    zstandard = _zstd_module()
+    zstandard = _library("zstandard")
     decompressor = getattr(_local, "zstd", None)
     if decompressor is None:
         decompressor = _local.zstd = zstandard.ZstdDecompressor()

@@ -32,7 +32,7 @@ class Workers(Protocol):
 
 @dataclass(frozen=True)
 class Processes:
-    """``count`` forked processes: they have the work and the tasks, and what these have open, from their parent."""
+    """At most ``count`` forked processes, which take the work, the tasks and open files over from their parent."""
 
     count: int
 
@@ -48,7 +48,8 @@ class Processes:
         from multiprocessing import get_context
 
         try:
-            with ProcessPoolExecutor(self.count, get_context("fork"), _begin, (work, tasks)) as pool:
+            count = max(1, min(self.count, len(tasks)))
+            with ProcessPoolExecutor(count, get_context("fork"), _begin, (work, tasks)) as pool:
                 yield from pool.map(_do, range(len(tasks)))
         except BrokenProcessPool:
             raise KdumpError(
@@ -60,7 +61,7 @@ _do_task: Callable[[int], Any]
 
 
 def _begin(work: Callable[[T], R], tasks: Sequence[T]) -> None:
-    global _do_task  # noqa: PLW0603  a process of the pool is told once what it works on
+    global _do_task  # noqa: PLW0603  a process of the pool gets once what it works on
     _do_task = lambda number: work(tasks[number])  # noqa: E731  a name of its own would say no more
 
 

@@ -10,6 +10,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 from kdump.spark.source import data_source
 from testing import GOLDEN
 from testing.processes import kdump
+from tests.helpers.kafka_columns import KAFKA_COLUMNS
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 KAFKA = {
@@ -59,16 +60,7 @@ def rows(frame):
 
 def test_a_query_is_switched_by_its_format_and_its_path(spark):
     frame = spark.read.format("kdump").options(**KAFKA).load(str(BROKER))
-    assert frame.dtypes == [
-        ("key", "binary"),
-        ("value", "binary"),
-        ("topic", "string"),
-        ("partition", "int"),
-        ("offset", "bigint"),
-        ("timestamp", "timestamp"),
-        ("timestampType", "int"),
-        ("headers", "array<struct<key:string,value:binary>>"),
-    ]
+    assert frame.dtypes == KAFKA_COLUMNS
     bounds = {("headers", 0): (1, 99), ("multi", 0): (3, 7), ("multi", 1): (0, 2), ("multi", 2): (10, 99)}
     expected = [
         row for row in dumped(*BROKER.glob("headers-*"), *BROKER.glob("multi-*")) if within(bounds[row[2:4]], row[4])

@@ -7,6 +7,7 @@ from kdump.arrow import schema as arrow_schema
 from kdump.rows import columns
 from kdump.spark.source import schema
 from testing import GOLDEN
+from tests.helpers.kafka_columns import KAFKA_COLUMNS
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 
@@ -17,16 +18,7 @@ def load(spark, path, **options):
 
 def test_the_source_is_found_by_itself_and_has_the_columns_of_sparks_kafka_source_first(spark):
     frame = load(spark, BROKER / "c-zstd-0")
-    assert frame.dtypes[:8] == [
-        ("key", "binary"),
-        ("value", "binary"),
-        ("topic", "string"),
-        ("partition", "int"),
-        ("offset", "bigint"),
-        ("timestamp", "timestamp"),
-        ("timestampType", "int"),
-        ("headers", "array<struct<key:string,value:binary>>"),
-    ]
+    assert frame.dtypes[:8] == KAFKA_COLUMNS
     assert set(frame.columns) == {column.name for column in columns.RECORD} - {"kind", "keyEncoding", "valueEncoding"}
     assert frame.count() == 224
 

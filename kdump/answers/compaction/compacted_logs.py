@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionCompaction:
-    """A compacted partition. ``held_back`` is what the cleaner cannot reach, of ``uncleanable_bytes`` in all.
+    """A compacted partition. The cleaner cannot reach ``held_back``, of ``uncleanable_bytes`` in all.
 
-    ``keys`` is what the map of the next cleaning holds, ``map_entries`` what it can hold.
+    The map of the next cleaning holds ``keys``, of at most ``map_entries``.
     """
 
     kind: ClassVar[str] = "partition"

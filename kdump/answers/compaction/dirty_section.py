@@ -48,7 +48,7 @@ class _Limit(NamedTuple):
 class DirtySection(NamedTuple):
     """Offsets from ``first_dirty`` to before ``first_uncleanable`` are cleaned. Sizes are of whole segments, in bytes.
 
-    ``held_back`` is what the cleaner cannot reach; the first of these ends the section.
+    The cleaner cannot reach ``held_back``; the first of these ends the section.
     """
 
     first_dirty: int

@@ -29,7 +29,7 @@ class CoordinatorParser:
     def __init__(self, messages: dict[str, MessageSchema], words: CoordinatorWords, release: Release) -> None:
         self.words, self.release = words, release
         self.keys, self.values = by_type(messages, "Key", release), by_type(messages, "Value", release)
-        self.key = lru_cache(maxsize=KEYS)(self._key)
+        self.key = lru_cache(maxsize=KEYS)(self.read_key)
         self.struct = lru_cache(self._struct)
 
     def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Texts:
@@ -72,7 +72,7 @@ class CoordinatorParser:
         except PayloadError:
             return value
 
-    def _key(self, key: bytes) -> tuple[int, str | None]:
+    def read_key(self, key: bytes) -> tuple[int, str | None]:
         """Return the type of a record and the text of its key, None for an unknown type. Raises PayloadError."""
         reader = Reader(key, counts_tags=self.words.counts_tagged_fields)
         number = _read_version(reader, "key")

@@ -64,7 +64,7 @@ def payloads(parser: Parser, fronts: Fronts, general: General) -> Payloads:
 def _coordinator(parser: CoordinatorParser, fronts: Fronts, general: General) -> Payloads:
     @lru_cache(maxsize=KEYS)
     def key(data: bytes) -> tuple[int, bytes | None]:
-        number, text = parser.key(data)
+        number, text = parser.read_key(data)
         return number, None if text is None else f"{fronts.key}{text}".encode()
 
     def text(struct: Struct, version: int) -> Message:

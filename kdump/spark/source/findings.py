@@ -38,12 +38,12 @@ Row = dict[str, Any]
 class CheckTask(NamedTuple):
     """What a task checks: partitions.
 
-    ``told`` are log dirs, and partitions without their files, of whose log dirs other tasks tell. ``rows`` are given as
-    they are. ``at`` is now in ms.
+    ``covered`` are log dirs that other tasks check, and partitions in these, without their files. ``rows`` are given
+    as they are. ``at`` is now in ms.
     """
 
     partitions: list[Partition]
-    told: list[Partition]
+    covered: list[Partition]
     rows: list[Row]
     at: int
 
@@ -85,7 +85,7 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
     said: set[str] = set()
     found: set[Finding] = set()  # a file may be named itself, and lie beside partitions
     how = everything.CheckOptions(at=task.at)
-    for part in task.told:
+    for part in task.covered:
         if part.topic is None:
             found.update(everything.check(part, how, dirs).findings)
         else:
