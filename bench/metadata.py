@@ -24,7 +24,7 @@ from kdump.__main__ import MANY
 from kdump.answers.metadata.image import image_of
 from kdump.formats.record_layout import MAGIC_2, BatchHeader
 from kdump.internal_topics import cluster_metadata, frame, interpreter
-from kdump.internal_topics.decode import by_type
+from kdump.internal_topics.schema import by_type
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.primitives.wire import write_unsigned_varint
 from kdump.records.magic_2 import write_batch, write_record

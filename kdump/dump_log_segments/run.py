@@ -98,7 +98,7 @@ class DumpRun:
 
 def _parser(payloads: PayloadDialect, switch: str) -> Parser:
     """Return what a decoder switch, named without its dashes, prints of a record."""
-    from kdump.dump_log_segments.decoders.switches import PARSERS  # parses the schemas of all topics
+    from kdump.dump_log_segments.decoders.switches import PARSERS
 
     return PARSERS[switch](payloads)
 

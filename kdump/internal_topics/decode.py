@@ -17,7 +17,7 @@ from kdump.internal_topics import (
     transaction_state,
 )
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
-from kdump.internal_topics.schema import NEWEST
+from kdump.internal_topics.schema import by_type
 from kdump.internal_topics.well_formed import read as read_well_formed
 
 if TYPE_CHECKING:
@@ -57,16 +57,6 @@ def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord 
     """Decode a record of ``topic``; None when the topic is not one of Kafka's own."""
     decoder = DECODERS.get(topic)
     return None if decoder is None else decoder(key, value)
-
-
-def by_type(messages: dict[str, MessageSchema], suffix: str, release: Release = NEWEST) -> dict[int, MessageSchema]:
-    """Return type -> message, of those whose name ends in ``suffix``, as ``release`` knows them."""
-    return {
-        number: message
-        for message in messages.values()
-        if message.name.endswith(suffix) and message.versions(release)
-        for number in message.types.at(release)
-    }
 
 
 def _coordinator(messages: dict[str, MessageSchema]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:

@@ -282,6 +282,16 @@ def _versions(text: str) -> Versions:
     return Versions(lowest, int(rest[1:]) if rest else lowest)
 
 
+def by_type(messages: dict[str, MessageSchema], suffix: str, release: Release = NEWEST) -> dict[int, MessageSchema]:
+    """Return type -> message, of those whose name ends in ``suffix``, as ``release`` knows them."""
+    return {
+        number: message
+        for message in messages.values()
+        if message.name.endswith(suffix) and message.versions(release)
+        for number in message.types.at(release)
+    }
+
+
 def parse_release(text: str) -> Release:
     """Return "3.4.1" as (3, 4, 1)."""
     return tuple(int(part) for part in text.split("."))

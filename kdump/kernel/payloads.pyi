@@ -8,7 +8,7 @@ WAYS: tuple[str, ...]
 ALWAYS: object
 
 Pairs: TypeAlias = list[tuple[SchemaReader, StructText]]
-Argument: TypeAlias = StructText | tuple[bytes, ...] | tuple[str, str] | Pairs | Callable[[Any], str]
+Argument: TypeAlias = StructText | tuple[bytes, ...] | tuple[str, str] | str | Pairs | Callable[[Any], str]
 Message: TypeAlias = tuple[SchemaReader, StructText | Callable[[Any], StructText]]
 
 class FieldText:

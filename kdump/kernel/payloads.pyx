@@ -21,15 +21,17 @@ from kdump.kernel.spelling cimport base64
 from kdump.kernel.words cimport big
 
 WAYS = (
-    *("number", "string", "uuid", "bytes", "count", "name", "struct", "embedded", "plain_string", "plain_uuid"),
-    *("map", "call"),
+    *("number", "string", "uuid", "bytes", "size", "name", "struct", "embedded", "plain_string", "plain_uuid"),
+    *("map", "end", "optional_size", "call"),
 )
 """How a value is written, and what it needs for that.
 
-Strings, uuids and bytes (as base64) stand in quotes, unless they are plain; of counted bytes their size is written.
+Strings, uuids and bytes (as base64) stand in quotes, unless they are plain. Of bytes their size may be written: where
+it is optional, with what stands instead of null, before it and behind it.
 A name is one of a tuple of bytes, by its number. A struct needs its StructText; bytes with a struct embedded behind an
 int16 need what reads and writes it, a pair by that number. A map is an array of structs, for whose names of two number
-fields it has "{key=value, ...}": it is never empty, and its keys rise. A call returns the text of the whole field, null
+fields it has "{key=value, ...}": it is never empty, and its keys rise. An end is a number that is not below the field of the
+name that it has, nor is that below 0. A call returns the text of the whole field, null
 or not.
 """
 ALWAYS = object()
@@ -39,12 +41,14 @@ cdef int _NUMBER = WAYS.index("number")
 cdef int _STRING = WAYS.index("string")
 cdef int _UUID = WAYS.index("uuid")
 cdef int _BYTES = WAYS.index("bytes")
-cdef int _COUNT = WAYS.index("count")
+cdef int _SIZE = WAYS.index("size")
 cdef int _NAME = WAYS.index("name")
 cdef int _STRUCT = WAYS.index("struct")
 cdef int _EMBEDDED = WAYS.index("embedded")
 cdef int _PLAIN_STRING = WAYS.index("plain_string")
 cdef int _MAP = WAYS.index("map")
+cdef int _END = WAYS.index("end")
+cdef int _OPTIONAL_SIZE = WAYS.index("optional_size")
 cdef int _CALL = WAYS.index("call")
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
@@ -107,10 +111,16 @@ cdef class StructText:
             literal(field.literal, out)
             if field.way == _CALL:
                 string(field.argument(value), out)
+            elif field.way == _OPTIONAL_SIZE:
+                optional_size(field.argument, value, out)
             elif value is None:
                 literal(b"null", out)
             elif field.way == _MAP:
                 entries(field.argument, value, out)
+            elif field.way == _END:
+                if not 0 <= <long long> values[field.argument] <= <long long> value:
+                    raise Left
+                decimal(value, out)
             elif field.array:
                 self.elements(field, value, out)
             else:
@@ -142,7 +152,7 @@ cdef class StructText:
             return embedded(field.argument, value, out)
         elif field.way == _PLAIN_STRING:
             return string(value, out)
-        elif field.way == _COUNT:
+        elif field.way == _SIZE:
             return decimal(PyBytes_GET_SIZE(value), out)
         elif field.way == _BYTES:
             byte(34, out)
@@ -209,6 +219,15 @@ cdef int entries(tuple names, list structs, Lines out) except -1:
         decimal(struct[names[1]], out)
         last, first = key, False
     return byte(125, out)
+
+
+cdef int optional_size(tuple texts, bytes value, Lines out) except -1:
+    """Write the size of bytes, or what stands instead of null."""
+    if value is None:
+        return literal(texts[0], out)
+    literal(texts[1], out)
+    decimal(PyBytes_GET_SIZE(value), out)
+    return literal(texts[2], out)
 
 
 cdef int string(str value, Lines out) except -1:

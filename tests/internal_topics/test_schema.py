@@ -6,6 +6,7 @@ from kdump.dump_log_segments.decoders import java
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
+    consumer_protocol,
     control_records,
     remote_log_metadata,
     share_group_state,
@@ -16,7 +17,7 @@ from testing import GOLDEN
 
 TEXTS = [
     consumer_offsets.MESSAGES,
-    consumer_offsets.EMBEDDED,
+    consumer_protocol.MESSAGES,
     transaction_state.MESSAGES,
     share_group_state.MESSAGES,
     remote_log_metadata.MESSAGES,

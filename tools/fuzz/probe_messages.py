@@ -22,6 +22,7 @@ from kdump.dump_log_segments.decoders import java
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
+    consumer_protocol,
     control_records,
     remote_log_metadata,
     share_group_state,
@@ -48,7 +49,7 @@ PACKAGES: Final = (
         remote_log_metadata.MESSAGES,
     ),
     ("org.apache.kafka.common.message", "", control_records.MESSAGES),
-    ("org.apache.kafka.common.message", "", consumer_offsets.EMBEDDED),
+    ("org.apache.kafka.common.message", "", consumer_protocol.MESSAGES),
 )
 """The package of the classes, the topic whose records they are ("": none of their own), the messages."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from kdump.internal_topics import consumer_offsets
-from kdump.internal_topics.decode import by_type, decode
+from kdump.internal_topics.decode import decode
+from kdump.internal_topics.schema import by_type
 
 KEY_TYPES: Final = {
     message.name: number.to_bytes(2, "big") for number, message in by_type(consumer_offsets.MESSAGES, "Key").items()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from kdump import kernel
 from kdump.errors import DamageError, KdumpError
 from kdump.internal_topics import cluster_metadata, control_records, frame, well_formed
-from kdump.internal_topics.decode import by_type, decode
+from kdump.internal_topics.decode import decode
 from kdump.internal_topics.interpreter import Reader, read_fields
+from kdump.internal_topics.schema import by_type
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 

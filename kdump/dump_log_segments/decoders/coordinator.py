@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.texts import DELETE, Texts, no_key
-from kdump.internal_topics.consumer_offsets import EMBEDDED
-from kdump.internal_topics.decode import by_type
+from kdump.internal_topics import consumer_protocol
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
+from kdump.internal_topics.schema import by_type
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.payload import CoordinatorWords
@@ -67,7 +67,7 @@ class CoordinatorParser:
     def _embedded(self, name: str, value: Value) -> Value:
         reader = Reader(cast("bytes", value))
         try:
-            struct = EMBEDDED[MEMBER_BYTES[name]].struct(reader.int16(), self.release)
+            struct = consumer_protocol.MESSAGES[MEMBER_BYTES[name]].struct(reader.int16(), self.release)
             return java.Json(java.json(struct, read_fields(struct, reader)))
         except PayloadError:
             return value

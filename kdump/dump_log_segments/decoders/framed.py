@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.remote_log import text as remote_log_text
 from kdump.dump_log_segments.decoders.texts import Texts
-from kdump.internal_topics import cluster_metadata, frame, remote_log_metadata
-from kdump.internal_topics.decode import by_type
+from kdump.internal_topics import frame
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
+from kdump.internal_topics.schema import by_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,13 +24,12 @@ WORD = re.compile(r"(?<!^)(?=[A-Z])")
 class FramedParser:
     """Prints records of ``messages``, which have a frame in front, as ``release`` knows them; a :data:`Parser`."""
 
-    messages: ClassVar[dict[str, MessageSchema]]
     place: ClassVar[str]
     """What an error says in front of the offset."""
 
-    def __init__(self, words: FrameWords, release: Release) -> None:
+    def __init__(self, messages: dict[str, MessageSchema], words: FrameWords, release: Release) -> None:
         self.words, self.release = words, release
-        self.types = by_type(self.messages, "Record", release)
+        self.types = by_type(messages, "Record", release)
 
     def __call__(self, offset: int, _key: bytes | None, value: bytes | None) -> Texts:
         """Return the text of a value."""
@@ -48,7 +47,7 @@ class FramedParser:
 class MetadataParser(FramedParser):
     """Prints the records of the metadata log."""
 
-    messages, place = cluster_metadata.MESSAGES, ""
+    place = ""
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:
         """Return JSON."""
@@ -58,10 +57,12 @@ class MetadataParser(FramedParser):
 class RemoteLogParser(FramedParser):
     """Prints remote log metadata; ``txn_index`` says whether the release tells of transaction indexes."""
 
-    messages, place = remote_log_metadata.MESSAGES, "offset "
+    place = "offset "
 
-    def __init__(self, words: FrameWords, release: Release, *, txn_index: bool) -> None:
-        super().__init__(words, release)
+    def __init__(
+        self, messages: dict[str, MessageSchema], words: FrameWords, release: Release, *, txn_index: bool
+    ) -> None:
+        super().__init__(messages, words, release)
         self.txn_index = txn_index
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:

@@ -13,7 +13,7 @@ from kdump.dump_log_segments.decoders import java, remote_log
 from kdump.dump_log_segments.decoders.coordinator import CONSUMER, GROUP, KEYS, MEMBER_BYTES, CoordinatorParser
 from kdump.dump_log_segments.decoders.framed import FramedParser, MetadataParser, RemoteLogParser, metadata_head
 from kdump.dump_log_segments.decoders.texts import DELETE
-from kdump.internal_topics.consumer_offsets import EMBEDDED
+from kdump.internal_topics import consumer_protocol
 from kdump.internal_topics.interpreter import FIXED
 from kdump.internal_topics.well_formed import reader
 from kdump.kernel.payloads import ALWAYS, FieldText, Payloads, StructText
@@ -34,7 +34,7 @@ ESCAPES: Final = escapes(java.string)
 WAYS: Final = {
     **dict.fromkeys((kind for kind in FIXED if "int" in kind), "number"),
     **{kind: kind for kind in ("string", "uuid", "bytes")},
-    "records": "count",
+    "records": "size",
 }
 """Type -> how it is written as JSON."""
 BOOLS: Final = (b"false", b"true")
@@ -81,9 +81,7 @@ def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: G
     def text(struct: Struct, version: int) -> Message:
         if isinstance(parser, MetadataParser):
             return reader(struct), json(struct, fronts.alone + metadata_head(struct, version), "}")
-        written = _of_class(struct, txn_index=parser.txn_index, before=fronts.alone)
-        check = remote_log.FIRST_CHECKS.get(struct.name)
-        return reader(struct), written if check is None else lambda values: (check(values), written)[1]
+        return reader(struct), _of_class(struct, txn_index=parser.txn_index, before=fronts.alone)
 
     return Payloads(general, _find(parser.types, parser, text), parser.words.frame)
 
@@ -128,7 +126,7 @@ def _json_field(slot: Slot, embedded: Release | None) -> FieldText:
 
 def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, StructText]]:
     """Return what reads and writes the bytes of a group's member, by version."""
-    message = EMBEDDED[MEMBER_BYTES[name]]
+    message = consumer_protocol.MESSAGES[MEMBER_BYTES[name]]
     versions = message.versions(release)
     structs = [message.struct(version, release) for version in range(versions.highest + 1)] if versions else []
     return [(reader(struct), json(struct)) for struct in structs]
@@ -155,6 +153,8 @@ def _class_field(slot: Slot, literal: bytes, *, txn_index: bool) -> FieldText:
         return FieldText(literal, slot.name, "name", tuple(name.encode() for name in remote_log.NAMES[slot.name]))
     if slot.name == remote_log.EPOCHS:
         return FieldText(literal, slot.name, "map", ("leaderEpoch", "offset"))
-    if slot.name in remote_log.FIELDS:
-        return FieldText(literal, slot.name, "call", remote_log.FIELDS[slot.name])
+    if slot.name == remote_log.END:
+        return FieldText(literal, slot.name, "end", remote_log.START)
+    if slot.name == remote_log.CUSTOM:
+        return FieldText(literal, slot.name, "optional_size", tuple(text.encode() for text in remote_log.CUSTOM_TEXTS))
     return FieldText(literal, slot.name, WAYS[slot.type])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, cast
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.texts import DELETE, Parser, Texts, broken, no_key, unknown
 from kdump.errors import DamageError
-from kdump.internal_topics.consumer_offsets import EMBEDDED, MESSAGES
+from kdump.internal_topics import consumer_protocol
+from kdump.internal_topics.consumer_offsets import MESSAGES
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.primitives.java_hash_order import java_hash
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 CONSUMER: Final = "consumer"
 """The protocol type whose members' bytes are shown decoded."""
-ASSIGNMENT: Final = EMBEDDED["ConsumerProtocolAssignment"]
+ASSIGNMENT: Final = consumer_protocol.MESSAGES["ConsumerProtocolAssignment"]
 NEWEST_ASSIGNMENT: Final = 3
 """The version as which newer ones are read: none of its layouts differs."""
-SUBSCRIPTION: Final = EMBEDDED["ConsumerProtocolSubscription"].struct(0)
+SUBSCRIPTION: Final = consumer_protocol.MESSAGES["ConsumerProtocolSubscription"].struct(0)
 
 
 def parser(words: OffsetsWords, release: Release) -> Parser:

@@ -39,9 +39,11 @@ TEXTS: Final = {
     "TopicIdPartitionEntry": "{id}:{name}-{partition}",
 }
 """Message or struct -> its text."""
-NO_CUSTOM: Final = "Optional.empty"
-CUSTOM: Final = ("Optional[CustomMetadata{", " bytes}]")
-"""Around the number of bytes."""
+CUSTOM: Final = "customMetadata"
+CUSTOM_TEXTS: Final = ("Optional.empty", "Optional[CustomMetadata{", " bytes}]")
+"""Instead of null, and around the number of bytes."""
+START: Final = "startOffset"
+END: Final = "endOffset"
 TXN_INDEX: Final = "txnIndexEmpty"
 """The field that not every release tells of."""
 EPOCHS: Final = "segmentLeaderEpochs"
@@ -66,7 +68,7 @@ def text(name: str, values: Values, *, txn_index: bool) -> str:
 
 
 def _check_offsets(values: Values) -> None:
-    start, end = cast("tuple[int, int]", (values["startOffset"], values["endOffset"]))
+    start, end = cast("tuple[int, int]", (values[START], values[END]))
     if 0 <= start <= end:
         return
     if start < 0:
@@ -103,10 +105,8 @@ def _epochs(value: Value) -> str:
 
 
 def _custom(value: Value) -> str:
-    if value is None:
-        return NO_CUSTOM
-    before, after = CUSTOM
-    return f"{before}{len(cast('bytes', value))}{after}"
+    null, before, after = CUSTOM_TEXTS
+    return null if value is None else f"{before}{len(cast('bytes', value))}{after}"
 
 
 def _segment_state(value: Value) -> str:
@@ -134,7 +134,7 @@ FIELDS: Final[dict[str, Callable[[Value], str]]] = {
     "topicIdPartition": _partition,
     "segmentId": _uuid,
     EPOCHS: _epochs,
-    "customMetadata": _custom,
+    CUSTOM: _custom,
     "remoteLogSegmentState": _segment_state,
     "remotePartitionDeleteState": _partition_state,
     TXN_INDEX: lambda value: NAMES[TXN_INDEX][bool(value)],

@@ -1,12 +1,13 @@
-"""The decoder switches: which parser each stands for in a release."""
+"""The decoder switches: which parser each stands for in a release.
+
+A switch imports what it needs alone: schemas are parsed when they are imported.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.dump_log_segments.decoders import coordinator, framed, offsets, transactions
 from kdump.dump_log_segments.dialects.payload import CoordinatorWords
-from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,25 +18,52 @@ if TYPE_CHECKING:
 
 def _offsets(dialect: PayloadDialect) -> Parser:
     if isinstance(dialect.offsets, CoordinatorWords):
-        return coordinator.CoordinatorParser(consumer_offsets.MESSAGES, dialect.offsets, dialect.definitions)
-    return offsets.parser(dialect.offsets, dialect.definitions)
+        from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
+        from kdump.internal_topics.consumer_offsets import MESSAGES
+
+        return CoordinatorParser(MESSAGES, dialect.offsets, dialect.definitions)
+    from kdump.dump_log_segments.decoders.offsets import parser
+
+    return parser(dialect.offsets, dialect.definitions)
 
 
 def _transactions(dialect: PayloadDialect) -> Parser:
     if isinstance(dialect.transactions, CoordinatorWords):
-        return coordinator.CoordinatorParser(transaction_state.MESSAGES, dialect.transactions, dialect.definitions)
-    return transactions.parser(dialect.transactions, dialect.definitions)
+        from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
+        from kdump.internal_topics.transaction_state import MESSAGES
+
+        return CoordinatorParser(MESSAGES, dialect.transactions, dialect.definitions)
+    from kdump.dump_log_segments.decoders.transactions import parser
+
+    return parser(dialect.transactions, dialect.definitions)
+
+
+def _share_group_state(dialect: PayloadDialect) -> Parser:
+    from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
+    from kdump.internal_topics.share_group_state import MESSAGES
+
+    return CoordinatorParser(MESSAGES, dialect.share, dialect.definitions)
+
+
+def _cluster_metadata(dialect: PayloadDialect) -> Parser:
+    from kdump.dump_log_segments.decoders.framed import MetadataParser
+    from kdump.internal_topics.cluster_metadata import MESSAGES
+
+    return MetadataParser(MESSAGES, dialect.metadata, dialect.definitions)
+
+
+def _remote_log_metadata(dialect: PayloadDialect) -> Parser:
+    from kdump.dump_log_segments.decoders.framed import RemoteLogParser
+    from kdump.internal_topics.remote_log_metadata import MESSAGES
+
+    return RemoteLogParser(MESSAGES, dialect.remote_log, dialect.definitions, txn_index=dialect.remote_log_txn_index)
 
 
 PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {
     "offsets-decoder": _offsets,
     "transaction-log-decoder": _transactions,
-    "cluster-metadata-decoder": lambda dialect: framed.MetadataParser(dialect.metadata, dialect.definitions),
-    "remote-log-metadata-decoder": lambda dialect: framed.RemoteLogParser(
-        dialect.remote_log, dialect.definitions, txn_index=dialect.remote_log_txn_index
-    ),
-    "share-group-state-decoder": lambda dialect: coordinator.CoordinatorParser(
-        share_group_state.MESSAGES, dialect.share, dialect.definitions
-    ),
+    "cluster-metadata-decoder": _cluster_metadata,
+    "remote-log-metadata-decoder": _remote_log_metadata,
+    "share-group-state-decoder": _share_group_state,
 }
 """Switch -> what makes its parser."""
