@@ -39,8 +39,12 @@ HELD: Final = 16 << 20
 """Bytes of output that a process holds. One that has more waits for its turn."""
 AT_ONCE: Final = 1 << 18
 """Bytes of output that go out in one go once the turn has come."""
-LEFT: Final = {75: -1, 76: 1}
-"""Exit status of a process that misses a neighbour -> which one it is: the one before (-1) or after (1)."""
+NONE_BEFORE: Final = 75
+"""Exit status of a process that waits for a turn which the process before it, now gone, does not hand on."""
+NONE_AFTER: Final = 76
+"""Exit status of a process that cannot hand its turn on: the one after it is gone."""
+MISSING: Final = {NONE_BEFORE: -1, NONE_AFTER: 1}
+"""Exit status of a process that misses a neighbour -> how far from it that one stands."""
 EVERY: Final = 0.1
 """Seconds after which a process tells what came of its pieces: the parent wakes to hear it."""
 _SIZE: Final = 8
@@ -51,7 +55,7 @@ class WrongGuessError(BaseException):
 
 
 class _GoneError(BaseException):
-    """The process that should send or receive has ended. ``status`` is a key of LEFT."""
+    """The process that should send or receive has ended. ``status`` is a key of MISSING."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -205,8 +209,8 @@ def _blame(number: int, processes: Sequence[int]) -> NoReturn:
     """Raise the error of a process without a result: with its exit status, or that of the neighbour that it misses."""
     status = _end(processes[number])
     for _ in processes:
-        if status in LEFT:
-            number = (number + LEFT[status]) % len(processes)
+        if status in MISSING:
+            number = (number + MISSING[status]) % len(processes)
             status = _end(processes[number])
     if status == -signal.SIGINT:
         raise KeyboardInterrupt from None
@@ -314,7 +318,7 @@ def _send(end: int, what: object) -> None:
         while view:
             view = view[os.write(end, view) :]
     except BrokenPipeError:
-        raise _GoneError(76) from None
+        raise _GoneError(NONE_AFTER) from None
 
 
 def _receive(end: int) -> Any:
@@ -327,6 +331,6 @@ def _read(end: int, size: int) -> bytes:
     while len(data) < size:
         part = os.read(end, size - len(data))
         if not part:
-            raise _GoneError(75)
+            raise _GoneError(NONE_BEFORE)
         data += part
     return data
