@@ -15,8 +15,8 @@ from kdump.formats.record_layout import CONTROL_FLAG, LOG_OVERHEAD, MAGIC_2, TRA
 from kdump.log_dirs import files, local
 from kdump.log_reader.replicas import EpochRange, extend
 from kdump.primitives.wire import INT64_END
-from kdump.records import soundness
 from kdump.records.record_batch import RecordBatch
+from kdump.records.soundness import is_sound
 from kdump.segments import read, resync
 from kdump.segments import walk as log
 from kdump.segments.regions import Damage, Padding
@@ -180,7 +180,7 @@ def _plain(source: files.Source, stretches: list[Stretch], follower: Transaction
         end_offset = header.base_offset + header.last_offset_delta
         if not is_plain or end > source.size or not -INT64_END <= end_offset < INT64_END:
             break
-        if position - stretch.start >= split_bytes and is_sound_at(source, position):
+        if position - stretch.start >= split_bytes and log.is_sound_at(source, position):
             stretch = Stretch(position, position)
             stretches.append(stretch)
         last = end_offset
@@ -190,12 +190,6 @@ def _plain(source: files.Source, stretches: list[Stretch], follower: Transaction
     if position:
         follower.skip(last + 1)
     return position
-
-
-def is_sound_at(source: files.Source, position: int) -> bool:
-    """Tell whether a batch begins at a position (bytes) whose checksum is right."""
-    region = next(log.walk(source, position), None)
-    return isinstance(region, RecordBatch) and is_sound(region)
 
 
 def _headers(source: files.Source, start: int) -> Iterator[Region]:
@@ -235,12 +229,3 @@ def _survey(
             follower.lose(source, region)
         stretches[-1].add(region)
     return Survey(stretches, follower.told(), runs)
-
-
-def is_sound(batch: RecordBatch) -> bool:
-    """Tell whether a batch can be believed."""
-    try:
-        soundness.check(batch)
-    except DamageError:
-        return False
-    return True

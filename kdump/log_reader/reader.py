@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdump.errors import UnreadableError
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import raise_it
-from kdump.log_reader import region_stream, segment_choice
+from kdump.log_reader import region_stream, segment_choice, tail_parts
 from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError, Region
     from kdump.transaction_replay.outcomes import Outcomes
+
+
+@dataclass
+class _Last:
+    """The last of what was selected of a segment or of a part: damaged ranges, and batches that hold so much."""
+
+    lost: list[DamagedRange]
+    batches: deque[SelectedBatch]
+    held: int
 
 
 @dataclass
@@ -91,32 +100,69 @@ class PartitionReader:
     def tail(self, partition: Partition, count: int) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the last ``count`` records that the filter takes (or batches), reading segments from the last one.
 
-        The damage of a segment comes before its batches.
+        A segment is read from its end, and no further than these stand in it. The damage that is met in a segment
+        comes before its batches.
         """
         selection, facts = self._begin(partition)
         if not count:
             return
-        parts: list[list[SelectedBatch | DamagedRange]] = []
+        found: list[_Last] = []
         for segment in reversed(list(segment_choice.segments(partition, self.filter, self.progress))):
-            lost: list[SelectedBatch | DamagedRange] = []
-            last: deque[SelectedBatch] = deque()
-            held = 0
-            for item in self._segment(segment, selection, facts._replace(name=segment.name)):
-                if isinstance(item, DamagedRange):
-                    lost.append(item)
-                    continue
-                last.append(item)
-                held += self._size(item)
-                while held - self._size(last[0]) >= count:
-                    held -= self._size(last.popleft())
-            if held > count:
-                last[0] = last[0]._replace(records=last[0].records[held - count :])
-            parts.append(lost + list(last))
-            count -= held
+            found.append(self._last_of(segment, selection, facts._replace(name=segment.name), count))
+            count -= found[-1].held
             if count <= 0:
                 break
-        for part in reversed(parts):
-            yield from part
+        for last in reversed(found):
+            yield from last.lost
+            yield from last.batches
+
+    def _last_of(self, segment: Segment, selection: BatchSelection, file: SegmentFacts, count: int) -> _Last:
+        """Return the last ``count`` records or batches of a segment."""
+        parts: list[_Last] = []
+        left, lost = count, 0
+        in_parts = not self.filter.is_bounded and self.on_error == "resync"
+        for part in self._backwards(segment) if in_parts else ():
+            stop = part.stop
+            parts.append(self._last(self._segment(segment, selection, file, part), left))
+            lost = lost or part.lost
+            left -= parts[-1].held
+            if part.reached != stop and not part.is_over:  # what seemed a batch is part of a damaged one
+                in_parts = False
+            if left <= 0 or not in_parts:
+                break
+        if not in_parts:
+            return self._last(self._segment(segment, selection, file), count)
+        if lost:
+            self.tell_lost(segment, lost)
+        parts.reverse()
+        return _Last(
+            [item for part in parts for item in part.lost],
+            deque(item for part in parts for item in part.batches),
+            count - left,
+        )
+
+    def _backwards(self, segment: Segment) -> Iterator[SegmentPart]:
+        try:
+            yield from tail_parts.backwards(segment)
+        except UnreadableError as error:
+            self.fail(error)
+
+    def _last(self, items: Iterator[SelectedBatch | DamagedRange], count: int) -> _Last:
+        """Return the last ``count`` records or batches of what was selected."""
+        last = _Last([], deque(), 0)
+        for item in items:
+            if isinstance(item, DamagedRange):
+                last.lost.append(item)
+                continue
+            last.batches.append(item)
+            last.held += self._size(item)
+            while last.held - self._size(last.batches[0]) >= count:
+                last.held -= self._size(last.batches.popleft())
+        if last.held > count:
+            first = last.batches[0]
+            last.batches[0] = first._replace(records=first.records[last.held - count :])
+            last.held = count
+        return last
 
     def _size(self, item: SelectedBatch) -> int:
         return 1 if self.take is Take.BATCHES else len(item.records)
@@ -153,7 +199,7 @@ class PartitionReader:
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, part: SegmentPart | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield what the filter takes of one segment, or of a part of it."""
-        done = 0
+        done, end = (0, segment.size) if part is None else (part.start, part.stop)
         try:
             with segment.open() as source:
                 span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
@@ -178,7 +224,7 @@ class PartitionReader:
             if part is not None:
                 part.is_over = True
             self.fail(error)
-        self.progress(segment.size - done)
+        self.progress(end - done)
 
     def tell_lost(self, segment: Segment, lost: int) -> None:
         """Say that a segment became shorter while it was read."""

@@ -50,6 +50,15 @@ def check(region: RecordBatch) -> None:
         raise DamageError("codec", f"zstd in magic {region.magic}", found=region.codec)
 
 
+def is_sound(batch: RecordBatch) -> bool:
+    """Tell whether a batch can be trusted."""
+    try:
+        check(batch)
+    except DamageError:
+        return False
+    return True
+
+
 def crc_position(magic: int) -> int:
     """Return where the crc stands in a batch of this magic, in bytes."""
     return (

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import DamageError
 from kdump.formats import offset_index
 from kdump.records.record_batch import RecordBatch
-from kdump.records.soundness import check
+from kdump.records.soundness import is_sound
 from kdump.segments import batch_runs, read, resync, walk
 from kdump.segments.regions import Damage, Trailing
 
@@ -49,7 +48,9 @@ def segment_end(segment: Segment) -> SegmentEnd:
             elif isinstance(region, RecordBatch):
                 first, last = first or region, region
         end = 0 if last is None else last.end
-        if _is_sound(last) and (end == source.size or resync.zero_tail(source, end, source.size) == end):
+        if (last is None or is_sound(last)) and (
+            end == source.size or resync.zero_tail(source, end, source.size) == end
+        ):
             return SegmentEnd(last, end, first=None if start else first)
         return _end_after_damage(source, start)
 
@@ -69,15 +70,6 @@ def _end_after_damage(source: Source, start: int) -> SegmentEnd:
     return SegmentEnd(last, end, damage)
 
 
-def _is_sound(batch: RecordBatch | None) -> bool:
-    try:
-        if batch is not None:
-            check(batch)
-    except DamageError:
-        return False
-    return True
-
-
 def _last_indexed(segment: Segment, source: Source) -> int:
     """Return the position of the batch that the last index entry names, 0 where no such batch stands there."""
     path = segment.siblings.get("index")
@@ -86,7 +78,7 @@ def _last_indexed(segment: Segment, source: Source) -> int:
     with segment.files.open(path) as index:
         position = _last_position(index)
     region = next(walk.walk(source, position), None) if 0 < position < source.size else None
-    if not isinstance(region, RecordBatch) or not _is_sound(region):
+    if not isinstance(region, RecordBatch) or not is_sound(region):
         return 0
     return position if region.last_offset >= (segment.base_offset or 0) else 0
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.records import log_entry
+from kdump.records.record_batch import RecordBatch
+from kdump.records.soundness import is_sound
 from kdump.segments.regions import Damage, Region, Trailing
 
 if TYPE_CHECKING:
@@ -109,6 +111,12 @@ def walk(
         at += region.size
     if position < end:
         yield Trailing(position, end - position)
+
+
+def is_sound_at(source: Source, position: int) -> bool:
+    """Tell whether a batch that can be trusted begins at a position (bytes)."""
+    region = next(walk(source, position), None)
+    return isinstance(region, RecordBatch) and is_sound(region)
 
 
 def as_region(damage: DamageError, position: int, size: int) -> Damage:

@@ -1,5 +1,6 @@
 """Filters, the last records, and how little of a segment is read for them."""
 
+import random
 import re
 from dataclasses import dataclass
 
@@ -9,11 +10,13 @@ from kdump.errors import UnreadableError
 from kdump.formats import offset_index, time_index
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
+from kdump.log_reader import tail_parts
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from testing import forge
+from kdump.segments import index_lookup
+from testing import damages, forge
 
 PER_BATCH = 16
 TIME = 1_700_000_000_000
@@ -154,6 +157,112 @@ def test_the_last_ones_with_a_filter_and_damage(folder):
     taken = take(folder, tail=3, greps=(re.compile(b"k.0$"),))
     assert taken.offsets == [60, 70, 80] or taken.offsets == [70, 80, 90]
     assert [damage.size for damage in taken.lost] == [4]
+
+
+@pytest.fixture
+def many_parts(monkeypatch):
+    """Let small segments be read from their end in many parts, as large ones are."""
+    for where, name in ((tail_parts, "SMALL"), (index_lookup, "SMALL"), (tail_parts, "FIRST")):
+        monkeypatch.setattr(where, name, 300)
+
+
+def tails_fit(folder, *, lost=True, **wanted):
+    """Hold the last records against the end of all; damage is told where it is met on the way."""
+    for batches in (False, True):
+        whole = take(folder, batches=batches, **wanted)
+        for count in (1, 2, 7, 30, len(whole.offsets) + 1):
+            taken = take(folder, tail=count, batches=batches, **wanted)
+            assert taken.offsets == whole.offsets[-count:], count
+            assert taken.lost == whole.lost[len(whole.lost) - len(taken.lost) :]
+        assert not lost or taken.lost == whole.lost  # all was asked for
+
+
+FILTERS = (
+    {},
+    {"keys": frozenset({b"k7", b"k70", b"k77"})},
+    {"greps": (re.compile(rb"k.?3"),)},
+    {"types": frozenset({"data"})},
+    {"types": frozenset({"control"})},
+    {"committed": True},
+    {"first_offset": 20, "last_offset": 90},
+    {"since": TIME + 30_000},
+)
+
+
+def shapes():
+    """Return what a segment may hold, by name."""
+    plain = [forge.batch(records(n * 4, 4), base_offset=n * 4, base_timestamp=TIME + n * 4000) for n in range(40)]
+    marker = forge.batch([forge.record(b"\0\0\0\1", bytes(6))], base_offset=50, attributes=0x30, producer_id=1)
+    of_transaction = forge.batch(records(49, 1), base_offset=49, attributes=0x10, producer_id=1)
+    old = [forge.entry(n, forge.message(n % 2, b"k%d" % n, b"v" * 40, timestamp=TIME)) for n in range(60)]
+    packed = [
+        forge.wrapper(1, 2 * n + 1, [(0, forge.message(1, b"k%d" % n, b"a")), (1, forge.message(1, b"k", b"b"))])
+        for n in range(40)
+    ]
+    nested = [forge.batch(records(n * 4, 4, value=plain[0]), base_offset=n * 4) for n in range(20)]
+    return {
+        "sound": plain,
+        "compacted": plain[::3],
+        "transactions": [*plain[:12], of_transaction, marker, *plain[13:]],
+        "magic 0 and 1": old,
+        "wrappers": packed,
+        "batches in values": nested,
+        "zeros behind": [*plain, bytes(5000)],
+        "cut off": [*plain, plain[0][:-9]],
+        "garbage between": [*plain[:35], b"garbage" * 60, *plain[35:]],
+        "nothing": [],
+        "only garbage": [b"garbage" * 100],
+    }
+
+
+@pytest.mark.parametrize("wanted", FILTERS, ids=" ".join)
+@pytest.mark.parametrize("shape", shapes())
+@pytest.mark.usefixtures("many_parts")
+def test_the_last_ones_of_many_parts(folder, shape, wanted):
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"".join(shapes()[shape]))
+    tails_fit(folder, **wanted)
+
+
+@pytest.mark.usefixtures("many_parts")
+@pytest.mark.parametrize("interval", [None, 100], ids=["bare", "indexed"])
+def test_the_last_ones_of_damaged_segments(folder, interval):
+    write(folder, 0, 5, interval=interval)
+    path = write(folder, 80, 12, value=b"v" * 20, interval=interval)
+    sound = path.read_bytes()
+    rng = random.Random(27)
+    size = len(sound) // 12
+    for number in range(30):
+        data = bytearray(sound)
+        for _ in range(rng.randint(1, 3)):
+            damages.damage(data, rng, range(0, len(sound) + 1, size))
+        path.write_bytes(data)
+        tails_fit(folder, **FILTERS[number % 3])
+
+
+@pytest.mark.usefixtures("many_parts")
+def test_the_last_ones_where_an_index_is_wrong(folder):
+    path = write(folder, 0, 30, interval=100)
+    for wrong in (b"\0\0\0\5", bytes(80), b"\0\0\0\7\0\0\0\7" * 9, random.Random(1).randbytes(160)):
+        path.with_suffix(".index").write_bytes(wrong)
+        tails_fit(folder)
+
+
+@pytest.mark.parametrize("interval", [None, 4096], ids=["bare", "indexed"])
+def test_the_last_ones_are_read_from_the_end(folder, monkeypatch, interval):
+    path = write(folder, 0, 400, value=b"v" * 400, interval=interval)
+    read = 0
+
+    def counted(self, position, size):
+        nonlocal read
+        data = whole(self, position, size)
+        read += len(data) * (self.name == str(path))
+        return data
+
+    whole = local.LocalFile.read
+    monkeypatch.setattr(local.LocalFile, "read", counted)
+    assert take(folder, tail=3).offsets == [6397, 6398, 6399]
+    assert read < path.stat().st_size // 4
 
 
 def test_a_folder_without_segments(folder):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import DamageError, KdumpError
 from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
-from kdump.log_reader.header_scan import is_sound
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
+from kdump.records.soundness import is_sound
 from kdump.segments import read
 from kdump.segments import walk as log
 

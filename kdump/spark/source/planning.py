@@ -20,7 +20,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.remote import RemoteFiles, places
 from kdump.log_reader import replicas
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
-from kdump.log_reader.header_scan import attempt, is_sound_at
+from kdump.log_reader.header_scan import attempt
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
@@ -420,7 +420,7 @@ def cuts(segment: Segment, split_bytes: int) -> list[int]:
         return []
     with segment.open() as source:
         found = _spaced(_indexed(segment), split_bytes, segment.size)
-        if found and all(is_sound_at(source, position) for position in found):
+        if found and all(log.is_sound_at(source, position) for position in found):
             return found
         return _spaced(_walked(source, split_bytes), split_bytes, segment.size)
 
@@ -437,7 +437,7 @@ def _walked(source: log_dirs_files.Source, split_bytes: int) -> Iterator[int]:
     for region in log.walk(source):
         if not isinstance(region, RecordBatch) or not 0 <= region.magic <= 2:
             return
-        if region.position - last >= split_bytes and is_sound_at(source, region.position):
+        if region.position - last >= split_bytes and log.is_sound_at(source, region.position):
             last = region.position
             yield last
 
