@@ -346,13 +346,18 @@ def _keep(said: list[tuple[str, Any]], name: str, what: object) -> None:
     said.append((name, what))
 
 
-def stretches(partitions: Sequence[Partition], count: int) -> list[list[Partition]]:
-    """Return partitions in order, cut into stretches that take about the same time, some for each of ``count``."""
+def stretches(
+    partitions: Sequence[Partition], count: int, unit: Callable[[Partition], object] = id
+) -> list[list[Partition]]:
+    """Return partitions in order, cut into stretches that take about the same time, some for each of ``count``.
+
+    Partitions in a row of the same ``unit`` stay together.
+    """
     room = max(1, sum(map(_cost, partitions)) // (4 * count))
     cut: list[list[Partition]] = []
     held = room
     for partition in partitions:
-        if held >= room:
+        if not cut or (held >= room and unit(partition) != unit(cut[-1][-1])):
             cut.append([])
             held = 0
         cut[-1].append(partition)

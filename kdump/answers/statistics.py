@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from kdump.segments.record_sizes import RecordSizes
 
 HOUR: Final = 3_600_000
+LARGEST: Final = 5
+"""Largest keys and values of a partition that are named, unless somebody says how many."""
 T = TypeVar("T")
 
 
@@ -242,7 +244,7 @@ class Statistics(Collector):
     takes_runs = True
 
     def __init__(
-        self, *, records: bool = False, top: int = 5, hours: bool = False, targets: Sequence[Target] = ()
+        self, *, records: bool = False, top: int = LARGEST, hours: bool = False, targets: Sequence[Target] = ()
     ) -> None:
         self._with_records, self._with_hours, self._top = records, hours, top
         self._what_if = WhatIf(targets)

@@ -119,7 +119,8 @@ class Transactions(Collector):
     """Gathers transactional ids, and the open transactions of the partitions that ``asked`` takes.
 
     With their number alone memory grows. ``max_timeout`` is in ms; ``lines`` writes what ends a transaction.
-    ``coordinators`` is how many partitions ``__transaction_state`` has, None where nothing tells.
+    ``coordinators`` is how many partitions ``__transaction_state`` has, None where nothing tells. ``ids`` are those
+    that were gathered before.
     """
 
     takes_runs = True
@@ -131,12 +132,13 @@ class Transactions(Collector):
         *,
         max_timeout: int = MAX_TIMEOUT,
         coordinators: int | None = None,
+        ids: TransactionalIds | None = None,
     ) -> None:
         self._asked = asked
         self._lines = lines or AbortLines()
         self._max_timeout = max_timeout
         self._coordinators = coordinators
-        self._ids = TransactionalIds()
+        self._ids = TransactionalIds() if ids is None else ids
         self._found: dict[tuple[str, int], list[_Replica]] = {}
         self._place: Place | None = None
         self._replay: ProducerReplay | None = None

@@ -29,7 +29,7 @@ LEFT_TO_US: Final = {
     "maxBatchBytes",
     "remote",
     "remoteKey",
-    *(option.name for option in words.OPTIONS if "PerTrigger" in option.name),
+    *(option.name for option in words.OPTIONS if "PerTrigger" in option.name or option.of),
 }
 """Options of the source that are not flags here, or flags that all commands share.
 

@@ -87,6 +87,7 @@ class LogDirStates:
     """The log dirs that partitions lie in, each read once: the files that ``readers`` names.
 
     ``wrong`` is called with each file that is not what its format says, ``fail`` with each that cannot be read.
+    ``known`` are those that were read before, by the files and the path of each.
     """
 
     def __init__(
@@ -94,11 +95,12 @@ class LogDirStates:
         wrong: Callable[[WrongFile], None],
         fail: Callable[[UnreadableError], None],
         readers: Mapping[str, Callable[[Bytes], object]] = READERS,
+        known: Mapping[tuple[Files, str], LogDirState] | None = None,
     ) -> None:
         self._wrong = wrong
         self._fail = fail
         self._readers = readers
-        self._known: dict[tuple[Files, str], LogDirState] = {}
+        self._known = dict(known or {})
 
     def of(self, partition: Partition) -> LogDirState:
         """Return the state of the log dir that holds a partition's folder."""

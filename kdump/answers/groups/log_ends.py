@@ -57,7 +57,7 @@ class LogEnds(Collector):
         ``topic_ids`` are those known from elsewhere.
         """
         self._wanted = wanted
-        self._stable = stable
+        self.stable = stable
         self.found: dict[tuple[str, int], StableEnd] = {}
         self.topic_ids = dict(topic_ids or {})
         """Topic id -> name, by the folders and as given."""
@@ -84,7 +84,7 @@ class LogEnds(Collector):
         self._end = StableEnd(max(end.offset, place.log_start or 0), None, topic_id, (end.epoch, end.offset))
         replay = ProducerReplay(place, before=end.offset)
         size = size_after(place.partition, replay.since)
-        if self._stable or size <= NEAR:
+        if self.stable or size <= NEAR:
             self._replay = replay
             return Reading(Needs.HEADERS, min(replay.since, end.offset - 1))
         self.passed_over.append(size)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.retention.aged_segments import From, LogFacts, log_facts, unclean_end
-from kdump.answers.retention.rules import RetentionCheck, RetentionRules, rules_of
+from kdump.answers.retention.rules import Reason, RetentionCheck, RetentionRules, rules_of
 from kdump.internal_topics import cluster_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.answers.retention.rules import Reason
     from kdump.answers.topic_configs import TopicConfigs
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from kdump.arrow import batches
+from kdump.arrow import answer_lines, batches
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import UsageError
-from kdump.spark.source import findings, planning, pushdown, reading, schema, streaming
+from kdump.spark.source import answers, findings, planning, pushdown, reading, schema, streaming
 from kdump.spark.source import options as words
 from kdump.spark.source.marks import lose
 
@@ -32,7 +32,8 @@ class KdumpDataSource(DataSource):
 
     Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option
     ``decode``; :data:`~kdump.arrow.batches.FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the outputs
-    ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``.
+    ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``,
+    :data:`~kdump.spark.source.answers.OUTPUTS` for answers.
 
     Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
     or a URI of any of these.
@@ -51,6 +52,8 @@ class KdumpDataSource(DataSource):
         return "kdump"
 
     def schema(self) -> str:
+        if self._options.output in answers.OUTPUTS:
+            return answer_lines.ddl(answers.OUTPUTS[self._options.output].columns.schema)
         return schema.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
@@ -70,6 +73,8 @@ class KdumpDataSource(DataSource):
         options = self._options
         if options.output == words.FINDINGS:
             return FindingsReader(options)
+        if options.output in answers.OUTPUTS:
+            return AnswersReader(options)
         if options.kafka is not None:
             options = replace(options, kafka=options.kafka.for_batch())
         return (FilteredReader if options.pushdown else KdumpReader)(options)
@@ -130,6 +135,19 @@ class FindingsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from findings.read(partition.value)
+
+
+class AnswersReader(DataSourceReader):
+    """Finds partitions on the driver, answers in the tasks."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(task) for task in answers.plan(self._options, _say)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from answers.read(partition.value)
 
 
 class FilteredReader(KdumpReader):

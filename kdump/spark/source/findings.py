@@ -64,7 +64,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
     partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
     if unreadable and not partitions:
         raise unreadable[0]
-    at = timestamps.now()
+    at = timestamps.now() if options.at is None else options.at
     known: dict[tuple[object, str], Partition] = {}
     tasks = []
     for stretch in stretches(partitions, max(1, options.min_partitions // 4)):

@@ -11,8 +11,11 @@ import os
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
+from kdump.answers.disk_usage import By
+from kdump.answers.topic_configs import GivenConfig, given_config
+from kdump.answers.transactions import MAX_TIMEOUT
 from kdump.arrow import schema
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
@@ -33,6 +36,18 @@ DAMAGED: Final = "damaged"
 ACCOUNT: Final = "account"
 BATCHES: Final = "batches"
 FINDINGS: Final = "findings"
+OFFSETS: Final = "offsets"
+TRANSACTIONS: Final = "transactions"
+PRODUCERS: Final = "producers"
+GROUPS: Final = "groups"
+DU: Final = "du"
+STATS: Final = "stats"
+RETENTION: Final = "retention"
+COMPACTION: Final = "compaction"
+ANSWERS: Final = (OFFSETS, TRANSACTIONS, PRODUCERS, GROUPS, DU, STATS, RETENTION, COMPACTION)
+"""Outputs that are what the commands of these names print."""
+OF_WHOLE: Final = (FINDINGS, *ANSWERS)
+"""Outputs that are of whole partitions."""
 NONE: Final = "none"
 AUTO: Final = "auto"
 READ_COMMITTED: Final = "read_committed"
@@ -69,6 +84,18 @@ class SourceOptions:
     max_records_per_trigger: int | None = None
     fail_on_data_loss: bool = True
     pushdown: bool = False
+    at: int | None = None
+    time: tuple[int, ...] = ()
+    gaps: bool = False
+    max_timeout: int = MAX_TIMEOUT
+    group: tuple[str, ...] = ()
+    history: bool = False
+    stable: bool = False
+    by: By = "partition"
+    hours: bool = False
+    records: bool = False
+    top: int | None = None
+    config: tuple[GivenConfig, ...] = ()
     surveyed: bool = False
     """Whether the headers must be walked whatever else is asked for."""
     kafka: KafkaQuery | None = None
@@ -92,12 +119,16 @@ class SourceOptions:
 
 
 class Option(NamedTuple):
-    """One option: its name, the reader of its text (which raises ValueError), the shape of the text, the meaning."""
+    """One option: its name, the reader of its text (which raises ValueError), the shape of the text, the meaning.
+
+    ``of`` are the outputs that it is for, where it is not for most.
+    """
 
     name: str
     read: Callable[[str], Any]
     shape: str
     doc: str
+    of: tuple[str, ...] = ()
 
     @property
     def field(self) -> str:
@@ -134,6 +165,10 @@ def _time(text: str) -> int:
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400_000) + since.seconds * 1000 + since.microseconds // 1000
+
+
+def _times(text: str) -> tuple[int, ...]:
+    return tuple(map(_time, _names(text)))
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -199,9 +234,10 @@ OPTIONS: Final = (
     Option("includeControl", _switch, "true or false", "Give control records (transaction markers and others) too."),
     Option(
         "output",
-        _word(RECORDS, BATCHES, DAMAGED, ACCOUNT, FINDINGS),
-        "records, batches, damaged, account or findings",
-        "Rows of records, headers of batches, damaged ranges, of what every byte is, or of what kdump check says.",
+        _word(RECORDS, BATCHES, DAMAGED, ACCOUNT, FINDINGS, *ANSWERS),
+        f"records, batches, damaged, account, findings, {', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}",
+        "Rows of records, headers of batches, damaged ranges, of what every byte is, of what kdump check says, or of "
+        "the answer of the command of that name.",
     ),
     Option(
         "columns", _columns, "names, separated by commas", "Give these columns only, and spare the work for others."
@@ -255,6 +291,54 @@ OPTIONS: Final = (
         "true or false",
         "Let Spark's filters on topic, partition, offset and timestamp choose what is read, where its switch is on.",
     ),
+    Option(
+        "at",
+        _time,
+        "ms since 1970, or ISO 8601",
+        "Of findings and answers: what 'now' means. Default: the clock.",
+        OF_WHOLE,
+    ),
+    Option(
+        "time",
+        _times,
+        "times, separated by commas",
+        "Of offsets: look up the first offset at or after each.",
+        (OFFSETS,),
+    ),
+    Option("gaps", _switch, "true or false", "Of producers: breaks in their sequences too.", (PRODUCERS,)),
+    Option("maxTimeout", _whole, "ms", "Of transactions: transaction.max.timeout.ms of the brokers.", (TRANSACTIONS,)),
+    Option("group", _names, "ids or globs, separated by commas", "Of groups: only these.", (GROUPS,)),
+    Option("history", _switch, "true or false", "Of groups: every commit too.", (GROUPS,)),
+    Option(
+        "stable",
+        _switch,
+        "true or false",
+        "Of groups: the last stable offset of every partition, whatever it takes to read.",
+        (GROUPS,),
+    ),
+    Option("by", _word(*get_args(By)), f"{', '.join(get_args(By))}", "Of du: what a row is of.", (DU,)),
+    Option("hours", _switch, "true or false", "Of stats: a row for each topic and hour too.", (STATS,)),
+    Option(
+        "records",
+        _switch,
+        "true or false",
+        "Of stats: read records too; of compaction: a row for each record that goes.",
+        (STATS, COMPACTION),
+    ),
+    Option(
+        "top",
+        _size,
+        "a number",
+        "Of stats: largest keys and values to name; of compaction: keys with the most bytes per topic.",
+        (STATS, COMPACTION),
+    ),
+    Option(
+        "config",
+        lambda text: tuple(map(given_config, _names(text))),
+        "TOPIC:KEY=VALUE, separated by commas",
+        "Of retention and compaction: configs that count before all others.",
+        (RETENTION, COMPACTION),
+    ),
 )
 """What a user may set; ``path`` and ``paths`` are Spark's own."""
 
@@ -275,8 +359,8 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
     _agree(options)
     if kafka is None:
         return options
-    if options.output == FINDINGS:
-        raise UsageError(f"option {kafka.asked}: the output {FINDINGS} is of whole partitions, as they are")
+    if options.output in OF_WHOLE:
+        raise UsageError(f"option {kafka.asked}: the output {options.output} is of whole partitions, as they are")
     query = kafka.at_times(options.starting_timestamp, options.ending_timestamp)
     return replace(options, kafka=query, starting_timestamp=None, ending_timestamp=None)
 
@@ -318,19 +402,22 @@ def _agree(options: SourceOptions) -> None:
         )
     if options.output == BATCHES and (options.dedupe or options.committed):
         raise UsageError("the output batches gives those of every replica and transaction: no dedupe, no isolation")
-    if options.output == FINDINGS:
-        _check_whole(options)
+    _check_taken(options)
     if schema.DECODED.name in options.columns and options.decode != AUTO:
         raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")
 
 
 WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes")
-"""Options that a check of whole partitions takes."""
+"""Options that those outputs take."""
 
 
-def _check_whole(options: SourceOptions) -> None:
-    """Raise UsageError for an option that would leave out parts of partitions, or do nothing."""
+def _check_taken(options: SourceOptions) -> None:
+    """Raise UsageError for an option that the output has no use for, or that would leave out parts of partitions."""
     for option in OPTIONS:
         default = SourceOptions.__dataclass_fields__[option.field].default
-        if option.field not in WHOLE and getattr(options, option.field) != default:
-            raise UsageError(f"option {option.name}: the output {FINDINGS} is of whole partitions, as they are")
+        if options.output in option.of or getattr(options, option.field) == default:
+            continue
+        if option.of:
+            raise UsageError(f"option {option.name}: it is for the output {' or '.join(option.of)}")
+        if options.output in OF_WHOLE and option.field not in WHOLE:
+            raise UsageError(f"option {option.name}: the output {options.output} is of whole partitions, as they are")

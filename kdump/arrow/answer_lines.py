@@ -1,0 +1,107 @@
+"""The lines of an answer in Arrow: columns for the fields of all their kinds, named as in JSON."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+
+from kdump.answers.collector import as_json, camel_case
+from kdump.primitives.terminal import path_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.answers.collector import AnswerLine
+
+KIND: Final = "kind"
+_PLAIN: Final = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
+_NAMED: Final = {"partition": pa.int32()}
+"""Columns whose type is that of other tables."""
+
+
+class LineColumns:
+    """The columns of lines of some classes: ``kind``, then each field once; a line has null where it has no such field.
+
+    A field that another class has with another type stands in a column of its own, with the kind in front of its name.
+    """
+
+    def __init__(self, kinds: Iterable[type[AnswerLine]]) -> None:
+        self._names: dict[str, dict[str, str]] = {}
+        types: dict[str, pa.DataType] = {KIND: pa.string()}
+        for one in kinds:
+            names = self._names[one.kind] = {}
+            for name, kind in _fields(one):
+                column = name
+                if types.setdefault(name, kind) != kind:
+                    column = f"{one.kind}{name[0].upper()}{name[1:]}"
+                    types[column] = kind
+                names[name] = column
+        self.schema = pa.schema(list(types.items()))
+
+    def row(self, line: AnswerLine) -> dict[str, Any]:
+        """Return a line as a row."""
+        names = self._names[line.kind]
+        return {names.get(name, name): _readable(value) for name, value in as_json(line).items()}
+
+    def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+        """Return rows as Arrow."""
+        return pa.RecordBatch.from_pylist(rows, self.schema)
+
+
+def _fields(line: Any) -> Iterator[tuple[str, pa.DataType]]:
+    hints = get_type_hints(line)
+    for field in fields(line):
+        name = camel_case(field.name)
+        yield name, _NAMED.get(name, _type(hints[field.name]))
+
+
+def _type(hint: Any) -> pa.DataType:
+    """Return the type of a field: plain values, dataclasses, tuples of one type, dicts by text; None is null."""
+    args = [one for one in get_args(hint) if one is not NoneType]
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if is_dataclass(hint):
+        return pa.struct(list(_fields(hint)))
+    if get_origin(hint) is Literal:
+        return _PLAIN[type(args[0])]
+    if get_origin(hint) is tuple:
+        return pa.list_(pa.field("element", _type(args[0])))
+    if get_origin(hint) is dict:
+        return pa.map_(*map(_type, args))
+    return _type(args[0])
+
+
+def _readable(value: Any) -> Any:
+    """Return a value of JSON with no text in it that is not Unicode."""
+    if isinstance(value, str):
+        return path_text(value)
+    if isinstance(value, dict):
+        return {path_text(key): _readable(one) for key, one in value.items()}
+    return list(map(_readable, value)) if isinstance(value, list) else value
+
+
+def ddl(schema: pa.Schema) -> str:
+    """Return a schema of such columns as Spark's DDL text."""
+    return ", ".join(f"`{field.name}` {_sql(field.type)}" for field in schema)
+
+
+def _sql(kind: pa.DataType) -> str:
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'`{field.name}`: {_sql(field.type)}' for field in kind)}>"
+    if pa.types.is_list(kind):
+        return f"array<{_sql(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{_sql(kind.key_type)}, {_sql(kind.item_type)}>"
+    return _SQL[kind]
+
+
+_SQL: Final = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+}

@@ -1,0 +1,138 @@
+"""The outputs that answer: what `kdump COMMAND -o jsonl` prints, as rows."""
+
+import json
+import random
+import shutil
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+
+from pyspark.errors import PySparkException
+
+from kdump.errors import UsageError
+from kdump.spark.source import answers
+from kdump.spark.source import options as words
+from testing import GOLDEN
+from testing.processes import kdump
+from tests.helpers.segments import data
+from tools.prove.answers_on_spark import make_logs
+
+BROKERS = GOLDEN / "brokers"
+AT = "2026-11-22"
+TOLD = {answers.UNREADABLE, answers.DAMAGE, answers.DERIVED}
+NOT_USED = "; it is not used (kdump check says more)"
+CASES = {
+    "offsets": [({}, ()), ({"time": "2023-11-14,1700000220000"}, ("--time", "2023-11-14", "--time", "1700000220000"))],
+    "transactions": [({"topic": "txn"}, ("--topic", "txn")), ({"maxTimeout": "1"}, ("--max-timeout", "1ms"))],
+    "producers": [({"gaps": "true"}, ("--gaps",))],
+    "groups": [
+        ({"history": "true", "stable": "true"}, ("--history", "--stable")),
+        ({"group": "eos,c*", "partition": "0"}, ("--group", "eos", "--group", "c*", "--partition", "0")),
+    ],
+    "du": [({"by": by}, ("--by", by)) for by in ("partition", "folder", "topic", "segment")],
+    "stats": [({}, ()), ({"records": "true", "hours": "true", "top": "2"}, ("--records", "--hours", "--top", "2"))],
+    "retention": [
+        (
+            {"config": "*:retention.ms=3600000,one:retention.bytes=5"},
+            ("--config", "*:retention.ms=3600000", "--config", "one:retention.bytes=5"),
+        )
+    ],
+    "compaction": [({"records": "true", "top": "3"}, ("--records", "--top", "3"))],
+}
+
+
+def rows(spark, output, *paths, **options):
+    """The rows as JSON objects without nulls, in some order; and what else is said, by its kind."""
+    frame = spark.read.format("kdump").option("paths", json.dumps([str(path) for path in paths]))
+    frame = frame.option("output", output).option("at", AT).options(**options).load()
+    found = [row.asDict(recursive=True) for row in frame.collect()]
+    told = [(row["kind"], row["text"]) for row in found if row["kind"] in TOLD]
+    return [row for row in found if row["kind"] not in TOLD], told
+
+
+def lines(output, *paths, options=(), status=(0,)):
+    """What the command prints, in the terms of rows."""
+    done = kdump(output, "-o", "jsonl", "--at", AT, "-q", *options, *paths)
+    assert done.returncode in status, done.stderr.decode()
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    for line in found:
+        if output == "stats" and line["kind"] == "producer":
+            line["producerRecordsPerBatch"] = line.pop("recordsPerBatch")
+    said = [line.removeprefix("kdump: ").removesuffix(NOT_USED) for line in done.stderr.decode().splitlines()]
+    return found, sorted(said)
+
+
+def in_order(found):
+    """Lines as text without the fields that are null, in order."""
+    kept = [{name: value for name, value in one.items() if value is not None} for one in found]
+    return sorted(json.dumps(one, sort_keys=True) for one in kept)
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "flags"), [(output, *case) for output, cases in CASES.items() for case in cases]
+)
+@pytest.mark.parametrize("broker", ["4.2.2", "2.8.2", "."])
+def test_rows_are_the_lines_of_the_command(spark, broker, output, options, flags):
+    expected, _ = lines(output, BROKERS / broker, options=flags)
+    found, told = rows(spark, output, BROKERS / broker, minPartitions="40", **options)
+    assert in_order(found) == in_order(expected)
+    assert told == []
+
+
+@pytest.mark.parametrize("output", words.ANSWERS)
+def test_two_thousand_partitions_of_two_brokers_some_damaged(spark, two_thousand, output):
+    """What is said of damage are rows, each once, in however many tasks."""
+    expected, said = lines(output, *two_thousand, status=(0, 3, 4))
+    found, told = rows(spark, output, *two_thousand, minPartitions="40")
+    assert in_order(found) == in_order(expected)
+    assert sorted(text for _, text in told) == said
+    assert said or output in ("du", "groups", "retention", "compaction")
+
+
+def test_what_cannot_be_read_and_what_is_damaged_are_rows(spark, tmp_path):
+    shutil.copytree(BROKERS / "4.2.2" / "txn-0", tmp_path / "txn-0")
+    damaged = next((tmp_path / "txn-0").glob("*.log"))
+    damaged.write_bytes(damaged.read_bytes()[:100] + b"?" * 50 + damaged.read_bytes()[150:])
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(data(0))
+    (tmp_path / "orders-0" / f"{10:020}.log").symlink_to(tmp_path / "gone")
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n2\n")
+    for output in ("stats", "producers", "offsets"):
+        expected, said = lines(output, tmp_path, tmp_path / "nowhere", status=(1,))
+        found, told = rows(spark, output, tmp_path, tmp_path / "nowhere", minPartitions="40")
+        assert in_order(found) == in_order(expected)
+        kinds = {kind: [text for of, text in told if of == kind] for kind in TOLD}
+        assert sorted(text for _, text in told) == said
+        assert len(kinds["unreadable"]) == 2
+        assert len(kinds["derived"]) == 1
+        assert len(kinds["damage"]) == (output != "producers")  # they begin at a snapshot, after it
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"output": "stats", "gaps": "true"}, "option gaps: it is for the output producers"),
+        ({"at": AT}, "option at: it is for the output findings or offsets or"),
+        ({"output": "groups", "startingOffset": "1"}, "option startingOffset: the output groups is of whole"),
+        ({"output": "du", "by": "size"}, "option by: expected partition, folder, topic, segment, found 'size'"),
+        ({"output": "offsets", "subscribe": "t"}, "option subscribe: the output offsets is of whole partitions"),
+        ({"output": "retention", "config": "orders"}, "orders"),
+        ({"output": "statz"}, "option output: expected records, batches"),
+    ],
+)
+def test_options_that_say_nothing_are_refused(options, said):
+    with pytest.raises(UsageError, match=said):
+        words.parse({"path": str(BROKERS), **options})
+
+
+def test_paths_that_are_not_there_end_it(spark, tmp_path):
+    with pytest.raises(PySparkException, match="No such file"):
+        rows(spark, "stats", tmp_path / "nowhere")
+
+
+@pytest.fixture(scope="module")
+def two_thousand(tmp_path_factory):
+    place = tmp_path_factory.mktemp("brokers")
+    make_logs(place, 2000, random.Random(26))
+    return place / "broker-1", place / "broker-2"
