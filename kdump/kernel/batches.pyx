@@ -11,7 +11,7 @@ from kdump.kernel.cursor import FAR
 from kdump.primitives.crc import crc32c
 from kdump.primitives.wire import INT32_MAX
 
-from kdump.kernel.words cimport big
+from kdump.kernel.words cimport big, fast_crc32c, has_crc32c
 
 OTHERS = ("last_offset", "last_sequence", "position", "size")
 """The numbers of a row behind those of the batch's header."""
@@ -39,6 +39,7 @@ cdef long long _FAR = FAR
 cdef long long _INT32_MAX = INT32_MAX
 cdef unsigned int[16] _STARTS
 cdef unsigned int[16] _SIZES
+cdef bint _HAS_CRC32C = has_crc32c()
 
 
 def rows(first, block, place, most):
@@ -56,27 +57,24 @@ def rows(first, block, place, most):
 
 cdef _rows(first, block, Py_ssize_t at, long long place, long long most):
     cdef const unsigned char[::1] text = block
-    cdef Py_ssize_t end = text.shape[0]
-    cdef Py_ssize_t stop = at
-    cdef Py_ssize_t size
+    cdef const unsigned char* data = &text[at]
+    cdef Py_ssize_t left = text.shape[0] - at
+    cdef Py_ssize_t stop = 0
     cdef Py_ssize_t count = 0
-    cdef unsigned int crc
     cdef long long attributes = first.attributes
     cdef long long horizon = first.base_timestamp
-    while end - stop >= _HEADER_SIZE:
-        size = like(&text[stop], end - stop, attributes, horizon, most)
-        if size == 0:
-            break
-        if count:
-            crc = <unsigned int> big(&text[stop + _CRC_AT], 4)
-            if not (first.crc_valid and crc == crc32c(block[stop + _COVERED : stop + size])):
-                break
-        stop += size
-        count += 1
+    cdef Py_ssize_t size = like(data, left, attributes, horizon, most)
+    if size == 0 or not like(data + size, left - size, attributes, horizon, most) or not first.crc_valid:
+        return array("q")
+    with nogil:
+        while size > 0 and (count == 0 or is_sound(data + stop, size)):
+            stop += size
+            count += 1
+            size = like(data + stop, left - stop, attributes, horizon, most)
     if count < 2:
         return array("q")
     table = array("q", bytes(8 * _ROW * count))
-    fill(&text[at], count, at, place, table)
+    fill(data, count, at, place, table)
     return table
 
 
@@ -84,6 +82,8 @@ cdef Py_ssize_t like(
     const unsigned char* data, Py_ssize_t left, long long attributes, long long horizon, long long most
 ) noexcept nogil:
     """Return the size of the batch whose header stands there, 0 where it is another kind, odd, or not whole."""
+    if left < _HEADER_SIZE:
+        return 0
     cdef long long size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
     cdef long long sequence = big(data + _BASE_SEQUENCE, 4)
     cdef long long delta = big(data + _LAST_DELTA, 4)
@@ -97,6 +97,15 @@ cdef Py_ssize_t like(
     if sequence != -1 and (sequence < 0 or delta < 0 or delta > _INT32_MAX - sequence):
         return 0
     return size if -_FAR < base < _FAR else 0
+
+
+cdef bint is_sound(const unsigned char* data, Py_ssize_t size) except -1 nogil:
+    """Tell whether the checksum of a whole batch is right."""
+    cdef unsigned int crc = <unsigned int> big(data + _CRC_AT, 4)
+    if _HAS_CRC32C:
+        return crc == fast_crc32c(data + _COVERED, size - _COVERED)
+    with gil:  # which the package wants
+        return crc == crc32c(<const unsigned char[: size - _COVERED]> (data + _COVERED))
 
 
 cdef void fill(const unsigned char* data, Py_ssize_t count, Py_ssize_t at, long long place, long long[::1] table):

@@ -172,13 +172,25 @@ def start_of(number):
 
 def test_a_wrong_checksum_ends_the_list_where_it_stands(monkeypatch):
     """What was listed behind it would be listed again for each of the batches that follow."""
-    reckoned = []
-    plain = batches.crc32c
-    monkeypatch.setattr(batches, "crc32c", lambda data: reckoned.append(len(data)) or plain(data))
+    listed = []
+    plain = batches.rows
+    monkeypatch.setattr(batches, "rows", lambda *args: listed.append(found := plain(*args)) or found)
     right, wrong = batch(0), batch(0)[:-1] + b"?"
     for data in (wrong * 100, (right + wrong) * 50, (right * 2 + wrong) * 33):
-        reckoned.clear()
+        listed.clear()
         source = Memory(data)
         found = list(walk_in_runs(source, 0, len(data), Window(source, len(data)), limit=LARGE, packed=False))
         assert sum(region.size for region in found) == len(data)
-        assert len(reckoned) <= 100
+        assert sum(max(1, len(rows) // WIDTH) for rows in listed) <= 100
+
+
+@pytest.mark.parametrize("size", [*range(40), *range(300, 420, 7), *range(3000, 3500, 61), 6144, 16000, 100_000])
+def test_checksums_of_batches_of_any_size(size):
+    first = batch(0)
+    second = forge.batch([forge.record(b"k", bytes(at * 7 % 251 for at in range(size)), offset=0)], base_sequence=0)
+    head = Batch(memoryview(first), 0, len(first))
+    assert len(batches.rows(head, memoryview(first + second), 0, LARGE)) == 2 * WIDTH
+    for at in (BATCH_HEADER.offsets["attributes"] + 3, len(second) // 2 + 12, len(second) - 1):
+        broken = bytearray(first + second)
+        broken[len(first) + at] ^= 1
+        assert not batches.rows(head, memoryview(broken), 0, LARGE)
