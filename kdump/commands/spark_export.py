@@ -52,6 +52,13 @@ def _checked(_: click.Context, parameter: click.Parameter, text: str | None) -> 
     return text
 
 
+def _file_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    try:
+        return None if text is None else words.size(text)
+    except ValueError:
+        raise UsageError(f"--target-file-size: expected bytes, or a size such as 256m, found {text!r}") from None
+
+
 def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(words.OPTIONS):
         if option.name in LEFT_TO_US:
@@ -86,6 +93,13 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     default="error",
     show_default=True,
     help="What to do when DIR is there.",
+)
+@click.option(
+    "--target-file-size",
+    metavar="SIZE",
+    callback=_file_size,
+    help="Write files of about this size, such as 256m, for which all rows are shuffled.  [default: each task writes a "
+    "file into each folder that it has rows for]",
 )
 @click.option(
     "--read-mode",
@@ -130,7 +144,7 @@ def command(
     from kdump.spark.failures import MalformedError
 
     run = session.Session(quiet=quiet)
-    ours = {name: given.pop(name) for name in ("out", "format", "mode", "master")}
+    ours = {name: given.pop(name) for name in ("out", "format", "mode", "master", "target_file_size")}
     export = spark_export.Export(
         paths=paths,
         **ours,

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark import failures, session
 from kdump.spark.export import account, job
+from kdump.spark.source import planning
 from testing import GOLDEN, ROOT, forge
 from testing.processes import kdump
 from tools.prove import spark as prove_spark
@@ -342,3 +344,99 @@ def test_usage_errors_end_with_status_2(tmp_path):
     assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--conf", "novalue").returncode == 2
     done = kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--starting-offset", "x")
     assert (done.returncode, done.stderr) == (2, b"kdump: --starting-offset: expected a number, 0 or more, found 'x'\n")
+
+
+DAY = 86_400_000
+FIRST_DAY = 1_700_006_400_000
+"""2023-11-15 in UTC, in ms."""
+
+
+def small_partitions(folder, count=200, days=3, base=0):
+    """Partitions of four topics, each with records of several days; return their rows: topic, offset, key."""
+    found = []
+    for number in range(count):
+        topic, inside = f"t{number % 4}", folder / f"t{number % 4}-{number // 4}"
+        inside.mkdir(parents=True, exist_ok=True)
+        content = b""
+        for day in range(days):
+            offset, key = base + day * 2, b"k%d-%d" % (number, day)
+            records = [forge.record(key, b"v" * 50, offset=at) for at in range(2)]
+            time = FIRST_DAY + day * DAY
+            content += forge.batch(records, base_offset=offset, base_timestamp=time, max_timestamp=time)
+            found += [(topic, number // 4, at, key) for at in (offset, offset + 1)]
+        (inside / f"{base:020}.log").write_bytes(content)
+    return sorted(found)
+
+
+def exported_rows(out):
+    return sorted((row["topic"], row["partition"], row["offset"], row["key"]) for row in rows(out))
+
+
+def data_files(out):
+    return [path for path in Path(out).rglob("*.parquet") if "_damaged" not in path.parts]
+
+
+def test_files_of_a_size_are_few_and_hold_the_same_rows(spark, tmp_path, monkeypatch):
+    """Of 200 small partitions with 3 dates each task else writes a file into each folder that it meets."""
+    monkeypatch.setattr(planning, "TASK_COST", 1)  # as many tasks as larger partitions would have
+    written = small_partitions(tmp_path / "in")
+    many, few = tmp_path / "many", tmp_path / "few"
+    export(tmp_path / "in", out=many, options={"minPartitions": "12"})
+    before = spark.conf.get("spark.sql.adaptive.advisoryPartitionSizeInBytes")
+    summary = export(tmp_path / "in", out=few, options={"minPartitions": "12"}, target_file_size=1 << 20)
+    assert spark.conf.get("spark.sql.adaptive.advisoryPartitionSizeInBytes") == before
+    assert exported_rows(few) == exported_rows(many) == written
+    assert summary.rows == len(written)
+    assert len(data_files(few)) == len({path.parent for path in data_files(few)}) == 12  # one for each topic and date
+    assert len(data_files(many)) >= 36
+    told = manifest(few)
+    assert {one["file"]: one["rows"] for one in told["output"] if "_damaged" not in one["file"]} == {
+        str(path.relative_to(few)): parquet.read_metadata(path).num_rows for path in data_files(few)
+    }
+
+
+def test_appended_files_and_those_without_folders_are_few_too(spark, tmp_path):
+    written = small_partitions(tmp_path / "one", count=40)
+    more = small_partitions(tmp_path / "two", count=40, base=100)
+    out = tmp_path / "out"
+    for folder, mode in (("one", "error"), ("two", "append")):
+        export(tmp_path / folder, out=out, mode=mode, target_file_size=1 << 20)
+    assert exported_rows(out) == sorted(written + more)
+    assert len(data_files(out)) == 24
+    flat = tmp_path / "flat"
+    export(tmp_path / "one", out=flat, partition_by=(), options={"minPartitions": "40"}, target_file_size=1 << 20)
+    assert exported_rows(flat) == written
+    assert len(data_files(flat)) <= 2
+
+
+def test_large_folders_become_several_files_of_about_the_size(spark, tmp_path):
+    inside = tmp_path / "in" / "t-0"
+    inside.mkdir(parents=True)
+    seed = random.Random(1)
+    for number in range(16):
+        records = [forge.record(b"k", seed.randbytes(1000), offset=at) for at in range(1000)]
+        content = forge.batch(records, base_offset=number * 1000, base_timestamp=FIRST_DAY, max_timestamp=FIRST_DAY)
+        (inside / f"{number * 1000:020}.log").write_bytes(content)
+    out = tmp_path / "out"
+    export(tmp_path / "in", out=out, options={"minPartitions": "16"}, target_file_size=2 << 20)
+    sizes = [path.stat().st_size for path in data_files(out)]
+    assert len(rows(out, "offset")) == 16_000
+    assert 2 <= len(sizes) <= 16
+    assert max(sizes) < 6 << 20
+
+
+def test_steps_write_few_files(spark, tmp_path):
+    written = small_partitions(tmp_path / "in", count=40)
+    made = job.Export(
+        paths=(str(tmp_path / "in"),),
+        out=str(tmp_path / "out"),
+        options={"minPartitions": "40"},
+        conf={},
+        target_file_size=1 << 20,
+    )
+    for base in (0, 100):
+        written += small_partitions(tmp_path / "in", count=40, base=base) if base else []
+        added = spark_export.Follower(made, job.Listener(lambda _: None, lambda *_: None)).run(forever=False)
+        assert added.summary.rows == 240
+    assert exported_rows(tmp_path / "out") == sorted(written)
+    assert len(data_files(tmp_path / "out")) == 24

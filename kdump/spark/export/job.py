@@ -40,7 +40,10 @@ SURVEY_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """What to export, and how. ``options`` are those of the source, as text."""
+    """What to export, and how. ``options`` are those of the source, as text.
+
+    ``target_file_size`` is in bytes; None lets each task write a file into each folder that it has rows for.
+    """
 
     paths: tuple[str, ...]
     out: str
@@ -48,6 +51,7 @@ class Export:
     format: str = "parquet"
     partition_by: tuple[str, ...] = ("topic", "date")
     mode: str = "error"
+    target_file_size: int | None = None
     master: str = "local[*]"
     conf: dict[str, str]
 
@@ -283,7 +287,9 @@ class Work:
             options = replace(options, min_partitions=2 * self.spark.sparkContext.defaultParallelism)
         frame, counts = counting.records(self.spark, self.splits, options)
         with session.watched(self.spark, "writing", self.listener.progress):
-            self.output.write(frame, self.export.partition_by, self.options.names)
+            self.output.write(
+                frame, self.export.partition_by, self.options.names, target_file_size=self.export.target_file_size
+            )
         counted = counts.value
         missing = [split.name for split in self.splits if split.number not in counted]
         if missing:

@@ -51,6 +51,8 @@ _EXPRESSIONS: Final = {
 }
 
 
+SHUFFLED: Final = 1.5
+"""Bytes that rows take in a shuffle for each that they take in a file: 1 of random bytes, 3 of texts alike."""
 FOOTERS: Final = 8
 """Files whose footers are read at a time."""
 
@@ -146,8 +148,15 @@ class Output(Folder):
         finally:
             file.close()
 
-    def write(self, rows: DataFrame, partition_by: tuple[str, ...], columns: tuple[str, ...]) -> None:
-        """Write ``columns`` of ``rows``, in folders."""
+    def write(
+        self,
+        rows: DataFrame,
+        partition_by: tuple[str, ...],
+        columns: tuple[str, ...],
+        *,
+        target_file_size: int | None = None,
+    ) -> None:
+        """Write ``columns`` of ``rows``, in folders; files of about ``target_file_size`` bytes cost a shuffle."""
         from pyspark.sql import functions as spark_sql
 
         folders = {FOLDERS[name][0]: spark_sql.expr(_EXPRESSIONS[name]) for name in partition_by}
@@ -155,7 +164,28 @@ class Output(Folder):
         if self._format == "csv":  # it has no bytes and no lists
             plain = [_as_text(rows, name) for name in columns]
         shaped = rows.select(*plain, *(made.alias(name) for name, made in folders.items()))
-        self._save(shaped, self.path, self._format, tuple(folders))
+        if target_file_size is None:
+            self._save(shaped, self.path, self._format, tuple(folders))
+            return
+        with self._rebalancing(int(target_file_size * SHUFFLED)):
+            by = [spark_sql.col(name) for name in folders]
+            self._save(shaped.hint("rebalance", *by), self.path, self._format, tuple(folders))
+
+    @contextmanager
+    def _rebalancing(self, size: int) -> Iterator[None]:
+        """Let Spark bring the rows of each folder together, in tasks that read about ``size`` bytes of a shuffle."""
+        settings = {
+            "spark.sql.adaptive.enabled": "true",
+            "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(size),
+        }
+        before = {name: str(self._spark.conf.get(name)) for name in settings}
+        try:
+            for name, value in settings.items():
+                self._spark.conf.set(name, value)
+            yield
+        finally:
+            for name, kept in before.items():
+                self._spark.conf.set(name, kept)
 
     def write_damaged(self, rows: DataFrame) -> None:
         """Write the damaged stretches, always as Parquet, which holds their bytes."""

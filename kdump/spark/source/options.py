@@ -150,7 +150,8 @@ def _switch(text: str) -> bool:
     return words[text.lower()]
 
 
-def _size(text: str) -> int:
+def size(text: str) -> int:
+    """Return the bytes of a size such as 64m. Raises ValueError."""
     found = re.fullmatch(r"(\d+)\s*([kmg]?)(?:i?b)?", text.strip().lower())
     if found is None or int(found[1]) == 0:
         raise ValueError(text)
@@ -248,8 +249,8 @@ OPTIONS: Final = (
         "none or auto",
         "auto puts records of Kafka's own topics in words: JSON in one more column, decoded.",
     ),
-    Option("splitBytes", _size, "bytes, or a size such as 64m", "Read larger segments as several tasks."),
-    Option("minPartitions", _size, "a number", "Read in about as many tasks or more, where there is enough to read."),
+    Option("splitBytes", size, "bytes, or a size such as 64m", "Read larger segments as several tasks."),
+    Option("minPartitions", size, "a number", "Read in about as many tasks or more, where there is enough to read."),
     Option(
         "dedupe",
         _switch,
@@ -271,13 +272,13 @@ OPTIONS: Final = (
     ),
     Option(
         "maxBatchBytes",
-        _size,
+        size,
         "bytes, or a size such as 64m",
         "The most that a batch may take, as it is and unpacked; more is damage.",
     ),
-    Option("maxFilesPerTrigger", _size, "a number", "Of a stream: open at most so many segments per trigger."),
-    Option("maxBytesPerTrigger", _size, "bytes, or a size such as 64m", "Of a stream: take at most so many bytes."),
-    Option("maxRecordsPerTrigger", _size, "a number", "Of a stream: take at most so many records."),
+    Option("maxFilesPerTrigger", size, "a number", "Of a stream: open at most so many segments per trigger."),
+    Option("maxBytesPerTrigger", size, "bytes, or a size such as 64m", "Of a stream: take at most so many bytes."),
+    Option("maxRecordsPerTrigger", size, "a number", "Of a stream: take at most so many records."),
     Option(
         "failOnDataLoss",
         _switch,
@@ -327,7 +328,7 @@ OPTIONS: Final = (
     ),
     Option(
         "top",
-        _size,
+        size,
         "a number",
         "Of stats: largest keys and values to name; of compaction: keys with the most bytes per topic.",
         (STATS, COMPACTION),
