@@ -200,6 +200,11 @@ class Answering:
             return None
         return self._who.workers(partitions, who_reads.MANY_HEADERS, self.session)
 
+    def reads_alone(self, why: str) -> None:
+        """Say that this process reads, where --master names others."""
+        if self._who.master is not None:
+            self.session.note(f"{why}: this process reads, not Spark on {self._who.master}")
+
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds the collectors and says on standard error what is wrong."""
         return self._say.reader(collectors, self._say.states(), self.session.progress)

@@ -63,6 +63,8 @@ def command(*, records: bool, **options: Any) -> int:
         more = f" and {len(alone) - _MANY} more" if len(alone) > _MANY else ""
         run.session.note(f"on one of these brokers only, not compared: {', '.join(alone[:_MANY])}{more}")
     found = brokers.pairs(copies)
+    if records:
+        run.reads_alone("--records")
     run.session.watch(sum(map(brokers.size, found)))
     lines = brokers.compare_all(
         found,

@@ -16,6 +16,10 @@ class MalformedError(KdumpError):
     """Damage ended the export: mode FAILFAST."""
 
 
+class SparkFailedError(KdumpError):
+    """Spark itself failed: what it says tells more."""
+
+
 _OURS: Final = re.compile(r"kdump\.[\w.]+\.(\w+Error): (.*)")
 _FAILFAST: Final = "mode FAILFAST ends here"
 _OF_A_DISK: Final = re.compile(
@@ -37,12 +41,12 @@ def errors() -> Iterator[None]:
     except BrokenPipeError:  # of standard error: Py4J has an error of its own for a pipe to Java
         raise
     except ConnectionError as error:
-        raise KdumpError(f"Spark failed: its Java process is gone ({error.strerror or error})") from error
+        raise SparkFailedError(f"Spark failed: its Java process is gone ({error.strerror or error})") from error
     except (PySparkException, Py4JError) as error:
         text = str(error)
         found = _OURS.search(text)
         if found is None:
-            raise KdumpError(f"Spark failed: {_gist(text)}") from error
+            raise SparkFailedError(f"Spark failed: {_gist(text)}") from error
         if _FAILFAST in found[2]:
             raise MalformedError(found[2]) from error
         file, colon, reason = found[2].partition(": ")

@@ -12,13 +12,14 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UsageError
-from kdump.spark.failures import errors, try_to
+from kdump.spark.failures import SparkFailedError, errors, try_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -53,10 +54,10 @@ def check() -> None:
         )
 
 
-def start(master: str, settings: Mapping[str, str], *, silent: bool = False) -> SparkSession:
+def start(master: str, settings: Mapping[str, str], said: SaidBySpark | None = None) -> SparkSession:
     """Return a session on ``master``. Its Python workers are this very Python, unless the user chose another.
 
-    ``silent`` keeps all that Spark itself says from standard output and standard error, unless it does not start.
+    ``said`` keeps all that Spark itself says from standard output and standard error, unless it does not start.
     Raises KdumpError when Spark does not start.
     """
     check()
@@ -72,7 +73,7 @@ def start(master: str, settings: Mapping[str, str], *, silent: bool = False) -> 
     for name, value in given.items():
         builder = builder.config(name, value)
     try:
-        with _elsewhere() if silent else nullcontext():
+        with nullcontext() if said is None else said.elsewhere():
             spark = builder.getOrCreate()
     except PySparkException as reason:
         raise KdumpError(f"Spark does not start on {master}: {reason} What Spark itself says stands above") from reason
@@ -81,23 +82,47 @@ def start(master: str, settings: Mapping[str, str], *, silent: bool = False) -> 
     return spark
 
 
-@contextmanager
-def _elsewhere() -> Iterator[None]:
-    """Let programs that begin in the block print to a file for as long as they run; when it fails, show that file."""
-    with tempfile.TemporaryFile() as said:
+class SaidBySpark:
+    """What Spark says, in a file of its own: the end of it is shown where a block fails for a reason of Spark's."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  Spark writes to it as long as it runs
+        self._shown = 0
+        weakref.finalize(self, self._file.close)
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Let programs that begin in the block print to the file as long as they run; when it fails, show that."""
         streams = [(number, os.dup(number)) for number in (1, 2)]
         try:
             for number, _ in streams:
-                os.dup2(said.fileno(), number)
+                os.dup2(self._file.fileno(), number)
             yield
         except Exception:  # who interrupts it does not ask why
-            said.seek(0)
-            os.write(streams[-1][1], said.read())
+            self._show(streams[-1][1])
             raise
         finally:
             for number, kept in streams:
                 os.dup2(kept, number)
                 os.close(kept)
+        self._shown = self._size
+
+    @property
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _show(self, number: int) -> None:
+        """Write what was said since it was shown last to an open file."""
+        first = max(self._shown, self._size - MOST_SAID)
+        self._shown = self._size
+        os.write(number, os.pread(self._file.fileno(), self._shown - first, first))
+
+    def __enter__(self) -> None:
+        """Begin what may fail."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, SparkFailedError):
+            self._show(2)
 
 
 def check_alive(spark: SparkSession) -> None:
@@ -166,6 +191,8 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
     return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
+MOST_SAID: Final = 1 << 16
+"""Bytes that are shown of what Spark says, at most: the last ones."""
 _MASTER: Final = re.compile(r"local(\[(\*|0*[1-9]\d*)(,0*[1-9]\d*)?\])?|spark://[^/]+|yarn|k8s://.+")
 _ANSWER_SECONDS: Final = 5.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -29,15 +29,20 @@ FAN: Final = 16
 
 @dataclass(frozen=True)
 class SparkWorkers:
-    """The executors of a session. ``tell`` is told how far they are: what is done, tasks done, all tasks."""
+    """The executors of a session. ``tell`` is told how far they are: what is done, tasks done, all tasks.
+
+    ``said`` holds what Spark says, where nobody sees it: it is shown when Spark fails.
+    """
 
     spark: SparkSession
     tell: Callable[[str, int, int], None]
+    said: session.SaidBySpark | None = None
 
     @classmethod
     def start(cls, master: str, settings: Mapping[str, str], tell: Callable[[str, int, int], None]) -> SparkWorkers:
         """Start Spark on ``master``, without a word of its own. Raises UsageError, KdumpError."""
-        return cls(session.start(master, settings, silent=True), tell)
+        said = session.SaidBySpark()
+        return cls(session.start(master, settings, said), tell, said)
 
     @property
     def count(self) -> int:
@@ -52,24 +57,42 @@ class SparkWorkers:
         Relative paths mean what they mean here where an executor has this folder. Raises KdumpError where Spark fails.
         """
         context = self.spark.sparkContext
-        with errors(), session.interruptible(self.spark), session.watched(self.spark, "reading", self.tell):
+        with (
+            self.said or nullcontext(),
+            errors(),
+            session.interruptible(self.spark),
+            session.watched(self.spark, "reading", self.tell),
+        ):
             spread = context.parallelize(tasks, min(len(tasks), TASKS * self.count))
-            done: RDD[Any] = spread.map(partial(_in_folder, work, Path.cwd()))
+            done: RDD[Any] = spread.map(partial(_in_folder, work, _here()))
             if merge is not None:
                 done = _merged(done, merge)
             found = done.collect()
         yield from found
 
 
-def _in_folder(work: Callable[[T], R], folder: Path, task: T) -> R:
+def _here() -> Path | None:
+    """Return the current folder, None where it is gone."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
+def _in_folder(work: Callable[[T], R], folder: Path | None, task: T) -> R:
     """Do work in the folder from which relative paths are meant, where the machine has it."""
-    before = Path.cwd()
-    with suppress(OSError):
-        os.chdir(folder)
+    before = _here()
+    _go_to(folder)
     try:
         return work(task)
     finally:
-        os.chdir(before)
+        _go_to(before)
+
+
+def _go_to(folder: Path | None) -> None:
+    if folder is not None:
+        with suppress(OSError):
+            os.chdir(folder)
 
 
 def _merged(results: RDD[Any], merge: Callable[[Any, Any], Any]) -> RDD[Any]:

@@ -1,14 +1,18 @@
 """Spark's executors as workers: what a command prints with --master is what it prints without."""
 
 import os
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
 from kdump.cli import main
-from kdump.spark import session, workers
+from kdump.errors import KdumpError
+from kdump.spark import failures, session, workers
 from testing import GOLDEN
 from testing.processes import kdump
 from tests.helpers.segments import data
@@ -99,9 +103,46 @@ def test_replicas_of_one_partition_or_none_are_compared_without_spark(tmp_path):
         assert done.stdout.startswith(expected)
 
 
+def test_it_works_where_the_current_folder_is_gone(spark, run, tmp_path, monkeypatch):
+    """Of the driver, and of the executors: they are this process."""
+    alone = run("stats", BROKERS / "4.2.2", "-o", "jsonl")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert run("stats", BROKERS / "4.2.2", "-o", "jsonl", "--master", "local[2]") == alone
+    assert workers._in_folder(str, BROKERS, 7) == "7"
+    assert Path.cwd() == BROKERS  # there is no way back
+
+
+def test_records_are_compared_here_which_is_said(run, monkeypatch):
+    monkeypatch.chdir(BROKERS)
+    alone = run("diff", "4.2.2", "2.8.2", "--records")
+    status, out, said = run("diff", "4.2.2", "2.8.2", "--records", "--master", "local[2]")
+    assert (status, out) == alone[:2]
+    assert set(said.splitlines()) - set(alone[2].splitlines()) == {
+        "kdump: --records: this process reads, not Spark on local[2]"
+    }
+
+
+def test_what_spark_says_is_shown_when_it_fails_later(capfd):
+    said = session.SaidBySpark()
+    with said.elsewhere():
+        process = subprocess.Popen(["sh", "-c", "echo began; read line; echo failing >&2"], stdin=subprocess.PIPE)
+        while not said._size:
+            time.sleep(0.01)
+    process.communicate(b"\n")
+    with pytest.raises(KdumpError), said:
+        raise KdumpError("it is kdump's own")
+    assert capfd.readouterr() == ("", "")
+    for shown in ("failing\n", ""):
+        with pytest.raises(KdumpError), said:
+            raise failures.SparkFailedError("Spark failed")
+        assert capfd.readouterr() == ("", shown)
+
+
 def test_what_programs_print_is_shown_only_where_starting_them_fails(capfd):
     def start(error=None):
-        with session._elsewhere():
+        with session.SaidBySpark().elsewhere():
             os.write(1, b"to output\n")
             os.write(2, b"to errors\n")
             if error is not None:
