@@ -10,14 +10,16 @@ gain if they shared its processor time among them and had nothing else to do.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
 from bench import segments
-from bench.runs import ROOT, Tool, digest, measure
+from bench.runs import ROOT, Measured, Tool, digest, measure
 from tools import arguments
 
 PARTITIONS: Final = 4
@@ -29,7 +31,12 @@ CASES: Final = {
     "jsonl, zstd": ("dump", "{zstd}", "-o", "jsonl"),
     "jsonl, four partitions": ("dump", "{logs}", "-o", "jsonl"),
     "read_committed, four partitions": ("dump", "{logs}", "-o", "jsonl", "--isolation", "read_committed"),
+    "check, one segment": ("check", "{none}"),
+    "check, zstd": ("check", "{zstd}"),
     "check, four partitions": ("check", "{logs}"),
+    "salvage, one segment": ("salvage", "{none}", "--out", "{out}"),
+    "salvage, zstd": ("salvage", "{zstd}", "--out", "{out}"),
+    "salvage, four partitions": ("salvage", "{logs}", "--out", "{out}"),
     "verify-index, four partitions": ("verify-index", "{logs}"),
 }
 
@@ -51,14 +58,15 @@ def main() -> int:
         for number in range(PARTITIONS):
             (paths["logs"] / f"orders-{number}").mkdir()
             os.link(paths["none"], paths["logs"] / f"orders-{number}" / paths["none"].name)
+        paths["out"] = folder / "salvaged"
         for name, words in CASES.items():
             command = [sys.executable, "-m", "kdump", *(word.format(**paths) for word in words), "--jobs"]
             tools = [Tool(name, [*command, str(jobs)], env) for jobs in (1, args.jobs)]
-            runs = [[measure(tool, ()) for tool in tools] for _ in range(args.rounds)]
+            runs = [[_afresh(tool, paths["out"]) for tool in tools] for _ in range(args.rounds)]
             (one, many), (cpu, cpu_of_many) = (
                 [min(getattr(run[at], field) for run in runs) for at in (0, 1)] for field in ("wall", "cpu")
             )
-            same = len({digest(tool, ()) for tool in tools}) == 1
+            same = len({_outcome(tool, paths["out"]) for tool in tools}) == 1
             differs |= not same
             print(
                 f"{name:32} wall {one:.2f} and {many:.2f} s: {one / many:.2f} times as fast, at most "
@@ -67,6 +75,22 @@ def main() -> int:
                 flush=True,
             )
     return int(differs)
+
+
+def _afresh(tool: Tool, out: Path) -> Measured:
+    """Run once; what was written to ``out`` before is not there."""
+    shutil.rmtree(out, ignore_errors=True)
+    return measure(tool, ())
+
+
+def _outcome(tool: Tool, out: Path) -> tuple[str, ...]:
+    """Return checksums of what is printed, and of what is written to ``out``."""
+    shutil.rmtree(out, ignore_errors=True)
+    printed = digest(tool, ())
+    written = sorted(path for path in out.rglob("*") if path.is_file())
+    sums = [hashlib.sha256(path.read_bytes()).hexdigest() for path in written]
+    shutil.rmtree(out, ignore_errors=True)
+    return printed, *(f"{path}: {summed}" for path, summed in zip(written, sums, strict=True))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,8 @@ class CheckOptions(NamedTuple):
     at: int | None = None
     starts: bool = True
     """Whether a broker starts on the files: not on those of remote storage."""
+    jobs: int = 1
+    """How many processes share a large segment."""
 
 
 class CheckedPartition(NamedTuple):
@@ -181,7 +183,7 @@ def _log(
         if any(error.path == each.path for each in live):
             log.forget()
 
-    for checked in partition.check(replace(part, segments=tuple(live)), read, log, fail, tap):
+    for checked in partition.check(replace(part, segments=tuple(live)), read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
     findings = [*log.findings, *log.finish()]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)

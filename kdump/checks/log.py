@@ -24,6 +24,7 @@ from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import misnumbered
 from kdump.segments.regions import Damage, Padding, Trailing
+from kdump.segments.shared_segment import BriefBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -97,6 +98,11 @@ class LogCheck:
         self._epoch_told = False
         self._time_types: list[tuple[int | None, str, int]] = []
         self._cursor = Cursor() if kernel.COMPILED else None
+
+    @property
+    def may_share(self) -> bool:
+        """Whether others can find out about records: those of Kafka's own topics are decoded here."""
+        return not self._records or self._decode is None
 
     def begin(self, file: str, base_offset: int | None, *, active: bool) -> None:
         """Turn to a segment; ``base_offset`` is None where its name has none. :attr:`next_offset` is expected in it."""
@@ -441,7 +447,7 @@ class LogCheck:
         facts = None
         unread: list[tuple[bool, str]] = []
         try:
-            if isinstance(batch, Batch) and not batch.is_control and self._decode is None:
+            if isinstance(batch, Batch) and self._goes_by_facts(batch):
                 facts = self._facts(batch)
             if facts is not None and not facts[2]:
                 last, highest, _ = facts
@@ -507,12 +513,24 @@ class LogCheck:
 
     def _facts(self, batch: Batch) -> tuple[int, int, int] | None:
         """Return last offset, greatest timestamp and the number of odd records; None where that takes a closer look."""
+        if isinstance(batch, BriefBatch) and batch.facts is not None:
+            return batch.facts
         if not batch.count or self._cursor is None:
             return None
         data, start = batch.payload()
         if self._cursor.begin(data, start, batch.header, ()):
             return self._cursor.facts()
         return None
+
+    def look(self, batch: Batch) -> tuple[int, int, int] | None:
+        """Find out in another process what takes longest; None where :meth:`batch` finds it out itself."""
+        try:
+            return self._facts(batch) if self._goes_by_facts(batch) else None
+        except DamageError:  # it is met once more, and told, where the batch is taken
+            return None
+
+    def _goes_by_facts(self, batch: Batch) -> bool:
+        return self._records and self._decode is None and not batch.is_control
 
     def _control(self, batch: RecordBatch, kind: int) -> None:
         of_producer = batch.producer_id is not None and batch.producer_id >= 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, UnreadableError
@@ -13,6 +13,7 @@ from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import RecordBatch
+from kdump.segments import shared_segment
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import ResyncReader, zero_tail
 from kdump.segments.walk import walk
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import OpenSource
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.batch_runs import Run
+    from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import Damage, Padding, Region
 
 
@@ -42,6 +44,16 @@ class SegmentChecker(Protocol):
     def end(self, region: Damage | Padding | Trailing) -> None: ...
 
 
+class _Ways(NamedTuple):
+    """How segments are gone through: see :func:`check`."""
+
+    read: Callable[[int], None]
+    log: LogCheck | None
+    fail: Callable[[UnreadableError], None]
+    tap: Tap | None
+    jobs: int
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedSegment:
     """What was found in one segment; ``size`` is what was read of its log, in bytes."""
@@ -58,21 +70,24 @@ def check(
     log: LogCheck | None = None,
     fail: Callable[[UnreadableError], None] = raise_it,
     tap: Tap | None = None,
+    jobs: int = 1,
 ) -> Iterator[CheckedSegment]:
     """Check the indexes of a partition's segments in order, then those without a log.
 
     ``log`` takes part in the same pass over each segment, and with it ``tap``. ``read`` is called with the bytes of log
     read since the last call, ``fail`` with files that cannot be read, which are skipped; by default that raises.
+    ``jobs`` processes share a large segment where ``log`` is checked and nothing taps it.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments)
     last = partition.segments[-1].path if partition.segments else None
     state = PartitionState()
+    ways = _Ways(read, log, fail, tap, jobs)
     for segment in segments:
         active = segment.base_offset is None or segment.base_offset >= newest
         is_last = last in {None, segment.path}
         try:
-            checked, state = _segment(segment, state, read, log, fail, tap, active=active, is_last=is_last)
+            checked, state = _segment(segment, state, ways, active=active, is_last=is_last)
         except UnreadableError as error:
             fail(error)
             state = PartitionState()
@@ -130,17 +145,10 @@ def _newest(partition: Partition, segments: list[Segment]) -> int:
 
 
 def _segment(
-    segment: Segment,
-    state: PartitionState,
-    read: Callable[[int], None],
-    log: LogCheck | None,
-    fail: Callable[[UnreadableError], None],
-    tap: Tap | None,
-    *,
-    active: bool,
-    is_last: bool,
+    segment: Segment, state: PartitionState, ways: _Ways, *, active: bool, is_last: bool
 ) -> tuple[CheckedSegment, PartitionState]:
     """Check one segment. While a broker appends, a marker may be in the log before its entry is in ``.txnindex``."""
+    log = ways.log
     for left in reversed(range(TRIES if active else 1)):
         after = state.copy()
         contents: dict[str, bytes | None] = {}
@@ -149,7 +157,7 @@ def _segment(
             try:
                 contents[suffix] = _beside(segment, suffix)
             except UnreadableError as error:  # the log can be checked without it
-                fail(error)
+                ways.fail(error)
                 closed.add(error.path)
                 contents[suffix] = None
         with segment.open() as source:
@@ -161,11 +169,17 @@ def _segment(
                 **contents,
             )
             checker = IndexCheck(files, after)
-            indexes = _IndexPass(checker, source, read)
+            indexes = _IndexPass(checker, source, ways.read)
             if log is None:
                 run(walk(source), [indexes])
             else:
-                run(_regions(segment, source, log, tap, is_last=is_last), [log, indexes])
+                _begin(segment, log, is_last=is_last)
+                may_share = ways.jobs > 1 and ways.tap is None and log.may_share
+                pieces = shared_segment.parts_of(source) if may_share else []
+                if pieces:
+                    _share(ways.jobs, source, pieces, log, indexes)
+                else:
+                    run(_regions(segment, source, log, ways.tap), [log, indexes])
                 log = None  # a segment that is read again says nothing new of the log
             indexes.finish()
         if not checker.lacks_transactions:
@@ -178,13 +192,26 @@ def _segment(
     return CheckedSegment(segment.name, source.size, checker.batches, findings), after
 
 
-def _regions(
-    segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None, *, is_last: bool
-) -> Iterator[Region]:
-    """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
+def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
     named = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
     base = segment.base_offset if named else None  # else it is the first offset of the file: a wrapper's last
     log.begin(segment.name, base, active=is_last)
+
+
+def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
+    """Check a segment whose batches other processes have looked into."""
+    shared_segment.read(
+        jobs,
+        source,
+        pieces,
+        log.next_offset,
+        lambda regions: shared_segment.brief(regions, log.look),
+        lambda made: run(shared_segment.whole(made, source), [log, indexes]),
+    )
+
+
+def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:
+    """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
     together = tap is not None
     reader = ResyncReader(
         source, 0, source.size, "resync", log.next_offset, limit=None, runs=together, packed=not together

@@ -77,7 +77,10 @@ def command(
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
-    workers = who.workers(partitions, who_reads.MANY_HEADERS if headers_only else who_reads.MANY_RECORDS, run)
+    much = who_reads.MANY_HEADERS if headers_only else who_reads.MANY_RECORDS
+    if who.master is None:
+        how = how._replace(jobs=who_reads.within(partitions, much, who.jobs))
+    workers = None if how.jobs > 1 else who.workers(partitions, much, run)
     with telling(run, given) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, how, dirs, workers, run):

@@ -58,12 +58,13 @@ def processes(partitions: Sequence[Partition]) -> int:
     is_local = all(segment.files is LOCAL for partition in partitions for segment in partition.segments)
     if not is_local or LocalFile.watch is not None or is_terminal():
         return 1
-    if len(partitions) == 1 and not _is_packed(partitions[0]):
+    if len(partitions) == 1 and not is_packed(partitions[0]):
         return 1
     return parts.processes(sum(segment.size for partition in partitions for segment in partition.segments))
 
 
-def _is_packed(partition: Partition) -> bool:
+def is_packed(partition: Partition) -> bool:
+    """Tell whether a partition begins with a compressed batch."""
     try:
         with partition.segments[0].open() as source:
             return parts.is_packed(source)

@@ -96,12 +96,13 @@ def command(
     missing = 0
     with files.whole(out) as folder:
         folder.mkdir()
-        if wanted.remote is not None:
+        found = [part for one in copies.values() for part in one.parts]
+        within = 1 if wanted.remote is not None else who_reads.within(found, who_reads.MANY_RECORDS, jobs)
+        if wanted.remote is not None or within > 1:
             jobs = 1  # keys stay in this process
         elif jobs is None:
-            found = [part for one in copies.values() for part in one.parts]
             jobs = min(len(copies), who_reads.each_in_one(found, who_reads.MANY_RECORDS))
-        work = partial(_salvage, folder, limits)
+        work = partial(_salvage, folder, limits, within)
         tasks = list(copies.items())
         done = map(work, tasks) if jobs == 1 else Processes(jobs).results(work, tasks)
         for name, merged, written, errors in done:
@@ -137,11 +138,14 @@ class _Copies:
 
 
 def _salvage(
-    folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]
+    folder: Path, limits: writer.SegmentLimits, within: int, named: tuple[str, _Copies]
 ) -> tuple[str, Merged, writer.WrittenLog, list[UnreadableError]]:
-    """Write one partition; return what was had back, without the places, and what could not be read."""
+    """Write one partition; return what was had back, without the places, and what could not be read.
+
+    ``within`` processes share a large segment.
+    """
     name, copies = named
-    merged = merge(copies.parts)
+    merged = merge(copies.parts, within)
     errors: list[UnreadableError] = []
     written = writer.write(merged, name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append)
     return name, merged._replace(placed=[]), written, errors

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kdump.commands import parallel
 from kdump.commands.limit_options import JOBS
 from kdump.errors import UsageError
 from kdump.log_dirs.local import LOCAL, LocalFile
@@ -101,6 +102,22 @@ class WhoReads(NamedTuple):
 
 def _show(run: Session, what: str, done: int, total: int) -> None:
     run.progress.show(f"{what}: {done} of {total} tasks" if total else what)
+
+
+def within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
+    """Return how many processes share the large segments of partitions, which are read one after the other then.
+
+    That is one unless a partition has more than half of all bytes. Where nobody says how many ``jobs``, it must begin
+    with a compressed batch too, and have ``much`` to read.
+    """
+    sizes = [sum(segment.size for segment in partition.segments) for partition in partitions]
+    if not sizes or 2 * max(sizes) <= sum(sizes):
+        return 1
+    if jobs is not None:
+        return jobs
+    if sum(sizes) < much or not parallel.is_packed(partitions[sizes.index(max(sizes))]):
+        return 1
+    return min(parts.free_processors(), parts.MOST)
 
 
 def each_in_one(partitions: Sequence[Partition], much: int) -> int:

@@ -15,13 +15,14 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import read, shared_segment
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.regions import Region
 
 UNREADABLE: Final = "unreadable"
 """The kind of what is lost since the file could not be read, or not to its end."""
@@ -64,26 +65,30 @@ class Merged(NamedTuple):
     padding: int
 
 
-def merge(copies: Iterable[Partition]) -> Merged:  # noqa: C901, PLR0912  one case per kind of contradiction
-    """Put the sound batches of all copies in order. What cannot be read is among the lost."""
+def merge(copies: Iterable[Partition], jobs: int = 1) -> Merged:  # noqa: C901, PLR0912  one case per contradiction
+    """Put the sound batches of all copies in order. What cannot be read is among the lost.
+
+    ``jobs`` processes share a large segment.
+    """
     places: list[BatchPlace] = []
     lost: list[LeftOutRange] = []
     padding = 0
     for copy in copies:
         for each in copy.segments:
             found: list[BatchPlace] = []
-            end = 0
+            met: list[BatchPlace | LeftOutRange | Padding] = []
             try:
-                for region in _regions(each):
-                    end = region.position + region.size
-                    if isinstance(region, Padding):
-                        padding += region.size
-                    elif isinstance(region, BatchPlace):
-                        found.append(region)
-                    else:
-                        lost.append(region)
+                _read(each, jobs, met)
             except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
-                lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
+                end = met[-1].position + met[-1].size if met else 0
+                met.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
+            for one in met:
+                if isinstance(one, Padding):
+                    padding += one.size
+                elif isinstance(one, BatchPlace):
+                    found.append(one)
+                else:
+                    lost.append(one)
             for number, place in enumerate(found):
                 if _contradicted(found, number):
                     lost.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
@@ -127,27 +132,44 @@ def _contradicted(found: list[BatchPlace], number: int) -> bool:
     return not fits and place[:2] != before[:2]
 
 
-def _regions(each: Segment) -> Iterator[BatchPlace | LeftOutRange | Padding]:
+def _read(each: Segment, jobs: int, found: list[BatchPlace | LeftOutRange | Padding]) -> None:
+    """Append what stands in a segment to ``found``. Raises UnreadableError behind what could be read."""
     with each.open() as source:
-        for region in read.read(source, on_error="resync", first_offset=each.base_offset):
-            if isinstance(region, RecordBatch):
-                yield _place(each, region)
-            elif isinstance(region, Damage):
-                yield LeftOutRange(
-                    each,
-                    region.position,
-                    region.size,
-                    region.kind,
-                    region.reason,
-                    region.missing_from,
-                    region.missing_until,
-                )
-            elif isinstance(region, Trailing):
-                yield LeftOutRange(
-                    each, region.position, region.size, "end of log", "the end of the file cuts a batch off"
-                )
-            else:
-                yield region
+        pieces = shared_segment.parts_of(source) if jobs > 1 else []
+        if pieces:
+            shared_segment.read(
+                jobs,
+                source,
+                pieces,
+                each.base_offset,
+                lambda regions: list(_places(each, shared_segment.singly(regions))),
+                lambda made: found.extend(
+                    one if isinstance(one, Padding) else one._replace(segment=each) for one in made
+                ),
+            )
+        else:
+            for one in _places(each, read.read(source, on_error="resync", first_offset=each.base_offset)):
+                found.append(one)  # noqa: PERF402  what was met stays where the source fails
+
+
+def _places(each: Segment, regions: Iterator[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
+    for region in regions:
+        if isinstance(region, RecordBatch):
+            yield _place(each, region)
+        elif isinstance(region, Damage):
+            yield LeftOutRange(
+                each,
+                region.position,
+                region.size,
+                region.kind,
+                region.reason,
+                region.missing_from,
+                region.missing_until,
+            )
+        elif isinstance(region, Trailing):
+            yield LeftOutRange(each, region.position, region.size, "end of log", "the end of the file cuts a batch off")
+        else:
+            yield region
 
 
 def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:

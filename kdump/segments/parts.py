@@ -63,10 +63,13 @@ class SegmentPart:
         self.reached = end
 
 
-def parts(source: Source, end: int) -> list[SegmentPart]:
-    """Return what the bytes of a segment up to ``end`` are read in, nothing where it is not to be cut."""
+def parts(source: Source, end: int, times: int = 1) -> list[SegmentPart]:
+    """Return what the bytes of a segment up to ``end`` are read in, nothing where it is not to be cut.
+
+    Parts are so many ``times`` as large where little is made of them.
+    """
     header = _first_header(source)
-    size = PACKED if header is not None and header.attributes & CODEC_MASK else SIZE
+    size = times * (PACKED if header is not None and header.attributes & CODEC_MASK else SIZE)
     if header is None or end < 2 * size:
         return []
     return [SegmentPart(start, min(start + size, end)) for start in range(0, end, size)]
