@@ -24,7 +24,8 @@ UNREADABLE, DAMAGED, DERIVED, ABSENT = 1, 3, 4, 5
 """Exit statuses; of several the first of these counts. ABSENT: the one thing that was named is not in the files."""
 ALIKE: Final = 10
 """Damaged ranges of one file that are written out; of the others the number is."""
-_EVERY: Final = 0.2
+EVERY: Final = 0.2
+"""Seconds between two looks of progress, at least."""
 
 
 class StatusLine:
@@ -71,7 +72,7 @@ class Progress(StatusLine):
         if self._out is None:
             return
         now = time.monotonic()
-        if now - self._shown >= _EVERY:
+        if now - self._shown >= EVERY:
             self._shown = now
             self.show(self._text(now - self._began))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+import time
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
@@ -243,7 +244,17 @@ def _folders(text: str) -> tuple[str, ...]:
 
 
 class _Progress(session.StatusLine):
-    """What is being done, and how far it is."""
+    """What is being done, and how far it is; nothing, where there is no text."""
+
+    def __init__(self, out: IO[str] | None) -> None:
+        super().__init__(out)
+        self._beginning, self._shown = "", 0.0
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        self.show(f"{what}: {done} of {total} tasks" if total else what)
+        beginning, now = what.partition(":")[0], time.monotonic()
+        if not what:
+            self.clear()
+        elif beginning != self._beginning or now - self._shown >= session.EVERY:
+            self.show(f"{what}: {done} of {total} tasks" if total else what)
+            self._shown = now
+        self._beginning = beginning

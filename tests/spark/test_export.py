@@ -1,6 +1,7 @@
 """Exports through a session: the same records as the JSON lines, every byte accounted for, no silent loss."""
 
 import base64
+import io
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import pyarrow.dataset as dataset
 import pyarrow.parquet as parquet
 
 from kdump import spark_export
+from kdump.commands import spark_export as spark_export_command
 from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark import failures, session
@@ -440,3 +442,40 @@ def test_steps_write_few_files(spark, tmp_path):
         assert added.summary.rows == 240
     assert exported_rows(tmp_path / "out") == sorted(written)
     assert len(data_files(tmp_path / "out")) == 24
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_it_tells_how_far_listing_and_planning_are(spark, tmp_path, follows):
+    small_partitions(tmp_path / "in", count=5)
+    made = job.Export(paths=(str(tmp_path / "in"),), out=str(tmp_path / "out"), options={}, conf={})
+    told = []
+    listener = job.Listener(lambda _: None, lambda *done: told.append(done))
+    if follows:
+        spark_export.Follower(made, listener).run(forever=False)
+    else:
+        spark_export.run(made, listener)
+    texts = [what for what, _, _ in told]
+    assert texts[:6] == [*(f"listing: {n} segments of {n} partitions so far" for n in range(1, 6)), ""]
+    if not follows:
+        first = texts.index("reading headers")
+        assert [text for text in texts if text.startswith("planning")] == [
+            f"planning: {n} of 5 partitions" for n in range(5)
+        ]
+        assert first < texts.index("planning: 0 of 5 partitions") < texts.index("writing")
+
+
+def test_progress_is_shown_now_and_then_and_taken_away(monkeypatch):
+    out, now = io.StringIO(), [100.0]
+    monkeypatch.setattr(spark_export_command.time, "monotonic", lambda: now[0])
+    progress = spark_export_command._Progress(out)
+    for number in range(9):
+        now[0] += 0.1
+        progress(f"listing: {number} segments", 0, 0)
+    progress("reading", 3, 8)
+    progress("", 0, 0)
+    shown = [text.strip() for text in out.getvalue().split("\r")]
+    numbers = [int(text.split()[1]) for text in shown if text.startswith("listing")]
+    assert numbers[0] == 0
+    assert 2 < len(numbers) < 7
+    assert shown[-3:] == ["reading: 3 of 8 tasks", "", ""]
+    spark_export_command._Progress(None)("listing", 0, 0)  # in a pipe

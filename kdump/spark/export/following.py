@@ -86,7 +86,9 @@ class Follower:
         self._forever = forever
         session.check()
         # what cannot be read at all is told before Spark starts
-        if not streaming.partitions(self._options, self._listener.note, self._fail) and self._unreadable:
+        found = streaming.partitions(self._options, self._listener.note, self._fail, self._listener.plans)
+        self._listener.plans("")
+        if not found and self._unreadable:
             raise next(iter(self._unreadable.values()))
         spark = session.start(self._export.master, self._export.conf)
         self._began = time.monotonic()

@@ -79,6 +79,10 @@ class Listener(NamedTuple):
     progress: Callable[[str, int, int], None]
     done: Callable[[Summary], None] = lambda _: None
 
+    def plans(self, text: str) -> None:
+        """Tell how far listing and planning are; nothing ends that."""
+        self.progress(text, 0, 0)
+
 
 def run(export: Export, listener: Listener) -> Summary:
     """Export; return what was done.
@@ -89,7 +93,8 @@ def run(export: Export, listener: Listener) -> Summary:
     given = {**export.options, "paths": paths(export)}
     options = words.parse(given)
     session.check()
-    inputs = planning.look(options, listener.note, strict=False)
+    inputs = planning.look(options, listener.note, strict=False, tell=listener.plans)
+    listener.plans("")  # Spark itself says something
     spark = session.start(export.master, export.conf)
     with errors():
         began = time.monotonic()
@@ -148,10 +153,13 @@ def _exported(
 ) -> dict[str, Any]:
     """Prepare an export beside its output and publish it; return its account."""
     with output.staging(listener.note) as (name, staging):
-        with session.watched(spark, "reading headers", listener.progress):
-            planned = planning.plan(
-                _surveyed(options), listener.note, lambda *what: _survey_there(spark, *what), inputs
-            )
+        planned = planning.plan(
+            _surveyed(options),
+            listener.note,
+            lambda *what: _survey_there(spark, listener, *what),
+            inputs,
+            listener.plans,
+        )
         run = Work(spark, export, options, numbered(planned), staging, listener).run()
         staging.write_runs([*(runs if export.mode == "append" else []), run])
     commit = {
@@ -189,14 +197,17 @@ def numbered(planned: list[Planned]) -> list[Planned]:
     ]
 
 
-def _survey_there(spark: SparkSession, segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
+def _survey_there(
+    spark: SparkSession, listener: Listener, segments: list[Segment], split_bytes: int, checked: bool
+) -> list[Survey]:
     """Survey segments on the executors."""
     if not segments:
         return []
     context = spark.sparkContext
     tasks = max(context.defaultParallelism * 2, sum(segment.size for segment in segments) // SURVEY_BYTES)
     spread = context.parallelize(segments, min(len(segments), tasks))
-    return spread.map(lambda segment: attempt(segment, split_bytes, checked=checked)).collect()
+    with session.watched(spark, "reading headers", listener.progress):
+        return spread.map(lambda segment: attempt(segment, split_bytes, checked=checked)).collect()
 
 
 class WrittenRows(NamedTuple):

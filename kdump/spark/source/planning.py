@@ -9,7 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump.errors import UnreadableError
 from kdump.formats.offset_index import OffsetIndex
@@ -32,7 +32,7 @@ from kdump.spark.source.marks import lose
 from kdump.transaction_replay.outcomes import Outcomes, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.log_dirs import files as log_dirs_files
     from kdump.log_dirs.files import Files
@@ -116,6 +116,7 @@ class Planned(NamedTuple):
     splits: tuple[Split, ...]
 
 
+T = TypeVar("T")
 Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
 """Surveys segments, in order: here, or on many machines."""
 
@@ -132,12 +133,13 @@ def plan(
     note: Callable[[str], None] = lambda _: None,
     surveyor: Surveyor = survey_here,
     inputs: Inputs | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[Planned]:
     """Return all segments that ``options`` names, in order, with the splits to be read.
 
     The headers are walked only where something wanted needs it. ``note`` is told what is left out, and which files
-    beside the logs are not believed. ``inputs`` are what :func:`look` found, for a caller that has looked. Raises
-    UsageError and UnreadableError.
+    beside the logs are not believed. ``inputs`` are what :func:`look` found, for a caller that has looked. ``tell`` is
+    told how far planning is. Raises UsageError and UnreadableError.
     """
     partitions, unreadable = look(options, note, strict=True) if inputs is None else inputs
     if options.kafka is not None:
@@ -149,16 +151,23 @@ def plan(
     closed = [_closed(error) for error in unreadable]
     planner = _Planner(options, note)
     if not needs_survey(options):
-        return [planned for partition in partitions for planned in planner.by_index(partition)] + closed
+        return [planned for partition in _told(partitions, tell) for planned in planner.by_index(partition)] + closed
     segments = [segment for partition in partitions for segment in partition.segments]
     told = iter(surveyor(segments, options.split_bytes, options.dedupe))
     surveyed = [(partition, [next(told) for _ in partition.segments]) for partition in partitions]
     offsets = replicas.choose([_replica(*pair) for pair in surveyed]) if options.dedupe else repeat(None)
     return [
         planned
-        for (partition, surveys), chosen in zip(surveyed, offsets, strict=False)
+        for (partition, surveys), chosen in zip(_told(surveyed, tell), offsets, strict=False)
         for planned in planner.by_survey(partition, surveys, chosen)
     ] + closed
+
+
+def _told(partitions: Sequence[T], tell: Callable[[str], None]) -> Iterator[T]:
+    """Yield partitions; tell of each that it is planned now."""
+    for number, partition in enumerate(partitions):
+        tell(f"planning: {number:,} of {len(partitions):,} partitions")
+        yield partition
 
 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
@@ -196,9 +205,25 @@ def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
 
 
 def find(
-    options: SourceOptions, note: Callable[[str], None], fail: Callable[[UnreadableError], None] = raise_it
+    options: SourceOptions,
+    note: Callable[[str], None],
+    fail: Callable[[UnreadableError], None] = raise_it,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Partition]:
-    """Yield the partitions that ``options`` names. ``fail`` is told what cannot be read; by default that raises."""
+    """Yield the partitions that ``options`` names, and tell how many files they have so far.
+
+    ``fail`` is told what cannot be read; by default that raises.
+    """
+    segments = 0
+    for number, partition in enumerate(_find(options, note, fail), 1):
+        segments += len(partition.segments)
+        tell(f"listing: {segments:,} segments of {number:,} partitions so far")
+        yield partition
+
+
+def _find(
+    options: SourceOptions, note: Callable[[str], None], fail: Callable[[UnreadableError], None]
+) -> Iterator[Partition]:
     wanted = Wanted(
         topics=options.topic if options.kafka is None else options.kafka.topics,
         partitions=options.partition,
@@ -224,15 +249,17 @@ def _remote_partitions(
     return RemotePartitions(Finder(replace(wanted, remote=storage), note=note, fail=fail).remote(), fail)
 
 
-def look(options: SourceOptions, note: Callable[[str], None], *, strict: bool) -> Inputs:
-    """Return what ``options`` names.
+def look(
+    options: SourceOptions, note: Callable[[str], None], *, strict: bool, tell: Callable[[str], None] = lambda _: None
+) -> Inputs:
+    """Return what ``options`` names; ``tell`` is told how far the listing is.
 
     Raises UnreadableError where nothing can be read, in the mode FAILFAST where anything cannot, and if ``strict``
     where a path that was named cannot; then ``note`` is told the others. Else it is for the caller to tell all.
     """
     unreadable: list[UnreadableError] = []
     named = {shown for files, paths in places(options.paths) for path in paths for shown in (path, files.shown(path))}
-    inputs = Inputs(list(find(options, note, unreadable.append)), unreadable)
+    inputs = Inputs(list(find(options, note, unreadable.append, tell)), unreadable)
     for error in unreadable:
         if not inputs.partitions or options.mode == words.FAILFAST or (strict and error.path in named):
             raise error

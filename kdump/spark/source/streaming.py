@@ -176,7 +176,10 @@ def _advance(
 
 
 def partitions(
-    options: SourceOptions, note: Callable[[str], None] = lambda _: None, fail: Fail = raise_it
+    options: SourceOptions,
+    note: Callable[[str], None] = lambda _: None,
+    fail: Fail = raise_it,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[Partition]:
     """Return the partitions that ``options`` names. Those of a folder that holds none may still come."""
 
@@ -184,7 +187,7 @@ def partitions(
         if error.reason != NO_SEGMENT:
             fail(error)
 
-    return list(planning.find(options, note, told))
+    return list(planning.find(options, note, told, tell))
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
