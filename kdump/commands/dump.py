@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
@@ -20,6 +21,7 @@ from kdump.commands.limit_options import JOBS, AtLeast
 from kdump.commands.session import SaidSoFar
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.local import LOCAL
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
@@ -246,7 +248,7 @@ class Dump:
 
         progress, self.session.progress = self.session.progress, session.Progress()
         reader = self.reader()
-        self._prepare(reader, partitions)
+        self._prepare(reader, partitions, jobs)
         pieces = parallel.pieces(partitions, cut=not self.options.filter.is_bounded)
         if not self.options.count:
             self.printer(out).begin()
@@ -257,26 +259,29 @@ class Dump:
         self.session.said = last.said
         self._finish(out, last.records, found=last.found)
 
-    def _prepare(self, reader: PartitionReader, partitions: Sequence[Partition]) -> None:
+    def _prepare(self, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
         """Find out what processes share: the checkpoints, and the transactions of large partitions."""
-        from kdump.transaction_replay.outcomes import is_transactional
+        from kdump.primitives.processes import Processes
+        from kdump.transaction_replay.outcomes import is_transactional, scan
 
+        committed = self.options.filter.committed
+        shared: list[Partition] = []
         for partition in partitions:
             reader.marks.facts(partition)
-            if (
-                (reader.outcomes or self.options.filter.committed)
-                and sum(segment.size for segment in partition.segments) > SHARED
-                and is_transactional(partition)
-            ):
-                reader.follow_ahead(partition)
+            is_large = sum(segment.size for segment in partition.segments) > SHARED
+            if is_large and (committed or (reader.outcomes and is_transactional(partition))):
+                shared.append(partition)
+        segments = [segment for partition in shared for segment in partition.segments]
+        is_local = all(segment.files is LOCAL for segment in segments)
+        scans = Processes(jobs).results(scan, segments) if is_local and len(segments) > 1 else map(scan, segments)
+        for partition in shared:
+            reader.follow_ahead(partition, islice(scans, len(partition.segments)))
 
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
         """Print what there is, what is appended and partitions that appear, until interrupted or the limit is reached.
 
         ``partitions`` are those that stand in ``paths`` now.
         """
-        from kdump.log_dirs.local import LOCAL
-
         if any(partition.files is not LOCAL for partition in partitions):
             raise UsageError("--follow goes with files and folders: archives and standard input do not grow")
         printer = self.printer(out)

@@ -24,7 +24,7 @@ from kdump.segments.index_lookup import Range
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError, Region
-    from kdump.transaction_replay.outcomes import Outcomes
+    from kdump.transaction_replay.outcomes import Outcomes, Scan
 
 
 @dataclass
@@ -191,9 +191,14 @@ class PartitionReader:
             self._followed = (partition, follow(partition, self.wrong_index, self.fail))
         return self._followed[1]
 
-    def follow_ahead(self, partition: Partition) -> None:
-        """Find out now what became of a partition's transactions, and keep it as long as the reader."""
-        self._ahead[id(partition)] = self.outcomes_of(partition)
+    def follow_ahead(self, partition: Partition, scans: Iterable[Scan]) -> None:
+        """Put together what became of a partition's transactions, and keep it as long as the reader.
+
+        ``scans`` are those of its segments.
+        """
+        from kdump.transaction_replay.outcomes import follow
+
+        self._ahead[id(partition)] = follow(partition, self.wrong_index, self.fail, scans)
 
     def _segment(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, part: SegmentPart | None = None

@@ -306,25 +306,41 @@ def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:  # noqa: 
 
 
 def follow(
-    partition: Partition, wrong_index: Callable[[str], None], fail: Callable[[UnreadableError], None]
+    partition: Partition,
+    wrong_index: Callable[[str], None],
+    fail: Callable[[UnreadableError], None],
+    scans: Iterable[Scan] | None = None,
 ) -> Outcomes:
     """Follow the transactions of a partition through all its segments.
 
-    ``wrong_index`` is told of entries that do not fit the log, ``fail`` of files that cannot be read.
+    ``wrong_index`` is told of entries that do not fit the log, ``fail`` of files that cannot be read. ``scans`` are
+    those of its segments, where somebody has made them.
     """
 
     def tell() -> Iterator[Told]:
-        for where in partition.segments:
-            try:
-                told = _scan(where)
-            except UnreadableError as error:
+        for told, error in map(scan, partition.segments) if scans is None else scans:
+            if error is not None:
                 fail(error)
-                told = TransactionFollower(where).unread()
             for text in told.wrong:
                 wrong_index(text)
             yield told
 
     return together(tell(), whole=partition.whole)
+
+
+class Scan(NamedTuple):
+    """What a segment tells, and why no more of it could be read."""
+
+    told: Told
+    error: UnreadableError | None = None
+
+
+def scan(where: Segment) -> Scan:
+    """Go through the batches of a segment."""
+    try:
+        return Scan(_scan(where))
+    except UnreadableError as error:
+        return Scan(TransactionFollower(where).unread(), error)
 
 
 def _scan(where: Segment) -> Told:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -312,13 +313,18 @@ def test_several_processes_print_the_same_in_order(tmp_path, output):
     assert many.stderr == one.stderr
 
 
-def test_several_processes_agree_on_transactions(dump):
-    one = dump("dump", GOLDEN_TXN, "-o", "jsonl")
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_several_processes_agree_on_transactions(tmp_path, isolation):
+    for number in range(2):
+        shutil.copytree(GOLDEN_TXN, tmp_path / f"txn-{number}")
+    line = ("dump", tmp_path, "-o", "jsonl", "--isolation", isolation)
+    one = kdump(*line, check=True)
     for shared in (0, 100_000_000):
         patch = (
             f"import kdump.segments.parts as p, kdump.commands.dump as d; p.SIZE = p.PACKED = 500; d.SHARED = {shared}"
         )
-        assert patched(patch, "dump", GOLDEN_TXN, "-o", "jsonl", "--jobs", "2", check=True).stdout == one
+        many = patched(patch, *line, "--jobs", "2", check=True)
+        assert (many.stdout, many.stderr) == (one.stdout, one.stderr)
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
