@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdump.errors import UnreadableError
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import raise_it
-from kdump.log_reader import region_stream, segment_choice, tail_parts
+from kdump.log_reader import region_stream, segment_choice
 from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
@@ -142,6 +142,8 @@ class PartitionReader:
         )
 
     def _backwards(self, segment: Segment) -> Iterator[SegmentPart]:
+        from kdump.log_reader import tail_parts  # needed for the last records alone
+
         try:
             yield from tail_parts.backwards(segment)
         except UnreadableError as error:
