@@ -97,7 +97,8 @@ def command(
     with files.whole(out) as folder:
         folder.mkdir()
         found = [part for one in copies.values() for part in one.parts]
-        within = 1 if wanted.remote is not None else who_reads.within(found, who_reads.MANY_RECORDS, jobs)
+        is_asked = jobs is not None and wanted.remote is None  # else it saves less than it costs: writing takes longest
+        within = who_reads.within(found, who_reads.MANY_RECORDS, jobs) if is_asked else 1
         if wanted.remote is not None or within > 1:
             jobs = 1  # keys stay in this process
         elif jobs is None:
