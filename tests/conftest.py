@@ -8,6 +8,8 @@ import signal
 import sys
 import tarfile
 import warnings
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +27,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["KDUMP_PAGER"] = ""  # a pager would wait for somebody to read on
 os.environ |= {"SPARK_SUBMIT_OPTS": BRIEF_JAVA, "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA}
+
+
+def pytest_configure(config):
+    with suppress(PackageNotFoundError):
+        if version("pyspark") < "4.2":  # it leaves its sockets to the garbage collector
+            unclosed = "Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+            config.addinivalue_line("filterwarnings", f"ignore:{unclosed}")
 
 
 def pytest_collection_modifyitems(items):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UnreadableError
+from kdump.spark.carried import LACKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,19 +83,29 @@ def try_to(clean_up: Callable[[], None]) -> bool:
 
 
 _RAISED: Final = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(?P<what>\S.*)", re.MULTILINE)
+_MISSING: Final = re.compile(r"No module named '(\w+)|\[PACKAGE_NOT_INSTALLED\] (\w+)")
+_HOST: Final = re.compile(r"\(TID \d+\) \((\S+) executor \S+\)")
 
 
 def _gist(text: str) -> str:
     """Return the lines of an error that say what happened, without the places where."""
     raised = [found["what"] for found in _RAISED.finditer(text)]
     if raised:
-        missing = re.search(r"No module named '(\w+)", raised[-1])
-        if missing and missing[1] in ("kdump", "pyspark_kdump"):
-            return "the executors have no kdump: hand it over as in --conf spark.submit.pyFiles=kdump.zip"
-        if missing:
-            return f"the Python of the executors (PYSPARK_PYTHON) has no {missing[1]}: pip install 'kdump[spark]' there"
-        return f"in a task: {raised[-1]}"
+        missing = _MISSING.search(raised[-1])
+        if missing is None:
+            return f"in a task: {raised[-1]}"
+        host = _HOST.search(text)
+        module = "kdump" if missing[1] == "pyspark_kdump" else (missing[1] or missing[2]).lower()
+        return LACKS.format(python=_python(), host=host[1] if host else "this machine", module=module)
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "File ", "JVM stacktrace", "... "))]
     causes = [line for line in lines if line.startswith("Caused by:")]
     return " / ".join(dict.fromkeys([*lines[:2], *causes[-1:]]))
+
+
+def _python() -> str:
+    """Return the program that executors run as Python, as this driver asks for it."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return "python3" if context is None else context.pythonExec

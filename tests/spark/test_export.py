@@ -293,6 +293,27 @@ def test_the_command_runs_with_a_bare_path(tmp_path):
     assert len(rows(tmp_path / "out")) == 3
 
 
+@pytest.mark.xdist_group("spark-processes")
+def test_executors_whose_python_lacks_something_are_told_by_name(tmp_path):
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed: Spark needs Java 17 or later")
+    segment(tmp_path / "t-0", range(3))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    python = tmp_path / "bare" / "bin" / "python"
+    done = subprocess.run(
+        [sys.executable, "-m", "kdump", "spark-export", "t-0", "--out", "out", "--master", "local[1]"],
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    told = rf"kdump: Spark failed: {python} on this machine has no \w+: pip install 'kdump\[spark\]' there,"
+    assert re.search(told, done.stderr), done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_path):
     closed = UnreadableError("/logs/t-0/00000000000000000000.log", "Permission denied")
     summary = job.Summary(2, 3, 3, 1, 10, 1000, 1.0, (closed,))
@@ -325,18 +346,26 @@ def test_masters_that_cannot_be_are_told_before_spark_starts(monkeypatch):
     [
         (
             "ModuleNotFoundError: No module named 'kdump'",
-            "the executors have no kdump: hand it over",
+            "Spark failed: python3 on worker-7 has no kdump: pip install 'kdump[spark]' there",
         ),
-        ("ModuleNotFoundError: No module named 'pyarrow'", "Python of the executors (PYSPARK_PYTHON) has no pyarrow:"),
+        ("ModuleNotFoundError: No module named 'pyarrow'", "python3 on worker-7 has no pyarrow: pip install"),
+        (
+            "pyspark.errors.PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be installed",
+            "on worker-7 has no pyarrow: pip install",
+        ),
         ("ZeroDivisionError: division by zero", "in a task: ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_ends_a_task_is_told_without_the_stack(raised, told):
+def test_what_ends_a_task_is_told_without_the_stack(monkeypatch, raised, told):
     from py4j.protocol import Py4JError
 
     stack = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    code\n'
+    monkeypatch.setattr(failures, "_python", lambda: "python3")
     with pytest.raises(KdumpError) as error, failures.errors():
-        raise Py4JError(f"An exception was thrown from the Python worker:\n{stack}{raised}\n\n\tat org.apache.Spark")
+        raise Py4JError(
+            "Lost task 0.3 (TID 3) (worker-7 executor 1): An exception was thrown from the Python worker:\n"
+            f"{stack}{raised}\n\n\tat org.apache.Spark"
+        )
     assert told in str(error.value)
     assert "Traceback" not in str(error.value)
 

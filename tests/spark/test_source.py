@@ -1,5 +1,7 @@
 """The Spark source in a session: what users see of it."""
 
+import inspect
+
 import pytest
 
 from kdump.arrow import batches
@@ -27,10 +29,9 @@ def test_the_arrow_schema_is_the_one_spark_expects(spark):
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
+    zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}  # Spark 4.2 on
     for fields in (arrow_schema.RECORDS, batches.FIELDS, schema.DAMAGED, schema.ACCOUNT, schema.FINDINGS):
-        assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), timezone="UTC").equals(
-            arrow_schema.arrow(fields)
-        )
+        assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), **zone).equals(arrow_schema.arrow(fields))
 
 
 def test_decoded_is_a_column_of_text_behind_the_others(spark):

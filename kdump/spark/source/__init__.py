@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +24,8 @@ _ONE: Final = Lock()
 
 def register(spark: SparkSession) -> None:
     """Make the source ``kdump`` known to ``spark``; several streams of it may then begin at the same time."""
+    from pyspark.errors import AnalysisException
+
     from kdump.spark.source.data_source import KdumpDataSource
 
     context = getattr(spark, "sparkContext", None)  # none of Spark Connect's sessions has one here
@@ -33,6 +35,14 @@ def register(spark: SparkSession) -> None:
         variables |= {name: os.environ.get(name, "") for name in missing}
         try:
             spark.dataSource.register(KdumpDataSource)
+        except AnalysisException as error:
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
+            if context is not None:  # Spark 4.0 keeps the source that it has found by itself
+                manager: Any = spark._jsparkSession.sessionState().dataSourceManager()
+                found = manager.lookupDataSource(KdumpDataSource.name()).dataSourceCls().envVars()
+                for name in missing:
+                    found.putIfAbsent(name, variables[name])
         finally:
             for name in missing:
                 variables.pop(name, None)

@@ -10,7 +10,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from kdump.arrow import answer_lines, batches
 from kdump.arrow import schema as arrow_schema
-from kdump.errors import UsageError
+from kdump.errors import KdumpError, UsageError
+from kdump.spark.carried import Carried
 from kdump.spark.source import answers, findings, planning, pushdown, reading, schema, streaming
 from kdump.spark.source import options as words
 from kdump.spark.source.marks import lose
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Split
 
 
-class KdumpDataSource(DataSource):
+class KdumpDataSource(Carried, DataSource):
     """Kafka's segments as a DataFrame.
 
     Name: ``kdump``
@@ -71,6 +72,8 @@ class KdumpDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
         options = self._options
+        if options.pushdown and not hasattr(DataSourceReader, "pushFilters"):
+            _say("this release of Spark tells a source of no filters: pushdown needs 4.1 or later, all is read")
         if options.output == words.FINDINGS:
             return FindingsReader(options)
         if options.output in answers.OUTPUTS:
@@ -107,7 +110,7 @@ class SplitPartition(InputPartition):
         super().__init__(splits)
 
 
-class KdumpReader(DataSourceReader):
+class KdumpReader(Carried, DataSourceReader):
     """Plans on the driver, reads in the tasks."""
 
     def __init__(self, options: SourceOptions) -> None:
@@ -124,7 +127,7 @@ class KdumpReader(DataSourceReader):
         yield from reading.read_all(partition.value or (), self._options)  # no value where there is nothing to read
 
 
-class FindingsReader(DataSourceReader):
+class FindingsReader(Carried, DataSourceReader):
     """Finds partitions on the driver, checks them in the tasks."""
 
     def __init__(self, options: SourceOptions) -> None:
@@ -137,7 +140,7 @@ class FindingsReader(DataSourceReader):
         yield from findings.read(partition.value)
 
 
-class AnswersReader(DataSourceReader):
+class AnswersReader(Carried, DataSourceReader):
     """Finds partitions on the driver, answers in the tasks."""
 
     def __init__(self, options: SourceOptions) -> None:
@@ -163,11 +166,12 @@ try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
     _STREAMS: tuple[type, ...] = (DataSourceStreamReader, SupportsTriggerAvailableNow)
-except ImportError:  # Spark before 4.2 has no limits for Python sources
-    _STREAMS = (DataSourceStreamReader,)
+    _HAS_LIMITS = True
+except ImportError:  # Spark before 4.2: neither limits for Python sources, nor a word where the stream stands
+    _STREAMS, _HAS_LIMITS = (DataSourceStreamReader,), False
 
 
-class _StreamReader:
+class _StreamReader(Carried):
     """What of the stream does not depend on Spark's release."""
 
     def __init__(self, options: SourceOptions) -> None:
@@ -176,6 +180,8 @@ class _StreamReader:
         self._is_told = False
         self._initial: streaming.Offsets | None = None
         self._target: streaming.Offsets | None = None
+        self._at: streaming.Offsets | None = None
+        self._looked_from: streaming.Offsets | None = None
         self._planned: list[Split] = []
         self._limits = streaming.TriggerLimits(
             options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_records_per_trigger
@@ -191,17 +197,30 @@ class _StreamReader:
         self._is_bounded = True
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
-        """Return how far a trigger gets. Releases that pass no limit get none."""
+        """Return how far a trigger gets. Releases that pass neither start nor limit get none.
+
+        They plan from ``x`` to ``x`` when a stream goes on at ``x``, so what was planned last tells where it stands.
+        """
         if not self._is_told:
             self._is_told = True
             _say_unused(self._options)
+            if not _HAS_LIMITS and self._limits != streaming.TriggerLimits():
+                _say("this release of Spark gives a trigger all that is there: max...PerTrigger needs 4.2 or later")
+        if start is None:
+            start = self._looked_from = self.initialOffset() if self._at is None else self._at
         if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
-            self._target = streaming.latest(self._options, start or {}, streaming.TriggerLimits())
+            self._target = streaming.latest(self._options, start, streaming.TriggerLimits())
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
         limits = streaming.TriggerLimits() if everything else self._limits
-        return streaming.latest(self._options, start or {}, limits, self._target)
+        return streaming.latest(self._options, start, limits, self._target)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        if self._looked_from not in (None, start):
+            raise KdumpError(
+                "Spark looked for what is new before it told where the stream stands; nothing was read. Unset "
+                "spark.sql.streaming.triggerAvailableNowWrapper.enabled, or use Spark 4.2 or later"
+            )
+        self._at, self._looked_from = end, None
         splits = self._planned = streaming.between(self._options, start, end, self._lost, _say)
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
@@ -236,4 +255,4 @@ class _StreamReader:
         )
 
 
-KdumpStreamReader = type("KdumpStreamReader", (_StreamReader, *_STREAMS), {})
+KdumpStreamReader = type("KdumpStreamReader", (_StreamReader, *_STREAMS), {"__module__": __name__})

@@ -1,0 +1,47 @@
+"""Objects on their way to an executor, whose Python may lack kdump: then that Python says so, and where it is."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LACKS: Final = (
+    "{python} on {host} has no {module}: pip install 'kdump[spark]' there, name another Python by PYSPARK_PYTHON, "
+    "or hand over what is missing (docs/spark.md, On a cluster)"
+)
+"""What to say of an executor's Python."""
+
+
+class Carried:
+    """What Spark pickles for executors. Where that fails, ModuleNotFoundError says which Python lacks what."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacker(LACKS), (pickle.dumps(partial(_made, type(self), vars(self))),)
+
+
+def _unpacker(lacks: str) -> Callable[[bytes], Any]:
+    def unpack(packed: bytes) -> Any:
+        """Unpickle, where kdump may be missing: a local function is sent whole, and names nothing of this module."""
+        import pickle
+        import socket
+        import sys
+
+        try:
+            make = pickle.loads(packed)  # noqa: S301  the driver's own
+        except ModuleNotFoundError as error:
+            module = str(error.name).partition(".")[0]
+            told = lacks.format(python=sys.executable, host=socket.gethostname(), module=module)
+            raise ModuleNotFoundError(told, name=error.name) from None
+        return make()
+
+    return unpack
+
+
+def _made(kind: type[object], state: dict[str, Any]) -> Any:
+    made = object.__new__(kind)
+    vars(made).update(state)
+    return made
