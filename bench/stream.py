@@ -75,7 +75,9 @@ def triggers(logs: Path, place: Path, count: int) -> list[dict[str, Any]]:
         for number in range(count):
             grow(logs / "t0-0", number)
             query.processAllAvailable()
-            last = next(one for one in reversed(query.recentProgress) if one["numInputRows"])
+            last = query.lastProgress
+            if not last["numInputRows"]:  # another trigger has found nothing since
+                last = next(one for one in reversed(query.recentProgress) if one["numInputRows"])
             took = last["durationMs"]
             offset = len(str(last["sources"][0]["endOffset"]))
             told.append({"ms": took["triggerExecution"], "looking": took["latestOffset"], "offset": offset, **memory()})

@@ -79,7 +79,11 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--out", required=True, metavar="DIR", help="The folder to write, on any file system that Spark knows.")
 @click.option(
-    "--format", type=click.Choice(FORMATS), default="parquet", show_default=True, help="The format of the output."
+    "--format",
+    default="parquet",
+    show_default=True,
+    metavar="NAME",
+    help=f"The format: {', '.join(FORMATS)}, or a writer that Spark knows (delta, iceberg), with its own commit.",
 )
 @click.option(
     "--partition-by",
@@ -214,7 +218,7 @@ def _sum_up(run: session.Session, export: Export, added: Added) -> None:
     for unreadable in done.unreadable:
         run.fail(unreadable)
     if added.lost:
-        run.damage(f"{len(added.lost)} times records were gone before they were read: {export.out}/_manifest.json")
+        run.damage(f"{len(added.lost)} times records were gone before they were read: {export.account}/_manifest.json")
     _tell_damage(run, export, done)
 
 
@@ -230,7 +234,7 @@ def _listener(run: session.Session, progress: _Progress) -> Listener:
 
 def _tell_damage(run: session.Session, export: Export, done: Summary) -> None:
     if done.damaged_ranges or done.damaged_bytes:
-        run.damage(f"damage was met: {export.out}/_damaged has the bytes, {export.out}/_manifest.json the list")
+        run.damage(f"damage was met: {export.account}/_damaged has the bytes, {export.account}/_manifest.json the list")
 
 
 def _folders(text: str) -> tuple[str, ...]:

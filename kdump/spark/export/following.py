@@ -14,12 +14,12 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import KdumpError, UnreadableError
+from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark import session
 from kdump.spark.export import job
 from kdump.spark.export.checkpoint import Checkpoint, State
 from kdump.spark.export.hold import held
-from kdump.spark.export.output import Output
+from kdump.spark.export.output import FORMATS, Output
 from kdump.spark.failures import MalformedError, errors
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, streaming
@@ -58,6 +58,11 @@ class Follower:
     """One run into one output; ``added`` tells at any time what it has committed."""
 
     def __init__(self, export: job.Export, listener: job.Listener) -> None:
+        if export.format not in FORMATS:
+            raise UsageError(
+                f"--format {export.format}: --incremental and --follow write {', '.join(FORMATS)}; into other tables "
+                'what is new goes as a stream: spark.readStream.format("kdump")'
+            )
         self._export, self._listener = export, listener
         self._options = words.parse({**export.options, "paths": job.paths(export)})
         self._done = job.Summary(0, 0, 0, 0, 0, 0, 0)

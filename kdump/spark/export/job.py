@@ -17,7 +17,8 @@ from kdump.spark import session
 from kdump.spark.export import account, counting
 from kdump.spark.export.commit import COMMIT, publish, recover, written
 from kdump.spark.export.hold import held
-from kdump.spark.export.output import CHECKPOINT, FOLDERS, Output
+from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, WRITING, Output
+from kdump.spark.export.table import Table, beside
 from kdump.spark.failures import errors
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register
@@ -43,6 +44,7 @@ class Export:
     """What to export, and how. ``options`` are those of the source, as text.
 
     ``target_file_size`` is in bytes; None lets each task write a file into each folder that it has rows for.
+    ``format`` is one of kdump's, or a writer that Spark knows; then ``out`` is what that writer calls a table.
     """
 
     paths: tuple[str, ...]
@@ -54,6 +56,11 @@ class Export:
     target_file_size: int | None = None
     master: str = "local[*]"
     conf: dict[str, str]
+
+    @property
+    def account(self) -> str:
+        """The folder of the manifest and of what is damaged."""
+        return self.out if self.format in FORMATS else beside(self.out)
 
 
 class Summary(NamedTuple):
@@ -99,7 +106,7 @@ def run(export: Export, listener: Listener) -> Summary:
     with errors():
         began = time.monotonic()
         register(spark)
-        output = Output(spark, export.out, export.format)
+        output = _output(spark, export)
         with held(output) as hold:
             done = _committed_before(export, output, listener)
             if done is None:
@@ -107,8 +114,20 @@ def run(export: Export, listener: Listener) -> Summary:
                 done = _exported(spark, export, options, inputs, output, runs, hold, listener)
             told = summary(done, time.monotonic() - began)
             listener.done(told)
-            output.delete(COMMIT)
+            _forget(output)
     return told
+
+
+def _output(spark: SparkSession, export: Export) -> Output:
+    if export.format in FORMATS:
+        return Output(spark, export.out, export.format)
+    return Table(spark, export.out, export.format, export.mode)
+
+
+def _forget(output: Output) -> None:
+    """Delete what stood for a commit while its run had not told of it."""
+    output.delete(WRITING)
+    output.delete(COMMIT)
 
 
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
@@ -126,7 +145,7 @@ def _committed_before(export: Export, output: Output, listener: Listener) -> dic
         listener.note(f"this export, begun {commit['run']['started']}, was killed after its commit: now it is done")
         run: dict[str, Any] = commit["run"]
         return run
-    output.delete(COMMIT)
+    _forget(output)
     return None
 
 

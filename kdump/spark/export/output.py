@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
 CHECKPOINT: Final = "_checkpoint"
+WRITING: Final = "_writing.json"
+"""Lies where the account of a table is while a writer of Spark's own makes that table."""
 FORMATS: Final = ("parquet", "orc", "json", "csv")
+"""The formats that an export commits and counts itself; others are tables (:mod:`kdump.spark.export.table`)."""
 _WRITE: Final = {
     "parquet": {"compression": "zstd"},
     "orc": {"compression": "zstd"},
@@ -63,6 +66,10 @@ class Output(Folder):
     def __init__(self, spark: SparkSession, path: str, form: str, shown: str = "") -> None:
         super().__init__(spark, path, shown)
         self._format = form
+
+    def like(self, path: str, shown: str) -> Output:
+        """Return the folder ``path`` as one in which this output is prepared."""
+        return Output(self._spark, path, self._format, shown)
 
     def hidden(self, name: str) -> Folder:
         """Return the folder of that name that goes with this one: beside it, where nobody looks for its files.
@@ -111,7 +118,7 @@ class Output(Folder):
         Each has a name of its own: what tasks of a driver that was killed still write goes into nobody else's.
         """
         name = uuid.uuid4().hex[:_LENGTH]
-        made = Output(self._spark, self.hidden(name).path, self._format, self.path)
+        made = self.like(self.hidden(name).path, self.path)
         try:
             yield name, made
         except BaseException:
@@ -164,12 +171,13 @@ class Output(Folder):
         if self._format == "csv":  # it has no bytes and no lists
             plain = [_as_text(rows, name) for name in columns]
         shaped = rows.select(*plain, *(made.alias(name) for name, made in folders.items()))
-        if target_file_size is None:
-            self._save(shaped, self.path, self._format, tuple(folders))
-            return
-        with self._rebalancing(int(target_file_size * SHUFFLED)):
-            by = [spark_sql.col(name) for name in folders]
-            self._save(shaped.hint("rebalance", *by), self.path, self._format, tuple(folders))
+        with writing(self.shown):
+            if target_file_size is None:
+                self._save(shaped, tuple(folders))
+                return
+            with self._rebalancing(int(target_file_size * SHUFFLED)):
+                by = [spark_sql.col(name) for name in folders]
+                self._save(shaped.hint("rebalance", *by), tuple(folders))
 
     @contextmanager
     def _rebalancing(self, size: int) -> Iterator[None]:
@@ -189,14 +197,12 @@ class Output(Folder):
 
     def write_damaged(self, rows: DataFrame) -> None:
         """Write the damaged stretches, always as Parquet, which holds their bytes."""
-        self._save(rows, f"{self.path}/{DAMAGED}", "parquet", ())
-
-    def _save(self, rows: DataFrame, path: str, form: str, folders: tuple[str, ...]) -> None:
-        writer = rows.write.format(form).options(**_WRITE[form])
-        if folders:
-            writer = writer.partitionBy(*folders)
         with writing(self.shown):
-            writer.mode("error").save(path)
+            rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error").save(f"{self.path}/{DAMAGED}")
+
+    def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
+        writer = rows.write.format(self._format).options(**_WRITE[self._format])
+        (writer.partitionBy(*folders) if folders else writer).mode("error").save(self.path)
 
     def check(self, mode: str) -> list[Any]:
         """Return the accounts of the runs that wrote here, of which ``mode`` says what becomes.

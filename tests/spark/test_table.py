@@ -1,0 +1,146 @@
+"""Exports by a writer of Spark's own: here one that a test makes, which appends files of JSON in one step."""
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
+
+from kdump.commands.spark_export import command
+from kdump.errors import KdumpError, UsageError
+from kdump.spark.export import job, table
+from testing import forge
+
+FORM = "kdump_test_rows"
+
+
+class Part(WriterCommitMessage):
+    def __init__(self, name):
+        self.name = name
+
+
+class Writer(DataSourceWriter):
+    """Tasks write hidden files, the commit shows them."""
+
+    def __init__(self, folder, overwrite):
+        self.folder, self.overwrite = Path(folder), overwrite
+
+    def write(self, iterator):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f".{uuid.uuid4().hex}"
+        part.write_text("".join(json.dumps([row.topic, row.offset, row.value.decode()]) + "\n" for row in iterator))
+        return Part(str(part))
+
+    def commit(self, messages):
+        if self.overwrite:
+            for old in self.folder.glob("*.jsonl"):
+                old.unlink()
+        for message in messages:
+            part = Path(message.name)
+            part.rename(part.with_name(f"{part.name[1:]}.jsonl"))
+
+
+class Rows(DataSource):
+    @classmethod
+    def name(cls):
+        return FORM
+
+    def writer(self, schema, overwrite):  # noqa: ARG002  Spark's signature
+        return Writer(self.options["path"], overwrite)
+
+
+def segment(folder, offsets):
+    folder.mkdir(parents=True, exist_ok=True)
+    data = b"".join(forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in offsets)
+    (folder / f"{offsets[0]:020}.log").write_bytes(data + b"\xff" * 20)
+    return folder
+
+
+@pytest.fixture
+def export(spark, tmp_path):
+    spark.dataSource.register(Rows)
+    folder = segment(tmp_path / "in" / "t-0", range(5))
+
+    def run(**given):
+        asked = {"mode": "append", "format": FORM, "partition_by": (), "options": {}, **given}
+        made = job.Export(paths=(str(folder),), out=str(tmp_path / "out"), conf={}, **asked)
+        return job.run(made, job.Listener(lambda _: None, lambda *_: None))
+
+    return run
+
+
+def offsets(folder):
+    lines = [line for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
+    return sorted(json.loads(line)[1] for line in lines)
+
+
+def test_rows_are_in_the_table_and_their_account_beside_it(export, tmp_path):
+    out, account = tmp_path / "out", tmp_path / "out.kdump"
+    assert export()[2:5] == (5, 1, 20)
+    assert offsets(out) == [0, 1, 2, 3, 4]
+    told = json.loads((account / "_manifest.json").read_text())
+    (run,) = told["runs"]
+    assert (run["format"], run["rowsWritten"], run["totals"]["bytes"]["damaged"]) == (FORM, 5, 20)
+    assert sum(run["totals"]["bytes"].values()) == run["totals"]["size"]
+    assert {one["file"].partition("/")[0] for one in run["output"]} == {"_damaged"}
+    assert export(options={"startingOffset": "3"}).rows == 2
+    assert offsets(out) == [0, 1, 2, 3, 3, 4, 4]
+    assert [run["rowsWritten"] for run in json.loads((account / "_manifest.json").read_text())["runs"]] == [5, 2]
+    assert export(mode="overwrite").rows == 5
+    assert offsets(out) == [0, 1, 2, 3, 4]
+    assert {path.name for path in account.iterdir() if not path.name.startswith(".")} == {"_damaged", "_manifest.json"}
+    with pytest.raises(UsageError, match=r"out\.kdump is there already"):
+        export(mode="error")
+
+
+def test_what_others_have_written_is_not_overwritten(export, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "theirs.jsonl").write_text(json.dumps(["t", 9, "v"]) + "\n")
+    with pytest.raises(UsageError, match="--mode overwrite is for what kdump itself has written"):
+        export(mode="overwrite")
+    assert export().rows == 5
+    assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4, 9]
+
+
+def test_a_run_that_ended_behind_the_commit_of_the_table_is_not_made_twice(export, tmp_path, monkeypatch):
+    def ends(*_):
+        raise KdumpError("the end")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(job.Work, "_check", ends)
+        with pytest.raises(KdumpError, match="the end"):
+            export()
+    assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4]
+    doubt = tmp_path / "out.kdump" / "_writing.json"
+    with pytest.raises(KdumpError, match=rf"did not end well; the table's history .* delete {doubt}"):
+        export()
+    assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4]
+    doubt.unlink()
+    export(options={"startingOffset": "4"})
+    assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4, 4]
+
+
+def test_a_writer_that_does_not_write_leaves_nothing(export, tmp_path):
+    with pytest.raises(KdumpError, match=r"DATA_SOURCE_NOT_FOUND.*parket"):
+        export(format="parket")
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob("*out*kdump*"))
+    assert export().rows == 5
+
+
+def test_a_growing_table_is_left_to_streams(tmp_path):
+    segment(tmp_path / "t-0", range(3))
+    given = [str(tmp_path / "t-0"), "--out", str(tmp_path / "out"), "--format", "delta", "--incremental"]
+    done = CliRunner().invoke(command, given, standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert "--format delta: --incremental and --follow write parquet, orc, json, csv;" in str(done.exception)
+
+
+def test_where_the_account_is():
+    assert table.beside("lake/kafka/") == "lake/kafka.kdump"
+    assert job.Export(paths=(), out="lake/kafka", options={}, conf={}, format="delta").account == "lake/kafka.kdump"
+    assert job.Export(paths=(), out="lake/kafka", options={}, conf={}).account == "lake/kafka"
