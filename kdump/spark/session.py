@@ -202,6 +202,13 @@ def check_master(master: str) -> None:
 
     Spark itself ends with a stack, or after minutes.
     """
+    remote = master if master.startswith("sc:") else os.environ.get("SPARK_REMOTE")
+    if remote:
+        where = "--master" if remote == master else "SPARK_REMOTE"
+        raise UsageError(
+            f"{where} {remote}: kdump runs in Spark's own driver, which Spark Connect keeps to itself: name the "
+            'cluster\'s master; a session of Spark Connect has the source, spark.read.format("kdump")'
+        )
     if _MASTER.fullmatch(master) is None:
         raise UsageError(f"--master {master}: expected local[N], spark://HOST:PORT, yarn or k8s://URL")
     if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
