@@ -309,7 +309,7 @@ def test_executors_whose_python_lacks_something_are_told_by_name(tmp_path):
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    told = rf"kdump: Spark failed: {python} on this machine has no \w+: pip install 'kdump\[spark\]' there,"
+    told = rf"kdump: Spark failed: {python} on \S.* has no \w+: pip install 'kdump\[spark\]' there,"
     assert re.search(told, done.stderr), done.stderr
     assert not (tmp_path / "out").exists()
 
