@@ -2,10 +2,10 @@
 
     python -m bench.stream [--partitions 2000] [--triggers 200]
 
-One partition gets a batch before each trigger, the others get nothing. Prints the milliseconds that a trigger takes,
-and those in which it looks for new batches, over the first tenth of the triggers and over the last; the memory of Java
-and of the Python workers after each; and the bytes of an offset of the stream. A trigger that finds nothing is measured
-in this process, by processor milliseconds.
+One partition gets a batch before each trigger, the others get nothing. The table in bench/RESULTS-spark.md has the
+milliseconds that a trigger takes, and those in which it looks for new batches, over the first tenth of the triggers,
+one in the middle and the last; the memory of Java and of the Python workers after each; and the bytes of an offset of
+the stream. A look that finds nothing is measured in this process, by processor milliseconds.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from bench.disk_answers import batch, make_partitions
 from bench.processes import below
-from bench.spark import session
+from bench.spark import RESULTS, machine, put_section, session
 from kdump.spark.source import options as words
 from kdump.spark.source import streaming
 from tools import arguments
 
+TITLE: Final = "## A stream over idle partitions"
+NOTES: Final = (
+    "- Spark keeps the progress of the last 100 triggers, with three offsets each: by that Java grows until then.",
+    "  `spark.sql.streaming.numRecentProgressUpdates` makes it less.",
+)
 RECORDS = 40
 """In each partition when the stream begins."""
 
@@ -89,22 +94,40 @@ def triggers(logs: Path, place: Path, count: int) -> list[dict[str, Any]]:
     return told
 
 
+def report(took: float, told: list[dict[str, Any]], head: str) -> str:
+    """Return the section of RESULTS."""
+    tenth = max(1, len(told) // 10)
+    middle = (len(told) - tenth) // 2
+    lines = [
+        TITLE,
+        "",
+        "`python -m bench.stream` writes this section. One partition gets a batch before each trigger, others nothing.",
+        head,
+        "",
+        "| Triggers | ms | looking, ms | Java, MiB | Python, MiB | offset, bytes |",
+        "|---|---|---|---|---|---|",
+    ]
+    for first in (0, middle, len(told) - tenth):
+        each = {key: median(one[key] for one in told[first : first + tenth]) for key in told[0]}
+        figures = " | ".join(f"{each[key]:,.0f}" for key in ("ms", "looking", "java", "python", "offset"))
+        lines.append(f"| {first + 1} to {first + tenth} | {figures} |")
+    lines += ["", f"- A look that finds nothing takes **{took:.0f}** processor milliseconds.", *NOTES]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = arguments.parser(__doc__, partitions=2000, triggers=200)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    head = machine(f"{given.partitions:,} partitions, {given.triggers} triggers, medians of a tenth of them")
     with tempfile.TemporaryDirectory(prefix="kdump-bench-") as folder:
         logs = Path(folder, "logs")
         make_partitions(logs, given.partitions)
-        print(f"{given.partitions:,} idle partitions: {idle(logs):.0f} CPU ms a trigger")
-        told = triggers(logs, Path(folder), given.triggers)
-        tenth = max(1, len(told) // 10)
-        for name, part in (("first", told[:tenth]), ("last", told[-tenth:])):
-            each = {key: median(one[key] for one in part) for key in told[0]}
-            print(
-                f"{name} {tenth} of {len(told)} triggers: {each['ms']:.0f} ms, looking {each['looking']:.0f} ms, "
-                f"Java {each['java']:.0f} MiB, Python {each['python']:.0f} MiB, offset of {each['offset']:,.0f} bytes"
-            )
+        took = idle(logs)
+        section = report(took, triggers(logs, Path(folder), given.triggers), head)
+    put_section(given.out, section)
+    print(section, end="")
 
 
 if __name__ == "__main__":
