@@ -25,6 +25,8 @@ FIRST: Final = 1 << 18
 """Bytes of the last part, about; each before it is twice as large."""
 MOST: Final = 1 << 24
 """Bytes of a part, at most about."""
+AT_ONCE: Final = 1 << 12
+"""Bytes that are read for the lengths of batches where these are small."""
 
 
 def backwards(segment: Segment) -> Iterator[SegmentPart]:
@@ -48,8 +50,9 @@ def backwards(segment: Segment) -> Iterator[SegmentPart]:
 
 def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
     """Return what says where a sound batch, or the file, starts at or before a byte."""
-    if segment.sibling("index"):
-        return Seeker(segment, source, lambda _: None).by_position  # where it is wrong, the segment is read whole
+    seeker = Seeker(segment, source, lambda _: None)  # where an index is wrong, the segment is read whole
+    if seeker.offset_index:
+        return seeker.by_position
     starts = _apart(source)
 
     def start_before(position: int) -> int:
@@ -62,14 +65,23 @@ def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
 
 
 def _apart(source: Source) -> list[int]:
-    """Return where batches start, about FIRST bytes apart, as far as their lengths lead."""
+    """Return where batches start, about FIRST bytes apart, as far as their lengths lead and can be read."""
     starts = [0]
-    position = 0
-    while len(head := source.read(position, LOG_OVERHEAD.size)) == LOG_OVERHEAD.size:
-        size = LOG_OVERHEAD.read(head).size
-        if size < SMALLEST_ENTRY:
+    position = at = size = 0
+    block = b""
+    while True:
+        if at + LOG_OVERHEAD.size > len(block):
+            try:
+                block, at = source.read(position, AT_ONCE if 4 * size < AT_ONCE else LOG_OVERHEAD.size), 0
+            except UnreadableError:  # who reads the part says so
+                break
+            if len(block) < LOG_OVERHEAD.size:
+                break
+        size = LOG_OVERHEAD.size + LOG_OVERHEAD.read(block, at).size
+        if size < LOG_OVERHEAD.size + SMALLEST_ENTRY:
             break
-        position += LOG_OVERHEAD.size + size
+        position += size
+        at += size
         if position - starts[-1] >= FIRST:
             starts.append(position)
     return starts

@@ -7,9 +7,10 @@ place. Otherwise the segment is read from its start, and what is wrong with the 
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.formats import record_layout
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
 from kdump.formats.time_index import TimeIndex
@@ -45,11 +46,23 @@ class Seeker:
         self._where = where
         self._source = source
         self._wrong = wrong
-        self._offsets: OffsetIndex | None = None
+
+    @cached_property
+    def offset_index(self) -> OffsetIndex | None:
+        """The offset index, None when there is none or it would save nothing."""
+        base = self._where.base_offset
+        data = None if base is None or self._source.size <= SMALL else self._beside("index")
+        if base is None or not data:
+            return None
+        index = OffsetIndex(data, base)
+        if index.ragged:
+            self._wrong(f"{self._where.siblings['index']}: {len(data)} bytes are no whole entries of 8")
+            return OffsetIndex(b"", base)
+        return index
 
     def by_offset(self, first: int | None, last: int | None) -> Range:
         """Return the bytes that hold the offsets ``first`` to ``last``, both ends included."""
-        index = self._offset_index()
+        index = self.offset_index
         if index is None:
             return Range()
         try:
@@ -62,7 +75,7 @@ class Seeker:
 
     def by_position(self, position: int) -> int:
         """Return where a batch starts at or before a byte, as near to it as the index knows."""
-        index = self._offset_index()
+        index = self.offset_index
         if index is None:
             return 0
         slot = bisect_right(range(len(index)), position, key=lambda slot: index[slot].position) - 1
@@ -77,8 +90,8 @@ class Seeker:
 
     def by_time(self, since: int) -> Range | None:
         """Return the bytes that hold all records of ``since`` (ms) and later; None when there are none."""
-        offsets = self._offset_index()
-        data = self._where.sibling(TIME_INDEX)
+        offsets = self.offset_index
+        data = self._beside(TIME_INDEX)
         base = self._where.base_offset
         if offsets is None or data is None or base is None or not data:
             return Range()
@@ -110,17 +123,13 @@ class Seeker:
             self._wrong(str(reason))
             return Range()
 
-    def _offset_index(self) -> OffsetIndex | None:
-        """Return the offset index, None when there is none or it would save nothing."""
-        base = self._where.base_offset
-        if self._offsets is None and base is not None and self._source.size > SMALL:
-            data = self._where.sibling("index")
-            if data:
-                self._offsets = OffsetIndex(data, base)
-                if self._offsets.ragged:
-                    self._wrong(f"{self._where.siblings['index']}: {len(data)} bytes are no whole entries of 8")
-                    self._offsets = OffsetIndex(b"", base)
-        return self._offsets
+    def _beside(self, suffix: str) -> bytes | None:
+        """Return an index, None where there is none, or none that can be read: the log can be read without it."""
+        try:
+            return self._where.sibling(suffix)
+        except UnreadableError as error:
+            self._wrong(str(error))
+            return None
 
     def _position(self, index: OffsetIndex, offset: int) -> int:
         """Return where a batch starts at or before ``offset``, as near to it as the index knows."""

@@ -9,7 +9,7 @@ import pytest
 from kdump.errors import UnreadableError
 from kdump.formats import offset_index, time_index
 from kdump.log_dirs import local
-from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import tail_parts
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
@@ -246,6 +246,44 @@ def test_the_last_ones_where_an_index_is_wrong(folder):
     for wrong in (b"\0\0\0\5", bytes(80), b"\0\0\0\7\0\0\0\7" * 9, random.Random(1).randbytes(160)):
         path.with_suffix(".index").write_bytes(wrong)
         tails_fit(folder)
+
+
+@pytest.mark.parametrize("interval", [None, 100], ids=["bare", "indexed"])
+@pytest.mark.usefixtures("many_parts")
+def test_the_last_ones_in_front_of_what_cannot_be_read(folder, monkeypatch, interval):
+    path = write(folder, 0, 80, value=b"v" * 2000, interval=interval)
+    bad = path.read_bytes().index((960).to_bytes(8, "big"))  # where a batch begins
+    whole = local.LocalFile.read
+
+    def read(self, position, size):
+        if self.name == str(path) and position <= bad < position + size:
+            raise UnreadableError(self.name, "Input/output error")
+        return whole(self, position, size)
+
+    monkeypatch.setattr(local.LocalFile, "read", read)
+    fails = []
+    last = take(folder, tail=3, reader=PartitionReader(fail=fails.append)).offsets
+    assert last == list(range(last[0], last[0] + 3))
+    assert last[-1] == 1279 if interval else 300 < last[-1] < 960
+    if interval is None:
+        assert {error.path for error in fails} == {str(path)}
+
+
+@pytest.mark.usefixtures("many_parts")
+def test_an_index_that_cannot_be_read_keeps_nobody_from_the_log(folder):
+    path = write(folder, 0, 30, interval=100)
+    (partition,) = Finder(Wanted(siblings=True)).find([str(folder)])
+    path.with_suffix(".index").unlink()
+    path.with_suffix(".timeindex").unlink()
+    for wanted, names in (
+        (Filter(), []),
+        (Filter(first_offset=470), ["index"]),
+        (Filter(since=TIME), ["index", "timeindex"]),
+    ):
+        wrong = []
+        found = PartitionReader(filter=wanted, wrong_index=wrong.append).tail(partition, 2)
+        assert [record.offset for item in found for record in item.records] == [478, 479]
+        assert [text.split(":")[0].rpartition(".")[2] for text in wrong] == names, wrong
 
 
 @pytest.mark.parametrize("interval", [None, 4096], ids=["bare", "indexed"])
