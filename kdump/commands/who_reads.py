@@ -107,17 +107,17 @@ def _show(run: Session, what: str, done: int, total: int) -> None:
 def within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
     """Return how many processes share the large segments of partitions, which are read one after the other then.
 
-    That is one unless a partition has more than half of all bytes. Where nobody says how many ``jobs``, it must begin
-    with a compressed batch too, and have ``much`` to read.
+    That is one unless the largest partition has so much of all bytes that this is sooner done than reading each in one
+    process. Where nobody says how many ``jobs``, it must begin with a compressed batch too, and have ``much`` to read.
     """
     sizes = [sum(segment.size for segment in partition.segments) for partition in partitions]
-    if not sizes or 2 * max(sizes) <= sum(sizes):
+    largest, total = max(sizes, default=0), sum(sizes)
+    count = min(parts.free_processors(), parts.MOST) if jobs is None else jobs
+    if largest * (2 * count - 1) <= count * total:  # largest / count + total - largest is no less than largest
         return 1
-    if jobs is not None:
-        return jobs
-    if sum(sizes) < much or not parallel.is_packed(partitions[sizes.index(max(sizes))]):
+    if jobs is None and (total < much or not parallel.is_packed(partitions[sizes.index(largest)])):
         return 1
-    return min(parts.free_processors(), parts.MOST)
+    return count
 
 
 def each_in_one(partitions: Sequence[Partition], much: int) -> int:

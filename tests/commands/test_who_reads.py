@@ -1,9 +1,11 @@
-"""Who reads: what --jobs, --master and --conf refuse, before Spark is started."""
+"""Who reads: what --jobs, --master and --conf refuse, before Spark is started; when processes share a partition."""
 
 import tarfile
 
 import pytest
 
+from kdump.commands import who_reads
+from kdump.log_dirs.finder import Finder
 from testing import GOLDEN
 from testing.processes import kdump
 
@@ -45,3 +47,27 @@ def test_without_java_it_is_said(tmp_path):
     done = kdump("stats", LOGS, "--master", "local[2]", env={"PATH": str(tmp_path), "JAVA_HOME": ""})
     assert done.returncode == 1
     assert "there is no Java in PATH" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "jobs", "processes"),
+    [
+        ((), 2, 1),
+        ((0,), 2, 1),
+        ((10,), 1, 1),
+        ((10,), 2, 2),
+        ((20, 10), 2, 1),
+        ((21, 10), 2, 2),
+        ((53, 12, 12, 12, 12), 2, 1),
+        ((5, 5), 8, 1),
+        ((60, 20, 20), 8, 8),
+        ((10,), None, 1),
+    ],
+)
+def test_processes_share_a_partition_where_that_is_sooner_done(tmp_path, sizes, jobs, processes):
+    for number, size in enumerate(sizes):
+        folder = tmp_path / f"t-{number}"
+        folder.mkdir()
+        (folder / f"{0:020}.log").write_bytes(bytes(size))
+    partitions = list(Finder().find([str(tmp_path)])) if sizes else []
+    assert who_reads.within(partitions, 1, jobs) == processes
