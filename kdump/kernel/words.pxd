@@ -54,11 +54,6 @@ cdef extern from *:
         state[2] = lanes[7], state[3] = lanes[6], state[6] = lanes[5], state[7] = lanes[4];
     }
 
-    static int kdump_has_crc32c(void) {
-        __builtin_cpu_init();
-        return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
-    }
-
     /* x to the power of 8 * size - 33, modulo the polynomial of CRC-32C, all with the bits in reverse order. */
     static unsigned int kdump_power(int size) {
         unsigned int power = 0x80000000;
@@ -73,6 +68,17 @@ cdef extern from *:
         return (unsigned int) _mm_crc32_u64(0, (unsigned long long) _mm_cvtsi128_si64(product));
     }
 
+    static const int kdump_stretches[] = {1024, 128};
+    static unsigned int kdump_powers[2][2];
+
+    static int kdump_has_crc32c(void) {
+        for (int way = 0; way < 2; way++)
+            for (int stretch = 1; stretch <= 2; stretch++)
+                kdump_powers[way][stretch - 1] = kdump_power(stretch * kdump_stretches[way]);
+        __builtin_cpu_init();
+        return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+    }
+
     static inline unsigned long long kdump_word(const unsigned char *data) {
         unsigned long long word;
         memcpy(&word, data, 8);
@@ -81,14 +87,9 @@ cdef extern from *:
 
     /* The instruction takes three turns and can begin in each: so three stretches go side by side. */
     __attribute__((target("sse4.2,pclmul"))) static unsigned int kdump_crc32c(const unsigned char *data, long long size) {
-        static const int stretches[] = {1024, 128};
-        static unsigned int powers[2][2];
         unsigned long long crc = 0xffffffff, second, third;
-        if (powers[1][1] == 0)
-            for (int way = 0; way < 2; way++)
-                powers[way][0] = kdump_power(2 * stretches[way]), powers[way][1] = kdump_power(stretches[way]);
         for (int way = 0; way < 2; way++) {
-            const int stretch = stretches[way];
+            const int stretch = kdump_stretches[way];
             for (; size >= 3 * stretch; size -= 3 * stretch, data += 3 * stretch) {
                 second = third = 0;
                 for (int at = 0; at < stretch; at += 8) {
@@ -96,8 +97,8 @@ cdef extern from *:
                     second = _mm_crc32_u64(second, kdump_word(data + stretch + at));
                     third = _mm_crc32_u64(third, kdump_word(data + 2 * stretch + at));
                 }
-                crc = kdump_moved((unsigned int) crc, powers[way][0])
-                    ^ kdump_moved((unsigned int) second, powers[way][1]) ^ (unsigned int) third;
+                crc = kdump_moved((unsigned int) crc, kdump_powers[way][1])
+                    ^ kdump_moved((unsigned int) second, kdump_powers[way][0]) ^ (unsigned int) third;
             }
         }
         for (; size >= 8; size -= 8, data += 8)
@@ -283,7 +284,7 @@ cdef extern from *:
     # Take a block of 64 bytes into the state of SHA-256, with its 64 constants, by these instructions.
     void mixed "kdump_mixed"(unsigned int* state, const unsigned char* block, const unsigned int* rounds) noexcept nogil
 
-    # Whether this processor has instructions for CRC-32C.
+    # Whether this processor has instructions for CRC-32C. Ask before the first checksum: that makes it ready.
     bint has_crc32c "kdump_has_crc32c"() noexcept nogil
 
     # The CRC-32C of so many bytes, by these instructions.
