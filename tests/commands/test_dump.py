@@ -521,7 +521,7 @@ def test_control_characters_do_not_reach_a_terminal(tmp_path):
 
 
 def test_progress_is_for_terminals_only(folder, dump):
-    patch = "import kdump.commands.session as s; s._EVERY = 0"
+    patch = "import kdump.commands.session as s; s.EVERY = 0"
     done, shown = on_a_terminal(patched, patch, "dump", folder, streams=["stderr"])
     assert b"100%" in shown
     assert b"left" in shown
