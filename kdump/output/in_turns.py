@@ -20,10 +20,12 @@ import sys
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeVar, cast
 
 from kdump.errors import KdumpError
 from kdump.output.stdout import OutputError
+from kdump.primitives.processes import no_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -140,39 +142,34 @@ def run(jobs: int, pieces: Sequence[P], work: Callable[[P, Turn[S]], R], state: 
     if not pieces:
         return state
     jobs = min(jobs, len(pieces))
-    turns = [os.pipe() for _ in range(jobs)]
+    turns: list[tuple[int, int]] = []
     children: list[tuple[int, int]] = []
     gc.freeze()  # else the first collection of each process would touch, and so copy, all that they share
     try:
         with _uninterrupted():
-            for number in range(jobs):
-                reader, writer = os.pipe()
-                process = os.fork()
-                if not process:
-                    for end in (reader, *(other for _, other in children)):
-                        os.close(end)
-                    _child(number, jobs, pieces, work, turns, writer)
-                os.close(writer)
-                children.append((process, reader))
+            try:
+                for _ in range(jobs):
+                    turns.append(os.pipe())  # noqa: PERF401  those that there are must be closed where one fails
+                for number in range(jobs):
+                    children.append(_begin(partial(_child, number, jobs, pieces, work, turns), children))
+            except OSError as reason:
+                raise no_process(reason) from None
         _send(turns[0][1], state)
         for pair in turns:
             os.close(pair[0])
             os.close(pair[1])
         turns.clear()
-        told: list[deque[Any]] = [deque() for _ in children]
+        news = _News([reader for _, reader in children])
         for number, piece in enumerate(pieces):
-            heard = told[number % jobs]
-            if not heard:
-                try:
-                    heard.extend(_receive(children[number % jobs][1]))
-                except _GoneError:
-                    _let_end([reader for _, reader in children])
-                    _blame(number % jobs, [process for process, _ in children])
-            result = heard.popleft()
+            try:
+                result = news.of(number % jobs)
+            except _GoneError:
+                _let_end([reader for _, reader in children])
+                _blame(number % jobs, [process for process, _ in children])
             if isinstance(result, BaseException):
                 raise _told(result)
             take(piece, result)
-        last: S = told[(len(pieces) - 1) % jobs].popleft()
+        last: S = news.of((len(pieces) - 1) % jobs)
         return last
     finally:
         gc.unfreeze()
@@ -183,6 +180,54 @@ def run(jobs: int, pieces: Sequence[P], work: Callable[[P, Turn[S]], R], state: 
         for pair in turns:
             os.close(pair[0])
             os.close(pair[1])
+
+
+class _News:
+    """What processes tell, each in its order.
+
+    Whoever is asked for, all are heard: one whose pipe is full would wait, and the others for its turn.
+    """
+
+    def __init__(self, readers: Sequence[int]) -> None:
+        self._heard: list[deque[Any]] = [deque() for _ in readers]
+        self._talking = {reader: number for number, reader in enumerate(readers)}
+        self._waiting = select.poll()
+        for reader in readers:
+            self._waiting.register(reader, select.POLLIN)
+
+    def of(self, number: int) -> Any:
+        """Return the next that a process tells. Raises _GoneError where it has ended."""
+        heard = self._heard[number]
+        while not heard:
+            if number not in self._talking.values():
+                raise _GoneError(NONE_BEFORE)
+            for reader, _ in self._waiting.poll():
+                try:
+                    self._heard[self._talking[reader]].extend(_receive(reader))
+                except _GoneError:
+                    self._waiting.unregister(reader)
+                    del self._talking[reader]
+        return heard.popleft()
+
+
+def _begin(child: Callable[[int], None], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Start a process that ends with ``child``; return its number, and where it tells its results. Raises OSError.
+
+    ``child`` is called with the place to tell them to.
+    """
+    reader, writer = os.pipe()
+    try:
+        process = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        raise
+    if not process:
+        for end in (reader, *(other for _, other in others)):
+            os.close(end)
+        child(writer)
+    os.close(writer)
+    return process, reader
 
 
 def _told(failure: BaseException) -> BaseException:
@@ -327,10 +372,11 @@ def _receive(end: int) -> Any:
 
 
 def _read(end: int, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = os.read(end, size - len(data))
+    parts = []
+    while size:
+        part = os.read(end, size)
         if not part:
             raise _GoneError(NONE_BEFORE)
-        data += part
-    return data
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

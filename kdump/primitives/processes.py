@@ -30,6 +30,11 @@ class Workers(Protocol):
         """
 
 
+def no_process(reason: OSError) -> KdumpError:
+    """Return the error of a system that starts no more processes."""
+    return KdumpError(f"the system starts no more processes ({reason.strerror}): --jobs 1 reads with this one alone")
+
+
 @dataclass(frozen=True)
 class Processes:
     """At most ``count`` forked processes, which take the work, the tasks and open files over from their parent."""
@@ -50,7 +55,11 @@ class Processes:
         try:
             count = max(1, min(self.count, len(tasks)))
             with ProcessPoolExecutor(count, get_context("fork"), _begin, (work, tasks)) as pool:
-                yield from pool.map(_do, range(len(tasks)))
+                try:
+                    results = pool.map(_do, range(len(tasks)))
+                except OSError as reason:
+                    raise no_process(reason) from None
+                yield from results
         except BrokenProcessPool:
             raise KdumpError(
                 "a process was killed before it had a result; the system may lack memory (try fewer --jobs)"

@@ -1,6 +1,8 @@
 """Processes that write standard output in turns."""
 
+import errno
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -24,6 +26,29 @@ def test_output_results_and_state_are_in_order(capfdbinary, jobs):
     assert in_turns.run(jobs, range(9), counted, 100, lambda _, result: squares.append(result)) == 109
     assert squares == [number * number for number in range(9)]
     assert capfdbinary.readouterr().out == b"".join(b"%d\n" % number for number in range(9))
+
+
+@pytest.mark.parametrize("eager", [0, 1])
+def test_processes_that_tell_much_and_often_do_not_wait_for_those_that_do_not(eager):
+    """What one process tells fills its pipe while the parent asks another, which waits for the turn of the first."""
+
+    def work(number, turn):
+        in_turns.EVERY = 0 if number % 2 == eager else 1000
+        turn.state = turn.take() + 1
+        return bytes(1 << 20)
+
+    def stuck(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stuck)
+    signal.alarm(20)
+    try:
+        sizes = []
+        assert in_turns.run(2, range(9), work, 0, lambda _, result: sizes.append(len(result))) == 9
+        assert sizes == [1 << 20] * 9
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_without_a_piece_nothing_is_written(capfdbinary):
@@ -138,3 +163,33 @@ def test_a_turn_that_comes_in_the_midst_of_a_piece_is_taken(capfdbinary):
     out = capfdbinary.readouterr().out
     assert met[1] == 5
     assert out == b"0" * in_turns.AT_ONCE + b"1" * (len(out) - in_turns.AT_ONCE)
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_a_system_that_starts_no_more_processes_is_told(monkeypatch, capfdbinary, started):
+    fork, children = os.fork, []
+
+    def limited():
+        if len(children) == started:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        children.append(fork())
+        return children[-1]
+
+    open_before = len([*Path("/proc/self/fd").iterdir()])
+    monkeypatch.setattr(os, "fork", limited)
+    with pytest.raises(
+        KdumpError, match=r"starts no more processes \(Resource temporarily unavailable\): --jobs 1 reads"
+    ):
+        in_turns.run(3, range(9), counted, 0, lambda *_: None)
+    assert len([*Path("/proc/self/fd").iterdir()]) == open_before
+    for child in children:
+        with pytest.raises(ChildProcessError):  # it has been waited for
+            os.waitpid(child, os.WNOHANG)
+    assert capfdbinary.readouterr().out == b""
+
+
+@pytest.mark.parametrize("message", [b"", b"x" * 100, b"y" * (5 << 20)])
+def test_messages_of_any_size_come_through(message):
+    got = []
+    in_turns.run(2, range(4), lambda *_: message, 0, lambda _, result: got.append(result))
+    assert got == [message] * 4

@@ -1,5 +1,10 @@
+import errno
 import multiprocessing
+import os
 
+import pytest
+
+from kdump.errors import KdumpError
 from kdump.primitives.processes import Processes
 
 
@@ -12,3 +17,12 @@ def test_no_more_processes_are_forked_than_there_are_tasks():
 
 def test_no_task_has_no_result():
     assert list(Processes(2).results(abs, [])) == []
+
+
+def test_a_system_that_starts_no_more_processes_is_told(monkeypatch):
+    def no_more():
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", no_more)
+    with pytest.raises(KdumpError, match=r"starts no more processes \(Resource temporarily unavailable\): --jobs 1"):
+        list(Processes(2).results(abs, [1, 2, 3]))

@@ -336,6 +336,10 @@ class Trial:
             return bool(list(self.out.parent.glob(".out.kdump-*/_SUCCESS")))
         return bool(list(self.out.parent.glob(".out.kdump-*/_manifest.json")))
 
+    def is_complete(self) -> bool:
+        """Tell whether nothing is left to be added: ``follow`` would wait for ever."""
+        return self.kind == "follow" and set(look(self.out).rows) == self.new
+
     def commits(self) -> tuple[str, ...]:
         """Return the names of the journals that are there."""
         found = [*self.out.glob("_commit.json"), *self.out.glob("_checkpoint/*.json")]
@@ -392,7 +396,7 @@ def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, 
             in_a_row += 1
         found = found.plus(trial.look())
         is_done = export.is_done and trial.kind != "follow"
-        if is_done or in_a_row >= rng.randint(1, IN_A_ROW):
+        if is_done or trial.is_complete() or in_a_row >= rng.randint(1, IN_A_ROW):
             if not is_done:
                 trial.finish(trial.start(to_the_end=True))
             found = found.plus(trial.at_the_end(is_killed=is_done and export.status != DAMAGE))
