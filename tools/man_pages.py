@@ -15,7 +15,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from kdump import __version__
-from kdump.cli import COMMANDS, root
+from kdump.commands.root import COMMANDS, root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,6 +9,7 @@ RECORD_NUMBERS: tuple[str, ...]
 FAR: int
 NUMBERS: int
 
+def keep_freed_memory() -> None: ...
 def slots(others: Sequence[str]) -> dict[str, int]: ...
 
 class Cursor:

@@ -8,7 +8,7 @@ import sys
 
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 
-VERSION = 7
+VERSION = 8
 """The number that ``kdump/kernel/__init__.py`` must have: it counts up when what they ask of each other changes."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
@@ -21,6 +21,18 @@ NUMBERS = 32
 def _slot(name):
     """Return the slot of a number of the batch's header."""
     return len(RECORD_NUMBERS) + BatchHeader._fields.index(name)
+
+
+cdef extern from *:
+    """
+    #if defined(__GLIBC__)
+    #include <malloc.h>
+    static void kdump_keep_freed(void) { mallopt(M_TRIM_THRESHOLD, 64 << 20); mallopt(M_MMAP_THRESHOLD, 32 << 20); }
+    #else
+    static void kdump_keep_freed(void) {}
+    #endif
+    """
+    void keep_freed "kdump_keep_freed"()
 
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
@@ -39,6 +51,14 @@ cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
 cdef long long _FAR = FAR
 cdef long long _MOST = (1 << 63) - 1
 cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # behind all data: to read there is an IndexError
+
+
+def keep_freed_memory():
+    """Have the C library keep what is freed, tens of MiB, for the next block: the system would clear it first.
+
+    That holds for the whole process, so that only a program that is kdump and nothing else may ask for it.
+    """
+    keep_freed()
 
 
 def slots(others):

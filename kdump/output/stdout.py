@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
+CLOSED_PIPE: Final = 141
+"""What a shell reports for a program that a closed pipe ended (128 + SIGPIPE)."""
 BUFFER: Final = 1 << 18
 PIPE: Final = 1 << 20
 """Bytes that a pipe holds, where the system allows: with its usual 64 KiB, writer and reader wait for each other."""

@@ -5,8 +5,9 @@ import tomllib
 import click
 import pytest
 
-from kdump.cli import COMMANDS, DECODER_SWITCHES, GROUPS, root
+from kdump.commands.classic import DECODER_SWITCHES
 from kdump.commands.dump import SECTIONS
+from kdump.commands.root import COMMANDS, GROUPS, root
 from kdump.dump_log_segments.decoders.switches import PARSERS
 from kdump.internal_topics.decode import DECODERS
 from testing import GOLDEN, ROOT, forge
@@ -194,7 +195,7 @@ def test_help_lists_every_command_once_in_its_group():
 def test_words_of_options_are_completed(words, completed):
     line = " ".join(map(str, ["kdump", *words]))
     asked = {"_KDUMP_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
-    code = "from kdump.cli import root; root(prog_name='kdump')"
+    code = "from kdump.commands.root import root; root(prog_name='kdump')"
     done = python("-c", code, env={**os.environ, **asked}, check=True)
     assert [text.removeprefix("plain,") for text in done.stdout.decode().split()] == completed
 

@@ -1,7 +1,7 @@
 import pytest
 from click.testing import CliRunner
 
-from kdump.cli import root
+from kdump.commands.root import root
 from kdump.dump_log_segments.dialects import releases
 from kdump.errors import UsageError
 from testing.processes import kdump

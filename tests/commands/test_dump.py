@@ -14,8 +14,8 @@ import time
 
 import pytest
 
-from kdump.cli import root
 from kdump.commands import option_values
+from kdump.commands.root import root
 from kdump.errors import UsageError
 from kdump.rows import columns
 from testing import GOLDEN, ROOT, forge

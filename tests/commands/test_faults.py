@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from kdump import cli
+from kdump.commands import root
 from testing import ROOT, forge
 from tests.helpers.asking import LINES, subject
 from tests.helpers.log_dirs import write
@@ -47,7 +48,7 @@ TALKERS |= {"guide": ["help", "disk-full"]}
 TALKERS |= {"completion": ["completion", "bash"], "coordinator": ["coordinator", "g", "--type", "group"]}
 FULL = "kdump: standard output cannot be written: No space left on device\n"
 SUMS = {"files", "get", "hexdump", "check", "check --json", "verify-index", "count", "json"}
-SUMS |= {name for name, line in READERS.items() if line[0] in cli.GROUPS["Answer"]}
+SUMS |= {name for name, line in READERS.items() if line[0] in root.GROUPS["Answer"]}
 """Readers of which one segment alone makes another output than the beginning of that of both."""
 
 
@@ -72,7 +73,7 @@ def left(folder):
 
 def test_every_command_stands_in_a_table():
     named = {line[0] for line in [*READERS.values(), *WRITERS.values(), *TALKERS.values()] if line[0][0] != "-"}
-    assert named == {*cli.COMMANDS} - {"spark-export"}
+    assert named == {*root.COMMANDS} - {"spark-export"}
 
 
 def run(monkeypatch, capfd, arguments):

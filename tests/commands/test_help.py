@@ -2,13 +2,13 @@
 
 import pytest
 
-from kdump import cli
 from kdump.commands import help as help_command
+from kdump.commands import root
 from testing import ROOT
 from tools.docs import shown
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", root.COMMANDS)
 def test_a_command_is_explained_as_by_its_own_option(name):
     done = shown.run(f"kdump help {name}")
     assert (done.status, done.output.rstrip()) == (0, shown.run(f"kdump {name} --help").output.rstrip())
@@ -28,7 +28,7 @@ def test_the_topics_are_listed():
     done = shown.run("kdump help")
     assert done.status == 0
     assert "what-happened    What happened?" in done.output
-    assert not set(help_command.topics()) & set(cli.COMMANDS)
+    assert not set(help_command.topics()) & set(root.COMMANDS)
 
 
 def test_a_near_name_is_proposed():

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump import kernel
-from kdump.cli import DECODER_SWITCHES
+from kdump.commands.classic import DECODER_SWITCHES
 from kdump.dump_log_segments.decoders import java, switches
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects

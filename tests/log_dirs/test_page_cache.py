@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from kdump import cli
+from kdump.commands import root
 from kdump.log_dirs import page_cache
 from kdump.log_dirs.local import LocalFile
 from kdump.segments.walk import walk
@@ -112,8 +113,10 @@ def words(name, segment):
 
 
 def test_every_command_that_reads_segments_has_the_option():
-    having = {name for name in cli.COMMANDS if any(p.name == "cache" for p in cli.root.get_command(None, name).params)}
-    assert having == {*cli.COMMANDS} - WRITE_NOTHING_THAT_IS_READ
+    having = {
+        name for name in root.COMMANDS if any(p.name == "cache" for p in root.root.get_command(None, name).params)
+    }
+    assert having == {*root.COMMANDS} - WRITE_NOTHING_THAT_IS_READ
     assert having == {line[0] for line in COMMANDS.values()} - {"--files"}
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 import kdump
-from kdump import cli
+from kdump.commands import root
 from kdump.errors import UnreadableError, UsageError
 from kdump.rows import columns
 from testing import forge
@@ -91,13 +91,13 @@ def test_the_command_line_starts_without_it():
 def test_help_opens_with_examples(name):
     import click
 
-    text = cli.root.get_command(click.Context(cli.root), name).get_help(click.Context(cli.root))
+    text = root.root.get_command(click.Context(root.root), name).get_help(click.Context(root.root))
     assert "Examples:" in text.split("Options:")[0]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell, capsys):
-    cli.root.main(["completion", shell], standalone_mode=False)
+    root.root.main(["completion", shell], standalone_mode=False)
     assert "_KDUMP_COMPLETE" in capsys.readouterr().out
 
 

@@ -9,13 +9,13 @@ import tarfile
 import click
 import pytest
 
-from kdump import cli
+from kdump.commands import root
 from testing import GOLDEN, ROOT, forge, tiered
 from tests.helpers import log_dirs
 from tools.docs import layouts, pictures, shown, site, tables
 
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in shown.PAGES}
-HELP = {name: site.help_of(name) for name in (None, *cli.COMMANDS)}
+HELP = {name: site.help_of(name) for name in (None, *root.COMMANDS)}
 LINES = sorted(
     {line for text in TEXTS.values() for line in shown.command_lines(text)}
     | {line.strip() for text in HELP.values() for line in re.findall(r"^ +(kdump .*)", text, re.MULTILINE)}
@@ -124,7 +124,7 @@ def test_the_command_line_runs(line, stage, tmp_path):
 @pytest.mark.parametrize("line", [line for line in LINES if PARSED.search(line)])
 def test_the_command_line_has_words_that_kdump_knows(line):
     words = shown.parse(re.sub(r" ?\.\.\.", "", line)).words[1:]
-    command = cli.root if words[0].startswith("-") else cli.root.get_command(click.Context(cli.root), words[0])
+    command = root.root if words[0].startswith("-") else root.root.get_command(click.Context(root.root), words[0])
     assert command is not None
     known = {text for option in command.params for text in (*option.opts, *option.secondary_opts)} | {"--help", "-h"}
     assert [word for word in words if re.fullmatch(r"--[a-z-]+|-[a-z]", word) and word not in known] == []

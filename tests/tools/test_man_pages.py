@@ -5,7 +5,7 @@ import subprocess
 import tomllib
 
 import kdump
-from kdump.cli import COMMANDS
+from kdump.commands.root import COMMANDS
 from testing import ROOT
 from tools import man_pages
 

@@ -15,7 +15,7 @@ import click
 
 from kdump import answers
 from kdump.answers.collector import camel_case
-from kdump.cli import COMMANDS, root
+from kdump.commands.root import COMMANDS, root
 from kdump.rows import columns
 from testing import ROOT
 

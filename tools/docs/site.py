@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.cli import GROUPS, root
+from kdump.commands.root import GROUPS, root
 from testing import ROOT
 from tools.docs import layouts, tables
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kdump.cli import DECODER_SWITCHES
+from kdump.commands.classic import DECODER_SWITCHES
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.internal_topics import (
     cluster_metadata,

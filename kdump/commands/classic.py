@@ -1,0 +1,79 @@
+"""The clone of DumpLogSegments as a command: its options, and the command lines that need no parser."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.dump_log_segments.options import Options
+from kdump.errors import KdumpError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+COMPAT: Final = "4.3"
+"""The release whose output is printed where none is named."""
+DECODER_SWITCHES: Final[dict[str, str]] = {
+    "__consumer_offsets": "offsets-decoder",
+    "__transaction_state": "transaction-log-decoder",
+    "__cluster_metadata": "cluster-metadata-decoder",
+    "__remote_log_metadata": "remote-log-metadata-decoder",
+    "__share_group_state": "share-group-state-decoder",
+}
+"""Kafka's own topics -> the option that decodes their records, the one that wins first."""
+OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs"})
+"""Options beside --files that are kdump's, not the original's."""
+FLAGS: Final = {
+    f"--{name.replace('_', '-')}": name for name, default in Options._field_defaults.items() if default is False
+}
+"""The options that take no value, and what they set."""
+
+
+def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
+    """Return the arguments of :func:`classic` for a command line that holds --files and flags alone, as most do.
+
+    None for any other. To import click takes as long as the dump of a small file.
+    """
+    files: list[str] = []
+    flags: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        if word in FLAGS:
+            flags[FLAGS[word]] = True
+        elif word == "--files":
+            files.append(next(rest, "-"))
+        else:
+            return None
+    is_plain = len(files) == 1 and not files[0].startswith("-")
+    return (files[0], Options(**flags), ["files", *flags]) if is_plain else None
+
+
+def classic(
+    files: str, options: Options, given: Collection[str], compat: str = COMPAT, jobs: int | None = None
+) -> None:
+    """Dump ``files``, which commas separate. ``given`` names the options that the command line holds."""
+    from kdump import kernel
+    from kdump.dump_log_segments.dialects import segments as dialects
+    from kdump.dump_log_segments.dialects import state as dialects_state
+    from kdump.dump_log_segments.dialects.release_numbers import is_unpublished
+    from kdump.dump_log_segments.dispatch import dump_files
+    from kdump.dump_log_segments.java_paths import java_split
+    from kdump.dump_log_segments.run import DumpRun
+    from kdump.output.stdout import open_output
+
+    dialect = dialects.find(compat)
+    if is_unpublished(compat):
+        print(f"kdump: DumpLogSegments of Kafka {compat} is not published yet: this is 4.3's output", file=sys.stderr)
+    for name in given:
+        if name not in OWN_OPTIONS and (option := name.replace("_", "-")) not in dialect.options:
+            raise KdumpError(f"DumpLogSegments of Kafka {compat} has no option --{option}")
+    decoders = (options.key_decoder_class, options.value_decoder_class, options.decoder_switch)
+    if dialect.decoders_imply_print and any(name is not None for name in decoders):
+        options = options._replace(print_data_log=True)
+    if kernel.COMPILED:
+        from kdump.kernel.cursor import keep_freed_memory
+
+        keep_freed_memory()
+    with open_output(escape=True) as out:
+        state = dialects_state.find(compat)
+        dump_files(DumpRun(dialect, options, out, state=state, release=compat, jobs=jobs), java_split(files))
