@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.segments import read_ahead
 from testing import GOLDEN, ROOT
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadGroupScheduling
 
     return LoadGroupScheduling(config, log)
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch):
+    """Let threads read ahead, though a command ran with --jobs 1 in this process."""
+    monkeypatch.setattr(read_ahead, "_alone", False)
 
 
 def java_is_missing() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
@@ -29,8 +28,8 @@ from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.endings import PRINTERS, Printer
 from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from kdump.segments import parts, read_ahead
-from kdump.segments.resync import BUDGET
+from kdump.segments import read_ahead, resync
+from kdump.segments.parts import BUDGET, SegmentPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from kdump.commands.parallel import Piece
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.output.in_turns import Turn
-    from kdump.segments.parts import SegmentPart
 
 FORMATS: Final = tuple(name for name in PRINTERS if name != "format")
 """The words of -o; --format chooses the printer of that name."""
@@ -150,7 +148,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
             dump.run(partitions, out)
         else:
             found = list(partitions)
-            jobs = parallel.processes(found) if options.jobs is None else options.jobs
+            jobs = parallel.processes(found, options.jobs)
             if jobs > 1:
                 dump.parallel(found, jobs, out)
             else:
@@ -209,6 +207,7 @@ class Dump:
         printer = None if self.options.count else self.printer(out)
         if printer is not None:
             printer.begin()
+            reader.make = None if self.options.stops_early else printer.make
         items = (item for partition in partitions for item in self._stream(reader, partition))
         found, counted = self.print_items(self._first(items, self.options.limit), printer)
         if printer is not None:
@@ -376,7 +375,7 @@ class PieceWork:
             self._printer = self._dump.printer(turn.file)
         turn.check = self._hear
         if piece.part is not None:
-            self._print_part(replace(piece.part), *piece.runs[0], turn)
+            self._print_part(SegmentPart(piece.part.start, piece.part.stop), *piece.runs[0], turn)
             return
         items = (item for run in piece.runs for item in self._reader.read(*run))
         found, records = self._dump.print_items(items, self._printer)
@@ -440,6 +439,6 @@ class PieceWork:
     def _guess(self, segment: Segment, part: SegmentPart) -> int | None:
         try:
             with segment.open() as source:
-                return parts.guess(source, part)
+                return resync.guess(source, part)
         except UnreadableError:  # whoever reads the segment says so
             return None

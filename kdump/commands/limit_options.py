@@ -43,11 +43,21 @@ MAX_BATCH_BYTES: Final = click.option(
 )
 
 
+def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | None:
+    """Take one job at its word, for the whole process: no thread reads ahead of it either."""
+    if jobs == 1 and not ctx.resilient_parsing:
+        from kdump.segments import read_ahead
+
+        read_ahead.alone()
+    return jobs
+
+
 JOBS: Final = click.option(
     "--jobs",
     type=AtLeast(1),
     metavar="N",
-    help="Processes that read.  [default: one per core where there is much to read]",
+    callback=_jobs,
+    help="Processes that read; 1: on one core.  [default: one per core where there is much to read]",
 )
 
 

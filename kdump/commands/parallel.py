@@ -50,17 +50,19 @@ def pieces(partitions: Sequence[Partition], *, cut: bool) -> list[Piece]:
     return found
 
 
-def processes(partitions: Sequence[Partition]) -> int:
-    """Return how many processes print partitions where nobody says how many.
+def processes(partitions: Sequence[Partition], jobs: int | None) -> int:
+    """Return how many processes print partitions: ``jobs``, but of one partition without compression not two.
 
-    One does at a terminal, in an archive, while the page cache is watched, and for one partition without compression.
+    Where nobody says how many, one does at a terminal, in an archive, while the page cache is watched, and for one
+    partition without compression.
     """
     is_local = all(segment.files is LOCAL for partition in partitions for segment in partition.segments)
-    if not is_local or LocalFile.watch is not None or is_terminal():
+    if jobs is None and (not is_local or LocalFile.watch is not None or is_terminal()):
         return 1
-    if len(partitions) == 1 and not is_packed(partitions[0]):
-        return 1
-    return parts.processes(sum(segment.size for partition in partitions for segment in partition.segments))
+    size = sum(segment.size for partition in partitions for segment in partition.segments)
+    if len(partitions) == 1:
+        return parts.processes_in_a_row(jobs, size, lambda: is_packed(partitions[0]))
+    return jobs or parts.processes(size)
 
 
 def is_packed(partition: Partition) -> bool:

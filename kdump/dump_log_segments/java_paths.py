@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import UnreadableError
 
@@ -15,10 +14,15 @@ if TYPE_CHECKING:
     Found = TypeVar("Found")
 
 
+LONGEST: Final = 255
+"""Digits of a number in a file's name, at most."""
+
+
 def java_path(name: str) -> str:
     """Return a path as ``java.io.File`` writes it: repeated and final slashes go, dots stay."""
-    path = re.sub("/+", "/", name)
-    return path[:-1] if len(path) > 1 and path.endswith("/") else path
+    while "//" in name:
+        name = name.replace("//", "/")
+    return name[:-1] if len(name) > 1 and name.endswith("/") else name
 
 
 def absolute(path: str) -> str:
@@ -68,7 +72,9 @@ def snapshot_id(path: str) -> tuple[int, int]:
 
 def number(path: str, text: str, bits: int) -> int:
     """Return the number that ``text``, a part of the file name of ``path``, spells. Raises UnreadableError."""
-    if not re.fullmatch(r"[+-]?\d{1,255}", text, re.ASCII) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+    digits = text[1:] if text.startswith(("+", "-")) else text
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= LONGEST
+    if not is_number or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
         raise UnreadableError(
             path,
             f"where the file name should tell an offset or epoch stands {text!r}",

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 from kdump.dump_log_segments.line_template import KINDS, split
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER
-from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.kernel.batches import OTHERS
 from kdump.kernel.lines import SLOTS_OF_TEXTS, Lines, Shape, slots
 from kdump.kernel.spelling import KeyedHash
+from kdump.segments.kernel_ahead import LinesAhead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,11 +44,8 @@ class KernelLines:
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
         self.decodes = printer.run.parser is not None
-        self.kernel = (
-            _decoding(printer.run, printer.run.parser)
-            if printer.run.parser is not None
-            else Lines(*printer.decoders.of_classes, KeyedHash(printer.decoders.secret))
-        )
+        self.ahead = LinesAhead(self._lines)
+        self.kernel = self.ahead.kernel
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
 
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
@@ -56,11 +54,12 @@ class KernelLines:
         A number says that the line of the batch and so many of its records are: with 0, nothing at all.
         """
         header = batch.header
-        if batch.size < BATCH_HEADER.size or (deep and batch.is_control):
+        if batch.size < BATCH_HEADER.size:
+            return 0
+        shapes = self._shapes(batch, deep=deep)
+        if shapes is None:
             return 0
         try:
-            key = (header.attributes, batch.crc_valid, batch.delete_horizon_ms)
-            shapes = self.shapes.get(key) or self.compile(key, batch)
             limit = self.printer.run.options.max_batch_bytes
             in_chunks = self.printer.run.dialect.reads_lz4_in_chunks
             data, start = batch.payload(limit, in_chunks=in_chunks) if deep and header.records_count else (b"", 0)
@@ -88,23 +87,46 @@ class KernelLines:
         Return the number of the row behind those that are printed whole, and how many records of its batch are, the
         line of that batch with them: with 0, nothing at all.
         """
-        batch = batches.first
-        if deep and batch.is_control:
+        shapes = self._shapes(batches.first, deep=deep)
+        if shapes is None:
             return first, 0
-        try:
-            key = (batch.attributes, True, batch.delete_horizon_ms)
-            shapes = self.shapes.get(key) or self.compile(key, batch)
-        except DamageError:
-            return first, 0
-        printer, kernel = self.printer, self.kernel
-        kernel.stack(batches.block, batches.rows, WIDTH, first, behind)
+        printer = self.printer
+        kernel, lines = self.ahead.begin(batches, first, behind)
+        if lines:
+            printer.follow(kernel, lines)
         printer.lead(kernel)
-        kernel.stuck = False
         while not kernel.stuck and (kernel.left or kernel.row < behind):
             printer.follow(kernel, kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
+        self.ahead.end(kernel)
         if not kernel.left:
             return kernel.row, 0
         return kernel.row - 1, batches.batch(kernel.row - 1).count - kernel.left
+
+    def make(self, batches: Run, *, head: bool) -> int:
+        """Make the first lines of batches and their records, for a thread: :meth:`print_batches` takes them up.
+
+        Return how many bytes these are.
+        """
+        shapes = self._shapes(batches.first, deep=True)
+        return 0 if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
+
+    def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
+        """Return the shapes of batches like ``batch``, None where the kernel cannot print them."""
+        if deep and batch.is_control:
+            return None
+        try:
+            key = (batch.attributes, batch.crc_valid, batch.delete_horizon_ms)
+            return self.shapes.get(key) or self.compile(key, batch)
+        except DamageError:
+            return None
+
+    def _lines(self) -> Lines:
+        run, decoders = self.printer.run, self.printer.decoders
+        if run.parser is not None:
+            return _decoding(run, run.parser)
+        lines = Lines(*decoders.of_classes, KeyedHash(decoders.secret))
+        lines.armed = self.printer.armed
+        return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
         """Print the records of the batch that the kernel has turned to."""

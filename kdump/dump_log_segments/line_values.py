@@ -11,6 +11,7 @@ from kdump.formats.record import Record
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives.java_text import java_utf8
 from kdump.primitives.wire import to_int64
+from kdump.segments.parts import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,12 +84,16 @@ class LineValues:
         kernel.last_offset, kernel.armed = self.last_offset, self.armed
 
     def follow(self, kernel: Lines, lines: Bytes) -> None:
-        """Print lines that the kernel has made, and go on behind them."""
+        """Print lines that the kernel has made, and go on behind them. It may not know what stands before them."""
         self.out.write(lines)
         for last, current in kernel.gaps:
-            self.gap(last, current)
+            if last != UNKNOWN:
+                self.gap(last, current)
+            elif self.last_offset != -1 or self.armed:
+                self.gap(self.last_offset, current)
         kernel.gaps.clear()
-        self.last_offset = kernel.last_offset
+        if kernel.last_offset != UNKNOWN:
+            self.last_offset = kernel.last_offset
 
     def gap(self, last: int, current: int) -> None:
         """Note that an offset does not follow the last one. They are Java's: the smallest follows the largest."""

@@ -47,7 +47,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
     run, path = printer.run, printer.path
     options = run.options
     deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
-    with closing(_regions(source, options, part, deep=deep)) as regions:
+    with closing(_regions(source, printer, part, deep=deep)) as regions:
         for region in regions:
             if isinstance(region, Run):
                 printer.batches(region, 0, region.count, deep=deep)
@@ -70,8 +70,10 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
 
 
 def _regions(
-    source: Source, options: Options, part: SegmentPart, *, deep: bool
+    source: Source, printer: LogPrinter, part: SegmentPart, *, deep: bool
 ) -> Generator[Region | Run | Entries, None, None]:
+    """Yield the regions of a part. Headers are printed sooner than a thread hands over what it has read."""
+    options = printer.run.options
     end = end_of(source.size, options)
     leash = read_ahead.Leash(source)
     window = Window(leash, end)
@@ -79,7 +81,11 @@ def _regions(
         window.narrow(part.start, part.stop)
     limit = options.max_batch_bytes
     regions = batch_runs.walk(leash, part.start, end, window, limit=limit, packed=deep, old=True, stop=part.stop)
-    return read_ahead.read(part.cut(regions, end), leash, end, unpack=deep)
+    if not deep:
+        yield from part.cut(regions, end)
+        return
+    make = printer.make if kernel.COMPILED and printer.run.parser is None else None
+    yield from read_ahead.read(part.cut(regions, end), leash, end, unpack=True, make=make)
 
 
 def end_of(size: int, options: Options) -> int:
@@ -109,6 +115,11 @@ class LogPrinter(LineValues):
                 else:
                     self.batch(batches.batch(row), deep=deep)
                 row += 1
+
+    def make(self, region: Region | Run | Entries) -> int:
+        """Make the first lines of a run ahead of time, for a thread; return how many bytes they are."""
+        head = self.run.dialect.batches_beside_records
+        return self.fast.make(region, head=head) if isinstance(region, Run) else 0
 
     def messages(self, messages: Entries, *, deep: bool) -> None:
         """Print messages of magic 0 and 1 in a row, and their records when ``deep``."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.dump_log_segments.java_paths import absolute
 from kdump.dump_log_segments.log_printer import LogPrinter, end_of, print_part
@@ -11,15 +10,12 @@ from kdump.log_dirs.local import LocalFile
 from kdump.output.stdout import is_terminal
 from kdump.primitives.wire import to_int64
 from kdump.segments import parts, read_ahead
-from kdump.segments.parts import SegmentPart
+from kdump.segments.parts import UNKNOWN, SegmentPart
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.run import DumpRun
     from kdump.output.in_turns import Turn
-
-UNKNOWN: Final = -(1 << 63)
-"""The last offset before a part that is begun on a guess: whatever offset comes first, there is a gap before it."""
 
 
 class LinesSoFar(NamedTuple):
@@ -33,9 +29,7 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
     """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
     with LocalFile(path) as source:
         end = end_of(source.size, run.options)
-        jobs = run.jobs
-        if jobs is None:
-            jobs = parts.processes(end) if parts.is_packed(source) else 1
+        jobs = parts.processes_in_a_row(run.jobs, end, lambda: parts.is_packed(source))
         may_share = jobs > 1 and LocalFile.watch is None and not is_terminal()
         pieces = parts.parts(source, end) if may_share else []
         if pieces:
@@ -46,15 +40,16 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
 
 
 def _dump_parts(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart], jobs: int) -> None:
-    from kdump.output import in_turns  # needed for large segments alone
+    from kdump.output import in_turns  # needed for large segments alone, as is the other
+    from kdump.segments import resync
 
     def work(piece: SegmentPart, turn: Turn[LinesSoFar]) -> list[tuple[int, int]]:
         """Print a part; return its gaps, with that before it."""
         read_ahead.alone()
         printer.out = run.out = turn.file
         run.gaps.clear()
-        part = replace(piece)
-        guess = parts.guess(source, part) if piece.start and turn.state is None else None
+        part = SegmentPart(piece.start, piece.stop)
+        guess = resync.guess(source, part) if piece.start and turn.state is None else None
         if guess is None:
             part.start, printer.last_offset = turn.take()
         else:

@@ -6,7 +6,6 @@ import os
 import posixpath
 import stat
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.errors import UnreadableError
@@ -29,7 +28,7 @@ class LocalFiles:
 
     def look(self, path: str) -> Entry | None:
         try:
-            status = Path(path).stat()
+            status = os.stat(path)  # noqa: PTH116  pathlib is slow to import
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as reason:

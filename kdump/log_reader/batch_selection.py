@@ -49,6 +49,18 @@ class Take(Enum):
     """The number of records: a sound batch without records holds as many as its header says."""
 
 
+def in_one(run: Run, file: SegmentFacts) -> SelectedBatch | None:
+    """Return all records of the sound batches that a run begins with, None where none come in one go."""
+    if not _is_plain(run) or not run.sound:
+        return None
+    return SelectedBatch(file, run.first, run.first.base_offset, UnreadRun(run, 0, run.sound))
+
+
+def _is_plain(run: Run) -> bool:
+    """Tell whether batches hold data of no transaction."""
+    return not (run.first.is_control or run.first.is_transactional)
+
+
 class BatchSelection:
     """Selects records of the batches of one partition, one batch after another.
 
@@ -98,25 +110,20 @@ class BatchSelection:
 
     def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield batches that are alike, as many in one go as can be."""
-        first = run.first
         if self._prefilter is not None:
             yield from self._select_some(run, file, self._prefilter)
             return
-        row, sound = 0, run.sound
-        while row < run.count:
-            if row < sound and not (first.is_control or first.is_transactional):
-                unread = UnreadRun(run, row, sound)
-                yield SelectedBatch(file, first, run.batch(row).base_offset, unread)
-                row = sound
-            else:
-                yield from self.select(run.batch(row), file)
-                row += 1
+        whole = in_one(run, file)
+        if whole is not None:
+            yield whole
+        for row in range(0 if whole is None else run.sound, run.count):
+            yield from self.select(run.batch(row), file)
 
     def _select_some(
         self, run: Run, file: SegmentFacts, prefilter: Prefilter
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield what the filter takes of batches that are alike; those without a match are passed over."""
-        of_data = not (run.first.is_control or run.first.is_transactional)
+        of_data = _is_plain(run)
         counts = [] if run.first.is_control else prefilter.of_run(run)
         row = 0
         while row < run.count:

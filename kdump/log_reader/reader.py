@@ -14,7 +14,7 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import raise_it
 from kdump.log_reader import region_stream, segment_choice
-from kdump.log_reader.batch_selection import BatchSelection, Take
+from kdump.log_reader.batch_selection import BatchSelection, Take, in_one
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
 from kdump.records.record_batch import RecordBatch
@@ -65,6 +65,8 @@ class PartitionReader:
     progress: Callable[[int], None] = lambda _: None
     offer: Offer | None = None
     """What reads batches itself (:class:`kdump.log_reader.batch_selection.BatchSelection`)."""
+    make: Callable[[SelectedBatch, Run], int] | None = None
+    """Makes something of all records of a run before it comes, in a thread; returns how many bytes it holds."""
     _followed: tuple[Partition, Outcomes] | None = None
     _ahead: dict[int, Outcomes] = field(default_factory=dict)
     """By the identity of the partition."""
@@ -212,7 +214,10 @@ class PartitionReader:
                 span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
                 runs = self._runs or (selection.in_runs and not self.include_damaged and span == Range())
                 if part is None:
-                    stream = region_stream.stream(segment, source, span, self.on_error, runs=runs, check=self._runs)
+                    make = None if self.make is None or not self._runs else _making(self.make, file)
+                    stream = region_stream.stream(
+                        segment, source, span, self.on_error, runs=runs, check=self._runs, make=make
+                    )
                 else:
                     stream = region_stream.part_of(segment, source, part, self.on_error, runs=runs)
                 with closing(stream) as regions:
@@ -264,6 +269,18 @@ class PartitionReader:
                     yield item
             if self.on_error == "stop":
                 return
+
+
+def _making(make: Callable[[SelectedBatch, Run], int], file: SegmentFacts) -> Callable[[Region | Run], int]:
+    """Return what hands a run to ``make`` where all of its records come at once."""
+
+    def made(region: Region | Run) -> int:
+        if not isinstance(region, Run) or region.sound < region.count:
+            return 0
+        item = in_one(region, file)
+        return 0 if item is None else make(item, region)
+
+    return made
 
 
 def _cut_off(region: Trailing) -> Damage:

@@ -13,7 +13,7 @@ from kdump.segments import read as segments_read
 from kdump.segments import read_ahead, resync, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
@@ -24,12 +24,20 @@ if TYPE_CHECKING:
 
 
 def stream(
-    segment: Segment, source: Source, span: Range | None, on_error: OnError, *, runs: bool, check: bool = True
+    segment: Segment,
+    source: Source,
+    span: Range | None,
+    on_error: OnError,
+    *,
+    runs: bool,
+    check: bool = True,
+    make: Callable[[Region | Run], int] | None = None,
 ) -> Generator[Region | Run, None, None]:
     """Yield the regions of a range of bytes; None is an empty one.
 
     With ``runs`` all of the file is wanted: batches that are alike may come as one Run, and threads read ahead of a
-    local file; with ``check`` they look whether records are well-formed. Raises UnreadableError.
+    local file; with ``check`` they look whether records are well-formed. Some regions are handed to ``make`` in a
+    thread, as :func:`kdump.segments.read_ahead.read` does. Raises UnreadableError.
     """
     if span is None:
         return
@@ -38,7 +46,7 @@ def stream(
         return
     leash = read_ahead.Leash(source)
     reader = resync.ResyncReader(leash, 0, source.size, on_error, segment.base_offset, limit=None, runs=True)
-    yield from read_ahead.read(reader.read(), leash, source.size, unpack=True, check=check)
+    yield from read_ahead.read(reader.read(), leash, source.size, unpack=True, check=check, make=make)
 
 
 def part_of(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
+    from kdump.segments.batch_runs import Run
 
 
 class DumpText:
@@ -77,6 +78,13 @@ class DumpText:
                 self._records(printer, each.batch, each)
         else:
             self._records(printer, item.batch, records)
+
+    def make(self, item: SelectedBatch, run: Run) -> int:
+        """Make the first lines of a run ahead of time, for a thread; return how many bytes they are."""
+        printer = self._printer
+        if printer is None or not self._by_kernel or printer.path != item.file.name:
+            return 0
+        return printer.make(run)
 
     def _records(self, printer: _Printer, batch: RecordBatch, records: Sequence[Record]) -> None:
         printer.header(batch)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
+    from kdump.segments.batch_runs import Run
 
 
 class Printer(Protocol):
@@ -26,6 +27,9 @@ class Printer(Protocol):
     def begin(self) -> None: ...
     def go_on(self, name: str) -> bytes:
         """Begin amid a segment; return what stands before the first line of it, where nothing of it is printed yet."""
+
+    def make(self, item: SelectedBatch, run: Run) -> int:
+        """Make the first lines of a run, of which ``item`` is all, for a thread; return how many bytes they are."""
 
     def found(self, item: SelectedBatch) -> None: ...
     def lost(self, item: DamagedRange) -> None: ...

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.dump_log_segments.line_template import KINDS
 from kdump.errors import KdumpError
 from kdump.formats.record import Header
-from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.kernel.batches import OTHERS
 from kdump.kernel.cursor import RECORD_NUMBERS, slots
 from kdump.kernel.lines import SLOTS_OF_TEXTS, Shape
 from kdump.kernel.row_lines import SLOTS, General, RowLines
@@ -22,6 +22,7 @@ from kdump.printers import cells, json_text
 from kdump.rows import columns as rows
 from kdump.rows import values
 from kdump.rows.redaction import HASHED, PREFIX
+from kdump.segments.kernel_ahead import LinesAhead
 from kdump.segments.lazy_records import UnreadRun
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import SegmentFacts, SelectedBatch
+    from kdump.segments.batch_runs import Run
     from kdump.segments.lazy_records import Unread
 
 CHUNK: Final = 1 << 20
@@ -63,24 +65,26 @@ class KernelRows:
         self.file: SegmentFacts | None = None
         self.marked: list[Column] = []  # of ``marks``, where the file has such a mark
         self.shapes: dict[object, Shape] = {}
-        headers = _WAYS.get(encoding, encoding)
+        self._headers_way = _WAYS.get(encoding, encoding)
         if redactor is not None:
-            headers = "general" if encoding in _SPELT else "hash"
-        self.kernel = RowLines(
-            General(
-                quote=json_text.quote,
-                key=lambda data: write(KEY, self.shown(data)),
-                value=lambda data: write(VALUE, self.shown(data)),
-                mark=lambda data: (to_text(self.shown(data), encoding).encoding or "").encode(),
-                headers=self._headers,
-                marks=(b',"keyEncoding":"json"', b',"valueEncoding":"json"'),
-                prefix=PREFIX.encode(),
-                first=timestamps.FIRST,
-                last=timestamps.LAST,
-            ),
-            headers=headers,
-            keyed_hash=None if redactor is None else KeyedHash(redactor.key),
+            self._headers_way = "general" if encoding in _SPELT else "hash"
+        self._general = General(
+            quote=json_text.quote,
+            key=lambda data: write(KEY, self.shown(data)),
+            value=lambda data: write(VALUE, self.shown(data)),
+            mark=lambda data: (to_text(self.shown(data), encoding).encoding or "").encode(),
+            headers=self._headers,
+            marks=(b',"keyEncoding":"json"', b',"valueEncoding":"json"'),
+            prefix=PREFIX.encode(),
+            first=timestamps.FIRST,
+            last=timestamps.LAST,
         )
+        self.ahead = LinesAhead(self._lines)
+        self.kernel = self.ahead.kernel
+
+    def _lines(self) -> RowLines:
+        keyed_hash = None if self.redactor is None else KeyedHash(self.redactor.key)
+        return RowLines(self._general, headers=self._headers_way, keyed_hash=keyed_hash)
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         """Return the literals and slots of a row, None when the kernel does not know one.
@@ -106,9 +110,18 @@ class KernelRows:
         if shape is None:
             return None
         if isinstance(records, UnreadRun):
-            self.kernel.stack(records.run.block, records.run.rows, WIDTH, records.row, records.behind)
-            return self._of_run(shape)
+            return self._of_run(shape, records)
         return self._of_batch(shape) if self.begin(records) else None
+
+    def make(self, item: SelectedBatch, run: Run) -> int:
+        """Make the first rows of a run ahead of time, for a thread; return how many bytes they are.
+
+        It does so for batches of a kind that others before were of.
+        """
+        if self.marked or item.file is not self.file:
+            return 0
+        shape = self.shapes.get(self._kind(item, ()))
+        return 0 if shape is None else self.ahead.make(run, None, shape)
 
     def begin(self, records: Unread) -> bool:
         """Turn the kernel to the records of a batch; return whether it can."""
@@ -117,18 +130,22 @@ class KernelRows:
 
     def shape_of(self, item: SelectedBatch, *, in_runs: bool) -> Shape | None:
         """Return the shape of the rows of a batch, or of a run of them; None leaves them to the general path."""
-        batch = item.batch
         if item.file is not self.file and item.file != self.file:
-            self.file = item.file
-            self.shapes.clear()
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
+            self.shapes.clear()
+            self.file = item.file  # last: a thread takes the others for those of this file
         if self.marked and in_runs:
             return None
         if self.marked and not all(values.is_constant(column, item) for column in self.marked):
             return None
         marks = tuple([values.value(column, item) for column in self.marked]) if self.marked else ()
-        kind = (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
+        kind = self._kind(item, marks)
         return self.shapes.get(kind) or self._compile(kind, item)
+
+    def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
+        """Return what is the same in all rows of a shape; ``marks`` are those of the file."""
+        batch = item.batch
+        return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
     def _of_batch(self, shape: Shape) -> Iterator[Bytes]:
         """Yield the rows of the batch that the kernel has turned to."""
@@ -140,16 +157,19 @@ class KernelRows:
                 raise self._stuck()
             yield lines
 
-    def _of_run(self, shape: Shape) -> Iterator[Bytes]:
-        """Yield the rows of the batches that the kernel has turned to."""
-        kernel = self.kernel
-        while kernel.left or kernel.row < kernel.rows:
-            lines = kernel.run(None, shape, CHUNK)
+    def _of_run(self, shape: Shape, records: UnreadRun) -> Iterator[Bytes]:
+        """Yield the rows of batches of a run."""
+        kernel, lines = self.ahead.begin(records.run, records.row, records.behind)
+        while True:
             kernel.gaps.clear()
             if kernel.stuck:
                 raise self._stuck()
             if lines:  # the last batches may hold no records
                 yield lines
+            if not kernel.left and kernel.row == records.behind:
+                break
+            lines = kernel.run(None, shape, CHUNK)
+        self.ahead.end(kernel)
 
     def _stuck(self) -> KdumpError:
         """Return what ends a run of kdump whose kernel cannot print what it has found to be sound."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kdump.printers.kernel_rows import KernelRows
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
+    from kdump.segments.batch_runs import Run
 
 
 class RecordRows:
@@ -47,6 +48,10 @@ class RecordRows:
                 self.found(item._replace(batch=each.batch, base_offset=each.batch.base_offset, records=each))
         else:
             self.found(item._replace(records=list(records)))
+
+    def make(self, item: SelectedBatch, run: Run) -> int:
+        """Make the first rows of a run ahead of time, for a thread; return how many bytes they are."""
+        return 0 if self._kernel is None else self._kernel.make(item, run)
 
     def batch(self, item: SelectedBatch) -> None:
         """Print a batch."""

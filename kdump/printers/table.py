@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
+    from kdump.segments.batch_runs import Run
 
 WIDEST: Final = 4096
 """Characters of a line where no terminal sets a width."""
@@ -77,6 +78,10 @@ class Tables:
         self.group = False, 0
         """Whether the lines before the rows of a group are drawn, and how many rows and damaged stretches it has."""
         self._kernel: TableRows | None = None
+
+    def make(self, item: SelectedBatch, run: Run) -> int:  # noqa: ARG002  rows wait for the widths of the columns
+        """Make nothing ahead of time."""
+        return 0
 
     def begin(self) -> None:
         """Nothing stands before the first line."""

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator
 
+    from kdump.kernel.lines import Lines
     from kdump.log_dirs.files import Source
+    from kdump.primitives.wire import Bytes
     from kdump.segments.regions import Region
     from kdump.segments.walk import Window
 if kernel.COMPILED:
@@ -44,7 +46,7 @@ class Run:
     its header, and OTHERS.
     """
 
-    __slots__ = ("_sound", "block", "count", "first", "rows", "size", "start")
+    __slots__ = ("_sound", "block", "count", "first", "made", "rows", "size", "start")
 
     def __init__(self, first: Batch, block: memoryview, start: int, rows: array[int], size: int) -> None:
         self.first = first
@@ -56,6 +58,8 @@ class Run:
         self.size = size
         """Bytes of all batches."""
         self._sound: int | None = None
+        self.made: tuple[Lines, Bytes] | None = None
+        """Its first lines, and what goes on with them, where they are made already: see LinesAhead."""
 
     @property
     def position(self) -> int:

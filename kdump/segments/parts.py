@@ -7,15 +7,13 @@ the value of a record. Who reads the part before knows; see :mod:`kdump.output.i
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2, UP_TO_MAGIC
-from kdump.segments import resync
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.segments.read_ahead import processors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import TypeVar
 
     from kdump.formats.record_layout import BatchHeader
@@ -31,27 +29,33 @@ MOST: Final = 16
 """Processes that read, where nobody says how many: standard output takes no more than these make."""
 BUSY: Final = 2
 """Processes that run or wait to run, by processor, from which on a system is too busy for several of kdump's."""
+AS_THREADS: Final = 2
+"""Processes as many as the processors that one and its thread use, which are sooner done without compression."""
 SIZE: Final = 2 << 20
 """Bytes of a part: what is made of it has to fit into what a process holds until its turn comes."""
 PACKED: Final = 1 << 19
 """The same where batches are compressed."""
+BUDGET: Final = 1 << 16
+"""Records that a search through damage may hop over in vain, beyond those that the size of the file grants."""
+UNKNOWN: Final = -(1 << 63)
+"""The last offset before what is read before that is known: whatever offset comes first, there is a gap."""
 
 
-@dataclass
 class SegmentPart:
     """A part of a segment: from the batch at ``start`` to the first one at ``stop`` or behind it (bytes).
 
     ``reached`` is where that batch stands once the part is read, ``is_over`` says that nothing behind it is wanted.
+    ``hops`` are what is left to a search through damage (:class:`kdump.segments.resync.ResyncReader`), ``lost`` the
+    bytes that the file became shorter while it was read.
     """
 
-    start: int
-    stop: int
-    hops: int = resync.BUDGET
-    """What is left to a search through damage (:class:`kdump.segments.resync.ResyncReader`)."""
-    reached: int = 0
-    is_over: bool = False
-    lost: int = 0
-    """Bytes that the file became shorter while it was read."""
+    __slots__ = ("hops", "is_over", "lost", "reached", "start", "stop")
+
+    def __init__(self, start: int, stop: int) -> None:
+        self.start, self.stop = start, stop
+        self.hops = BUDGET
+        self.reached = self.lost = 0
+        self.is_over = False
 
     def cut(self, regions: Iterator[T], end: int) -> Iterator[T]:
         """Yield regions that begin in front of ``stop``; ``end`` is that of the file."""
@@ -78,7 +82,7 @@ def parts(source: Source, end: int, times: int = 1) -> list[SegmentPart]:
 def is_packed(source: Source) -> bool:
     """Tell whether a segment begins with a compressed batch: unpacking is what several processes gain most from.
 
-    Uncompressed ones, printed in turns, are as fast with one process and its threads (python -m bench.cores).
+    What one process and its thread make of uncompressed ones need not wait for its turn in memory.
     """
     header = _first_header(source)
     return header is not None and bool(header.attributes & CODEC_MASK)
@@ -96,6 +100,16 @@ def processes(size: int) -> int:
     return 1 if size < MUCH else min(free_processors(), MOST, size // (2 * SIZE))
 
 
+def processes_in_a_row(jobs: int | None, size: int, is_packed: Callable[[], bool]) -> int:
+    """Return how many processes read ``size`` bytes in a row: ``jobs``, or where that is None as many as are worth it.
+
+    It is one for uncompressed batches unless more than two are asked for: its thread is the second.
+    """
+    if jobs not in (None, AS_THREADS):
+        return jobs
+    return (jobs or processes(size)) if is_packed() else 1
+
+
 def free_processors() -> int:
     """Return how many processors there are for a run: one where many others wait for them.
 
@@ -106,9 +120,3 @@ def free_processors() -> int:
         return 1 if os.getloadavg()[0] > BUSY * count else count
     except OSError:  # the system does not tell
         return count
-
-
-def guess(source: Source, part: SegmentPart) -> int | None:
-    """Return where the first batch of a part may stand, None where none does."""
-    alike = source.read(resync.BEFORE_EPOCH, UP_TO_MAGIC - resync.BEFORE_EPOCH)
-    return resync.ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)

@@ -3,13 +3,14 @@
 Reading a file, unpacking a batch and the kernel's printing go without Python's global lock, so that one processor reads
 while another prints. Threads take turns at the walk; what a thread has taken it makes ready: checksums are reckoned,
 large batches unpacked. What it cannot unpack stays as it was: whoever asks for it meets the same damage as without
-threads.
+threads. Where it has read enough, it does a part of the printing: it makes lines of what will be asked for last.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -19,7 +20,7 @@ from kdump.records.magic_2 import Batch
 from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from kdump.log_dirs.files import Source
     from kdump.segments.batch_runs import Entries
@@ -41,6 +42,8 @@ STRETCHES: Final = 4
 """Stretches that are under way."""
 HELD: Final = 16 << 20
 """Unpacked bytes that wait to be read and keep a thread from unpacking more."""
+MADE: Final = 4 << 20
+"""Unpacked and made bytes that wait to be read and keep a thread from making more."""
 THREADS: Final = 2
 _alone = False
 
@@ -113,13 +116,15 @@ class Stretches(Generic[T]):
 class _Task(Generic[T]):
     """Regions that a thread makes ready, or what was raised instead; neither at the end of the walk.
 
-    ``ready`` is locked until the thread is through with it. ``held`` counts the bytes that are unpacked in it.
+    ``ready`` is locked until the thread is through with it, and for ever once somebody reads it. ``held`` counts the
+    bytes that are unpacked and made of it, ``is_made`` says that a thread has made what it can.
     """
 
     def __init__(self) -> None:
         self.regions: list[T] = []
         self.failure: BaseException | None = None
         self.held = 0
+        self.is_made = False
         self.ready = threading.Lock()
         self.ready.acquire()
 
@@ -130,8 +135,11 @@ class _Crew(Generic[T]):
     ``tasks`` is what they have taken, in order; None behind it says that no thread takes more.
     """
 
-    def __init__(self, stretches: Stretches[T], leash: Leash) -> None:
+    def __init__(self, stretches: Stretches[T], leash: Leash, make: Callable[[T], int] | None) -> None:
         self.tasks: SimpleQueue[_Task[T] | None] = SimpleQueue()
+        self._make = make
+        self._waiting: deque[_Task[T]] = deque()
+        """The tasks that are not read to their end."""
         self._stretches = stretches
         self._leash = leash
         self._turn = threading.Lock()
@@ -154,6 +162,7 @@ class _Crew(Generic[T]):
 
     def done(self, task: _Task[T]) -> None:
         """Make room for another stretch: whoever read this one is through with it."""
+        self._waiting.popleft()
         self._hold(-task.held)
         self._room.release()
 
@@ -186,7 +195,10 @@ class _Crew(Generic[T]):
                 self.tasks.put(None)
 
     def _take(self) -> _Task[T] | None:
-        self._room.acquire()
+        while not self._room.acquire(blocking=False):
+            if not self._make_last():
+                self._room.acquire()
+                break
         with self._turn:
             if self._over:
                 return None
@@ -196,6 +208,7 @@ class _Crew(Generic[T]):
             except BaseException as failure:  # it is raised again where the regions would be read
                 task.failure = failure
             self._over = not task.regions
+            self._waiting.append(task)
             self.tasks.put(task)
         if self._over:
             self._room.release(THREADS)
@@ -210,14 +223,48 @@ class _Crew(Generic[T]):
                 task.held += size
                 self._hold(size)
 
+    def _made(self, region: T) -> int:
+        """Make what can be made of a region; return how many bytes that is."""
+        try:
+            return self._make(region) if self._make is not None else 0
+        except (DamageError, MemoryError):  # the printer meets it too, in its place
+            return 0
+
+    def _make_last(self) -> bool:
+        """Make what may be made of the stretch that is read last of those that wait; return whether there is one."""
+        if self._make is None or self._held > MADE:
+            return False
+        for task in reversed(list(self._waiting)):
+            if not task.is_made and task.ready.acquire(blocking=False):
+                try:
+                    task.is_made = True
+                    for region in task.regions:
+                        if self._left or self._held > MADE:
+                            break
+                        size = self._made(region)
+                        task.held += size
+                        self._hold(size)
+                finally:
+                    task.ready.release()
+                return True
+        return False
+
 
 def read(
-    regions: Iterator[T], leash: Leash, size: int, *, unpack: bool, check: bool = False
+    regions: Iterator[T],
+    leash: Leash,
+    size: int,
+    *,
+    unpack: bool,
+    check: bool = False,
+    make: Callable[[T], int] | None = None,
 ) -> Generator[T, None, None]:
     """Yield ``regions``, ``size`` bytes that are read by ``leash``; threads take them ahead of time when that is much.
 
-    With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. What ends
-    the regions is raised behind the last one before it. The source must stay open until this is closed.
+    With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. Some
+    regions are handed to ``make`` in a thread before they come; it returns how many bytes it made, and what it raises
+    for want of memory or for damage is left to whoever asks for the region. What ends the regions is raised behind the
+    last one before it. The source must stay open until this is closed.
     """
     stretches = Stretches(regions, unpack=unpack, check=check)
     threads = 0 if _alone else min(THREADS, processors() - 1)
@@ -229,12 +276,11 @@ def read(
             return
         yield from taken
         done += sum([region.size for region in taken])
-    crew = _Crew(stretches, leash)
+    crew = _Crew(stretches, leash, make)
     try:
         crew.start(threads)
         while (task := crew.tasks.get()) is not None:
-            with task.ready:
-                pass
+            task.ready.acquire()
             if task.failure is not None:
                 raise task.failure
             if not task.regions:

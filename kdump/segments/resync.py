@@ -31,6 +31,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import check
 from kdump.segments import batch_runs
 from kdump.segments.batch_runs import Run
+from kdump.segments.parts import BUDGET
 from kdump.segments.regions import Damage, Padding, Region, Trailing
 from kdump.segments.walk import BLOCK, Window, as_region, walk
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
+    from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError
 
 
@@ -47,9 +49,8 @@ AT_ONCE: Final = 1 << 17
 """Claims of up to so many bytes are summed directly."""
 STRETCH: Final = 1 << 16
 """Bytes between two of the checksums that longer claims are made of."""
-BUDGET: Final = 1 << 16
-"""Records that may be hopped over in vain, beyond one per FRAMED bytes of the file."""
 FRAMED: Final = 8
+"""Bytes of a file for each record that may be hopped over in vain, beyond BUDGET."""
 BEFORE_EPOCH: Final = record_layout.BATCH_HEADER.offsets["partition_leader_epoch"]
 """Bytes of a batch before its leader epoch, which the magic follows."""
 
@@ -382,3 +383,9 @@ def zero_tail(source: Source, start: int, end: int) -> int:
             return at + left
         end = at
     return end
+
+
+def guess(source: Source, part: SegmentPart) -> int | None:
+    """Return where the first batch of a part may stand, None where none does."""
+    alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
+    return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)

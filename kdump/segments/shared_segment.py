@@ -6,7 +6,6 @@ Where a part begins is guessed, and checked when the part before is read (:mod:`
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.errors import UnreadableError
@@ -15,9 +14,10 @@ from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import parts, read_ahead
+from kdump.segments import parts, read_ahead, resync
 from kdump.segments.batch_runs import Run
-from kdump.segments.resync import BUDGET, ResyncReader
+from kdump.segments.parts import BUDGET, SegmentPart
+from kdump.segments.resync import ResyncReader
 from kdump.segments.walk import walk
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
     from kdump.output.in_turns import Turn
     from kdump.primitives.wire import Bytes
-    from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import Damage, Padding, Region, Trailing
 
     Facts: TypeAlias = tuple[int, int, int]
@@ -71,7 +70,7 @@ def read(
 
     def work(piece: SegmentPart, turn: Turn[_Before]) -> tuple[R, UnreadableError | None]:
         read_ahead.alone()
-        part = replace(piece)
+        part = SegmentPart(piece.start, piece.stop)
         failures: list[UnreadableError] = []
 
         def readable(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
@@ -114,7 +113,7 @@ def read(
 
 def _guess(source: Source, part: SegmentPart) -> int | None:
     try:
-        return parts.guess(source, part)
+        return resync.guess(source, part)
     except UnreadableError:  # whoever reads the part says so
         return None
 

@@ -353,7 +353,7 @@ def test_ctrl_c_ends_at_once(tmp_path, jobs):
 
 def test_a_worker_that_dies_is_an_error(folder):
     patch = "import kdump.log_reader.reader as s, os; s.PartitionReader.read = lambda *a: os.kill(os.getpid(), 9)"
-    done = patched(patch, "dump", folder, "--jobs", "2")
+    done = patched(patch, "dump", folder, "--jobs", "3")
     assert done.returncode == 1
     assert b"ended with -9" in done.stderr
 
@@ -364,7 +364,7 @@ def test_what_ends_a_worker_is_told_in_its_own_words(folder):
         "def read(*a): raise KdumpError('the disk\\x1b sings')\n"
         "s.PartitionReader.read = read"
     )
-    done = patched(patch, "dump", folder, "--jobs", "2")
+    done = patched(patch, "dump", folder, "--jobs", "3")
     assert done.returncode == 1
     assert b"kdump: the disk" in done.stderr
     assert b"\x1b" not in done.stderr
@@ -382,7 +382,7 @@ def test_ctrl_c_leaves_no_worker_behind(folder, when):
         "def forked():\n    process = fork()\n    if process: kill()\n    return process\n"
         f"{when}"
     )
-    done = patched(patch, "dump", folder, "--jobs", "2", timeout=30)
+    done = patched(patch, "dump", folder, "--jobs", "3", timeout=30)
     assert (done.returncode, done.stdout) == (130, b"")
     assert b"Traceback" not in done.stderr
 

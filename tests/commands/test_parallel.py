@@ -6,12 +6,23 @@ import zlib
 
 import pytest
 
-from kdump.commands import who_reads
-from kdump.segments import parts
+from kdump.commands import parallel, who_reads
+from kdump.log_dirs.finder import Finder
+from kdump.segments import kernel_ahead, parts, read_ahead, walk
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
 
 SMALL = [(parts, "SIZE", 3000), (parts, "PACKED", 1000), (parts, "MUCH", 1)]
+THREADS = [
+    (parts, "MUCH", 1 << 60),
+    (read_ahead, "WORTH_IT", 500),
+    (read_ahead, "STRETCH", 3000),
+    (kernel_ahead, "WORTH_IT", 0),
+    (read_ahead, "processors", lambda: 3),
+    (walk, "BLOCK", 4000),
+    (walk, "FIRST_BLOCK", 1000),
+]
+"""One process whose two threads read small blocks, and make lines of them."""
 OUTPUTS = (
     ("dump", "{path}"),
     ("dump", "{path}", "-o", "jsonl"),
@@ -39,6 +50,7 @@ def alike(tmp_path):
         assert b"Traceback" not in one.errors
         for number in jobs:
             assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=SMALL) == one, number
+        assert forked.kdump(tmp_path, *args, replaced=THREADS) == one, "threads"
         return one
 
     return run
@@ -195,3 +207,16 @@ def test_where_many_wait_for_processors_one_process_reads(monkeypatch):
     assert [parts.processes(size) for size in (0, parts.MUCH, 1 << 30)] == [1, 2, 4]
     monkeypatch.setattr("os.getloadavg", lambda: (8.1, 0, 0))
     assert parts.processes(1 << 30) == 1
+
+
+@pytest.mark.parametrize(("jobs", "count"), [(None, 1), (1, 1), (2, 1), (3, 3)])
+def test_one_partition_without_compression_has_one_process_and_its_thread_where_two_are_asked_for(
+    log_dir, jobs, count, monkeypatch
+):
+    monkeypatch.setattr(parallel, "is_terminal", lambda: False)
+    (partition, *_) = Finder().find([str(log_dir)])
+    assert parallel.processes([partition], jobs) == count
+    if jobs is not None:
+        assert parallel.processes([partition, partition], jobs) == jobs
+        monkeypatch.setattr(parallel, "is_packed", lambda _: True)
+        assert parallel.processes([partition], jobs) == jobs

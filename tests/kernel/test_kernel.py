@@ -6,7 +6,7 @@ import random
 import pytest
 
 from kdump import kernel
-from kdump.cli import DECODER_SWITCHES
+from kdump.commands.classic import DECODER_SWITCHES
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.log_printer import LogPrinter
@@ -16,12 +16,14 @@ from kdump.errors import KdumpError
 from kdump.formats import record_layout
 from kdump.primitives import compression
 from kdump.records import magic_2
+from kdump.segments import read_ahead
 from testing import GOLDEN, ROOT, forge
 
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
 from kdump.dump_log_segments import kernel_lines, kernel_messages
 from kdump.kernel import cursor
+from kdump.segments import kernel_ahead
 
 NAME = "00000000000000000000.log"
 
@@ -48,6 +50,22 @@ def general(path, release="4.3", **options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "COMPILED", False)
         return dumped(path, release, **options)
+
+
+def made_ahead(path, monkeypatch, **options):
+    """The same, but all that a thread may make ahead of time is made so, each other region."""
+    taken = []
+
+    def ahead(regions, *_, make, **__):
+        for number, region in enumerate(regions):
+            if number % 2 == 0 and make is not None:
+                taken.append(make(region))
+            yield region
+
+    with monkeypatch.context() as patch:
+        patch.setattr(read_ahead, "read", ahead)
+        patch.setattr(kernel_ahead, "WORTH_IT", 0)
+        return dumped(path, **options), sum(taken)
 
 
 def read(data):
@@ -213,8 +231,11 @@ def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkey
         forge.batch([forge.record(b"\xff", b"\xfe" * 900, offset=7)], base_offset=10),
     ):
         path.write_bytes(b"".join([*sound[:2], broken or sound[2], *sound[3:]]))
+        monkeypatch.setattr(kernel_ahead, "AHEAD", limit)
         for options in ({}, {"deep_iteration": True}, {"print_data_log": True}):
-            assert dumped(path, release, **options) == general(path, release, **options)
+            want = general(path, release, **options)
+            assert dumped(path, release, **options) == want
+            assert made_ahead(path, monkeypatch, release=release, **options)[0] == want
     assert dumped(path, release, print_data_log=True)[0].count(b" payload: ") > 25
 
 
@@ -374,5 +395,28 @@ def test_many_messages_read_the_same(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
-def test_golden_segments_read_the_same(path):
-    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+def test_golden_segments_read_the_same(path, monkeypatch):
+    want = general(path, print_data_log=True)
+    assert dumped(path, print_data_log=True) == want
+    assert made_ahead(path, monkeypatch, print_data_log=True)[0] == want
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.0"])
+def test_lines_made_ahead_of_time_join_the_gaps_between_them(release, tmp_path, monkeypatch):
+    """Runs end where the attributes change: a run that is made does not know the last offset of the one before."""
+    records = [forge.record(b"k", b"v" * 60, offset=number) for number in range(5)]
+    kinds = [(0, 0), (5, 0), (10, 8), (15, 8), (30, 0), (35, 0), (12, 8), (17, 8), (-5, 0), (0, 0), (5, 8), (20, 8)]
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(forge.batch(records, base_offset=base, attributes=of) for base, of in kinds))
+    want = dumped(path, release, deep_iteration=True)
+    found, size = made_ahead(path, monkeypatch, release=release, deep_iteration=True)
+    assert found == want == general(path, release, deep_iteration=True)
+    assert size > 1000
+    assert [len(pairs) for pairs in want[1].values()] == [4]
+    offsets = [0, 1, -1, 7, 8]  # what follows -1 is a gap for releases that look at the first offset too
+    odd = [forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in offsets]
+    path.write_bytes(b"".join(odd))
+    want = general(path, release, deep_iteration=True)
+    found, size = made_ahead(path, monkeypatch, release=release, deep_iteration=True)
+    assert found == want
+    assert size > 100

@@ -34,6 +34,7 @@ if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
 from kdump.kernel import quoting, spelling
 from kdump.printers import kernel_rows
+from kdump.segments import kernel_ahead
 
 NAME = "00000000000000000000.log"
 REDACTOR = Redactor(b"s" * 70)
@@ -71,6 +72,7 @@ def printed(path, *, unread, runs=None, kind=JsonLines, columns=rows.RECORD, mar
         include_damaged=runs is None,
     )
     printer = kind(out, columns, **options)
+    reader.make = printer.make
     taken = 0
     for partition in Finder().find([str(path)]):
         for item in reader.read(partition):
@@ -468,6 +470,38 @@ def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
     monkeypatch.setattr(read_ahead, "processors", lambda: 3)
     assert same_in_runs(path) > 1
     assert "reader" in names
+
+
+@pytest.mark.parametrize("least", [1, 300, 1 << 20])
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_rows_made_ahead_of_time_print_the_same(kind, least, tmp_path, monkeypatch):
+    """Each other run is made before it comes, whole or in part, as a thread does it; kinds of batches change."""
+    made = []
+
+    def ahead(regions, *_, make, **__):
+        for number, region in enumerate(regions):
+            if number % 2:
+                made.append(make(region))
+            yield region
+
+    monkeypatch.setattr(read_ahead, "read", ahead)
+    monkeypatch.setattr(kernel_ahead, "WORTH_IT", 0)
+    monkeypatch.setattr(kernel_ahead, "AHEAD", least)
+    some = batches(200)
+    appended = batches(200, attributes=8, max_timestamp=5)
+    broken = forge.batch([forge.record(b"k", b"v"), b"\x02\x00"], base_offset=15)
+    mixed = [
+        each[at]
+        for at in range(0, 190, 10)
+        for each in (some[at : at + 10], appended[at : at + 10])
+        for at in range(10)
+    ]
+    path = tmp_path / NAME
+    path.write_bytes(b"".join([*mixed[:90], broken, *mixed[90:]]))
+    for options in ({}, {"redactor": REDACTOR}):
+        made.clear()
+        assert same_in_runs(path, kind=kind, **options) > 10
+        assert len([size for size in made if size]) > 5
 
 
 def test_runs_come_only_where_all_is_taken(tmp_path):

@@ -302,3 +302,60 @@ def test_threads_that_die_leave_nobody_waiting(log, monkeypatch):
         assert len(list(read(source))) == COUNT
     wait_for_their_end()
     assert [each.exc_type for each in died] == [SystemError] * 2
+
+
+def test_what_waits_is_made_once_in_a_thread_and_then_read(log, monkeypatch):
+    made, order = [], []
+
+    def make(region):
+        assert threading.current_thread().name == "reader"
+        made.append(region.position)
+        order.append(("made", region.position))
+        return 1000
+
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        leash = read_ahead.Leash(source)
+        regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
+        with closing(read_ahead.read(regions, leash, source.size, unpack=False, make=make)) as stream:
+            for region in stream:
+                order.append(("read", region.position))
+                if len(order) % 20 == 0:
+                    time.sleep(0.002)
+        want = [region.position for region in walk(source)]
+    assert [position for what, position in order if what == "read"] == want
+    assert made
+    assert len(made) == len(set(made))
+    assert all(order.index(("made", position)) < order.index(("read", position)) for position in made)
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), DamageError("codec", "unknown")])
+def test_what_cannot_be_made_is_left_to_whoever_reads_it(log, failure):
+    def make(_):
+        raise failure
+
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        leash = read_ahead.Leash(source)
+        regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
+        seen = 0
+        for _ in read_ahead.read(regions, leash, source.size, unpack=False, make=make):
+            seen += 1
+            time.sleep(0.0005)
+    assert seen == COUNT
+
+
+def test_no_more_is_made_than_may_be_held(log, monkeypatch):
+    made = []
+
+    def make(region):
+        made.append(region.position)
+        return read_ahead.MADE + 1
+
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        leash = read_ahead.Leash(source)
+        regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
+        with closing(read_ahead.read(regions, leash, source.size, unpack=False, make=make)) as stream:
+            next(stream)
+            time.sleep(0.1)
+            assert len(made) <= read_ahead.THREADS
+            assert len(list(stream)) == COUNT - 1
+    wait_for_their_end()
