@@ -29,14 +29,23 @@ BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["KDUMP_PAGER"] = ""  # a pager would wait for somebody to read on
 os.environ |= {"SPARK_SUBMIT_OPTS": BRIEF_JAVA, "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA}
 
+# Tests start kdump more than a thousand times: compiled once, it starts in a quarter of the time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 
 def pytest_configure(config):
+    if getattr(config.option, "dist", "no") == "load":  # of a controller: "loadgroup" alone minds groups
+        config.option.dist = "loadgroup"
+    if hasattr(config, "workerinput"):  # which does not tell its workers
+        config.option.loadgroup = True
     with suppress(PackageNotFoundError):
         if version("pyspark") < "4.2":  # it leaves its sockets to the garbage collector
             unclosed = "Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
             config.addinivalue_line("filterwarnings", f"ignore:{unclosed}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Keep the tests of one session together where pytest-xdist spreads them.
 
@@ -45,12 +54,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("spark"))
-
-
-def pytest_xdist_make_scheduler(config, log):
-    from xdist.scheduler import LoadGroupScheduling
-
-    return LoadGroupScheduling(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,49 @@
+"""Java starts Spark from an archive of its classes: a driver of its own costs a test half the processor time."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from testing import GOLDEN, ROOT
+from tests.conftest import BRIEF_JAVA
+
+
+@pytest.fixture(autouse=True)
+def archived_classes(request, monkeypatch):
+    """Hand Java the archive. A test that starts drivers makes it, where there is none from a run before."""
+    mark = request.node.get_closest_marker("xdist_group")
+    if mark is not None and mark.args == ("spark-processes",) and shutil.which("java"):
+        made()
+    if archive().exists():
+        options = f"{BRIEF_JAVA} -XX:SharedArchiveFile={archive()} -Xlog:cds=error"
+        monkeypatch.setenv("SPARK_SUBMIT_OPTS", options)
+        monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", options)
+
+
+@cache
+def archive():
+    """Return where the archive of this Spark is. Java does not take one that another Java or Spark has made."""
+    return ROOT / "build" / f"spark-{pytest.importorskip('pyspark').__version__}.jsa"
+
+
+@cache
+def made():
+    """Make the archive of the classes that an export loads, once, whoever asks for it."""
+    archive().parent.mkdir(exist_ok=True)
+    with archive().with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if archive().exists():
+            return
+        new, out = archive().with_suffix(".new"), archive().with_suffix(".out")
+        shutil.rmtree(out, ignore_errors=True)
+        words = ["spark-export", GOLDEN / "brokers/4.2.2/txn-0", "--out", out, "--master", "local[2]"]
+        env = {**os.environ, "SPARK_SUBMIT_OPTS": f"{BRIEF_JAVA} -XX:ArchiveClassesAtExit={new} -Xlog:cds=error"}
+        # Java writes it when kdump has ended already: its end of the pipe is waited for.
+        subprocess.run([sys.executable, "-m", "kdump", *words], cwd=ROOT, env=env, check=True, capture_output=True)
+        shutil.rmtree(out)
+        new.rename(archive())
