@@ -8,11 +8,10 @@ and :mod:`kdump.rows.redaction`.
 from libc.string cimport memcpy, memset
 from kdump.kernel.words cimport has_sha, mixed
 
-cdef bytes _HEX_OF_BYTES = b"".join(b"%02x" % byte for byte in range(256))
-cdef char* _HEX = _HEX_OF_BYTES
-_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-cdef bytes _PAIRS_OF_SIX_BITS = b"".join(bytes([first, second]) for first in _LETTERS for second in _LETTERS)
-cdef char* _PAIRS = _PAIRS_OF_SIX_BITS
+cdef const char* _DIGITS = "0123456789abcdef"
+cdef const char* _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+cdef char[2 * 256] _HEX  # of each byte
+cdef char[2 * 4096] _PAIRS  # of letters, for twelve bits
 cdef unsigned long long _HIGH_BITS = 0x8080808080808080
 cdef Py_ssize_t _BLOCK = 64  # bytes that SHA-256 takes at a time
 cdef int _DEEPEST = 60  # arrays and objects within each other
@@ -30,6 +29,18 @@ def mix_words(alone):
     """Do without the processor's own SHA-256, or with it where there is one: the hashes are the same."""
     global _SHA
     _SHA = not alone and has_sha()
+
+
+cdef void _pair(char* pairs, const char* each, int count) noexcept:
+    """Write all pairs of ``count`` letters, in order."""
+    cdef int number
+    for number in range(count * count):
+        pairs[2 * number] = each[number // count]
+        pairs[2 * number + 1] = each[number % count]
+
+
+_pair(_HEX, _DIGITS, 16)
+_pair(_PAIRS, _LETTERS, 64)
 
 
 cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
