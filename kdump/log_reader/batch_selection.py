@@ -49,13 +49,6 @@ class Take(Enum):
     """The number of records: a sound batch without records holds as many as its header says."""
 
 
-def in_one(run: Run, file: SegmentFacts) -> SelectedBatch | None:
-    """Return all records of the sound batches that a run begins with, None where none come in one go."""
-    if not _is_plain(run) or not run.sound:
-        return None
-    return SelectedBatch(file, run.first, run.first.base_offset, UnreadRun(run, 0, run.sound))
-
-
 def _is_plain(run: Run) -> bool:
     """Tell whether batches hold data of no transaction."""
     return not (run.first.is_control or run.first.is_transactional)
@@ -108,12 +101,23 @@ class BatchSelection:
         else:
             yield from self._read(batch, file, outcome, looks=looks)
 
+    def in_one(self, run: Run, file: SegmentFacts) -> SelectedBatch | None:
+        """Return all records of the sound batches that a run begins with, None where none come in one go.
+
+        That is for a filter which takes all, or all that is committed. A thread may ask.
+        """
+        if not _is_plain(run) or not run.sound:
+            return None
+        if self._stable is not None and run.last_offset_of(run.sound - 1) >= self._stable:
+            return None
+        return SelectedBatch(file, run.first, run.first.base_offset, UnreadRun(run, 0, run.sound))
+
     def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield batches that are alike, as many in one go as can be."""
         if self._prefilter is not None:
             yield from self._select_some(run, file, self._prefilter)
             return
-        whole = in_one(run, file)
+        whole = self.in_one(run, file)
         if whole is not None:
             yield whole
         for row in range(0 if whole is None else run.sound, run.count):

@@ -14,7 +14,7 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import raise_it
 from kdump.log_reader import region_stream, segment_choice
-from kdump.log_reader.batch_selection import BatchSelection, Take, in_one
+from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
 from kdump.records.record_batch import RecordBatch
@@ -73,7 +73,8 @@ class PartitionReader:
 
     def __post_init__(self) -> None:
         self.marks = CheckpointMarks(self.wrong_index, self.fail)
-        self._runs = self.take is Take.RUNS and self.filter == Filter() and not self.include_damaged
+        takes_all = self.filter in (Filter(), Filter(committed=True))
+        self._runs = self.take is Take.RUNS and takes_all and not self.include_damaged
 
     def read(
         self, partition: Partition, only: Sequence[Segment] | None = None
@@ -214,7 +215,7 @@ class PartitionReader:
                 span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
                 runs = self._runs or (selection.in_runs and not self.include_damaged and span == Range())
                 if part is None:
-                    make = None if self.make is None or not self._runs else _making(self.make, file)
+                    make = None if self.make is None or not self._runs else _making(self.make, selection, file)
                     stream = region_stream.stream(
                         segment, source, span, self.on_error, runs=runs, check=self._runs, make=make
                     )
@@ -271,13 +272,15 @@ class PartitionReader:
                 return
 
 
-def _making(make: Callable[[SelectedBatch, Run], int], file: SegmentFacts) -> Callable[[Region | Run], int]:
+def _making(
+    make: Callable[[SelectedBatch, Run], int], selection: BatchSelection, file: SegmentFacts
+) -> Callable[[Region | Run], int]:
     """Return what hands a run to ``make`` where all of its records come at once."""
 
     def made(region: Region | Run) -> int:
         if not isinstance(region, Run) or region.sound < region.count:
             return 0
-        item = in_one(region, file)
+        item = selection.in_one(region, file)
         return 0 if item is None else make(item, region)
 
     return made

@@ -224,6 +224,27 @@ def test_the_last_ones_of_many_parts(folder, shape, wanted):
     tails_fit(folder, **wanted)
 
 
+@pytest.mark.parametrize("shape", [*shapes(), "open", "open among older offsets"])
+def test_committed_records_in_runs_are_those_of_one_batch_after_the_other(folder, shape):
+    plain = shapes()["sound"]
+    begun = forge.batch(records(49, 1), base_offset=49, attributes=0x10, producer_id=1)
+    opened = {"open": [*plain[:12], begun, *plain[13:]], "open among older offsets": [begun, *plain]}
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"".join((shapes() | opened)[shape]))
+    (partition,) = Finder().find([str(folder)])
+    taken = {}
+    for take in (Take.RECORDS, Take.RUNS):
+        reader = PartitionReader(Filter(committed=True), take)
+        items = list(reader.read(partition))
+        taken[take] = (
+            [record.offset for item in items if isinstance(item, SelectedBatch) for record in item.records],
+            [item.damage for item in items if isinstance(item, DamagedRange)],
+        )
+    assert taken[Take.RUNS] == taken[Take.RECORDS]
+    if shape in opened:
+        assert max(taken[Take.RUNS][0]) == 47
+
+
 @pytest.mark.usefixtures("many_parts")
 @pytest.mark.parametrize("interval", [None, 100], ids=["bare", "indexed"])
 def test_the_last_ones_of_damaged_segments(folder, interval):
