@@ -1,10 +1,10 @@
-"""One process beside several: best wall time and processor time of each, and how many times as fast several are.
+"""One core beside several: medians of wall and processor time, how many times as fast several are, and could be.
 
-    python -m bench.cores [--records N] [--rounds N] [--folder DIR] [--jobs N]
+    python -m bench.cores [--records N] [--rounds N] [--folder DIR] [--jobs N] [-k REGEX]
 
-The outputs are compared. Wants an idle machine: of a busy one the best of many rounds tells most. One process has
-threads that read ahead, so that it uses part of a second processor already: "at most" is what several processes could
-gain if they shared its processor time among them and had nothing else to do.
+The outputs are compared. Wants an idle machine. "Machine" is what this one has to give: the same command with
+``--jobs 1``, as many times at once as there are jobs, beside once; processors that share caches, memory or a core do
+less than twice the work in the same time.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from bench import segments
-from bench.runs import ROOT, Measured, Tool, digest, measure
+from bench.runs import ROOT, Measured, Tool, digest, measure, medians
 from tools import arguments
 
 PARTITIONS: Final = 4
@@ -29,6 +32,7 @@ CASES: Final = {
     "text, one segment": ("dump", "{none}"),
     "jsonl, one segment": ("dump", "{none}", "-o", "jsonl"),
     "jsonl, zstd": ("dump", "{zstd}", "-o", "jsonl"),
+    "text, four partitions": ("dump", "{logs}"),
     "jsonl, four partitions": ("dump", "{logs}", "-o", "jsonl"),
     "read_committed, four partitions": ("dump", "{logs}", "-o", "jsonl", "--isolation", "read_committed"),
     "check, one segment": ("check", "{none}"),
@@ -44,10 +48,11 @@ CASES: Final = {
 def main() -> int:
     """Measure and print; return 1 where an output differs."""
     parser = arguments.parser(__doc__)
-    parser.add_argument("--records", type=int, default=4_000_000)
+    parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("-k", type=re.compile, default=re.compile(""), metavar="REGEX", help="cases whose names match")
     args = parser.parse_args()
     env = {"PYTHONPATH": str(ROOT)}
     differs = False
@@ -59,21 +64,25 @@ def main() -> int:
             (paths["logs"] / f"orders-{number}").mkdir()
             os.link(paths["none"], paths["logs"] / f"orders-{number}" / paths["none"].name)
         paths["out"] = folder / "salvaged"
-        for name, words in CASES.items():
+        print(f"| case | `--jobs 1`: s, CPU s | `--jobs {args.jobs}`: s, CPU s | times as fast | machine | output |")
+        print("|---|---|---|---|---|---|")
+        for name, words in [case for case in CASES.items() if args.k.search(case[0])]:
             command = [sys.executable, "-m", "kdump", *(word.format(**paths) for word in words), "--jobs"]
-            tools = [Tool(name, [*command, str(jobs)], env) for jobs in (1, args.jobs)]
-            runs = [[_afresh(tool, paths["out"]) for tool in tools] for _ in range(args.rounds)]
-            (one, many), (cpu, cpu_of_many) = (
-                [min(getattr(run[at], field) for run in runs) for at in (0, 1)] for field in ("wall", "cpu")
-            )
-            same = len({_outcome(tool, paths["out"]) for tool in tools}) == 1
+            alone, together = (Tool(name, [*command, str(jobs)], env) for jobs in (1, args.jobs))
+            runs, machine = [], []
+            for _ in range(args.rounds):
+                runs.append([_afresh(tool, paths["out"]) for tool in (alone, together)])
+                machine.append(_at_once(alone, args.jobs, paths["out"]))
+            one, many = (medians([run[at] for run in runs]) for at in (0, 1))
+            same = len({_outcome(tool, paths["out"]) for tool in (alone, together)}) == 1
             differs |= not same
-            print(
-                f"{name:32} wall {one:.2f} and {many:.2f} s: {one / many:.2f} times as fast, at most "
-                f"{one * args.jobs / cpu:.2f}; processor {cpu:.2f} and {cpu_of_many:.2f} s; "
-                f"{'equal' if same else 'DIFFERS'}",
-                flush=True,
+            figures = (
+                f"{one.wall:.2f}, {one.cpu:.2f}",
+                f"{many.wall:.2f}, {many.cpu:.2f}",
+                f"{one.wall / many.wall:.2f}",
+                f"{args.jobs * one.wall / median(machine):.2f}",
             )
+            print("|", " | ".join([name, *figures, "equal" if same else "DIFFERS"]), "|", flush=True)
     return int(differs)
 
 
@@ -81,6 +90,18 @@ def _afresh(tool: Tool, out: Path) -> Measured:
     """Run once; what was written to ``out`` before is not there."""
     shutil.rmtree(out, ignore_errors=True)
     return measure(tool, ())
+
+
+def _at_once(tool: Tool, times: int, out: Path) -> float:
+    """Run so many times at once, each with an output of its own; return the seconds until the last one ends."""
+    shutil.rmtree(out, ignore_errors=True)
+    outs = [f"{out}-{number}" for number in range(times)]
+    tools = [tool._replace(command=[own if word == str(out) else word for word in tool.command]) for own in outs]
+    with ThreadPoolExecutor(times) as pool:
+        wall = max(run.wall for run in pool.map(lambda each: measure(each, ()), tools))
+    for own in outs:
+        shutil.rmtree(own, ignore_errors=True)
+    return wall
 
 
 def _outcome(tool: Tool, out: Path) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ BUSY: Final = 2
 """Processes that run or wait to run, by processor, from which on a system is too busy for several of kdump's."""
 AS_THREADS: Final = 2
 """Processes as many as the processors that one and its thread use, which are sooner done without compression."""
-SIZE: Final = 2 << 20
+SIZE: Final = 4 << 20
 """Bytes of a part: what is made of it has to fit into what a process holds until its turn comes."""
 PACKED: Final = 1 << 19
 """The same where batches are compressed."""
@@ -97,7 +97,7 @@ def _first_header(source: Source) -> BatchHeader | None:
 
 def processes(size: int) -> int:
     """Return how many processes read so many bytes where nobody says how many."""
-    return 1 if size < MUCH else min(free_processors(), MOST, size // (2 * SIZE))
+    return 1 if size < MUCH else min(free_processors(), MOST, size // SIZE)
 
 
 def processes_in_a_row(jobs: int | None, size: int, is_packed: Callable[[], bool]) -> int:
