@@ -51,10 +51,10 @@ def pieces(partitions: Sequence[Partition], *, cut: bool) -> list[Piece]:
 
 
 def processes(partitions: Sequence[Partition], jobs: int | None) -> int:
-    """Return how many processes print partitions: ``jobs``, but of one partition without compression not two.
+    """Return how many processes print partitions: ``jobs``, or as many as are worth it where that is None.
 
-    Where nobody says how many, one does at a terminal, in an archive, while the page cache is watched, and for one
-    partition without compression.
+    Two are not worth it for one partition without compression. Unless it is asked for more, one process prints to a
+    terminal, reads archives, and reads while the page cache is watched.
     """
     is_local = all(segment.files is LOCAL for partition in partitions for segment in partition.segments)
     if jobs is None and (not is_local or LocalFile.watch is not None or is_terminal()):

@@ -103,7 +103,7 @@ def _decoder_switches(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _closed_pipe() -> Iterator[None]:
-    """End quietly where nobody reads any more what is printed."""
+    """End quietly when the pipe that is printed to is closed."""
     try:
         yield
     except BrokenPipeError:

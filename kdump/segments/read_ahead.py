@@ -261,10 +261,10 @@ def read(
 ) -> Generator[T, None, None]:
     """Yield ``regions``, ``size`` bytes that are read by ``leash``; threads take them ahead of time when that is much.
 
-    With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. Some
-    regions are handed to ``make`` in a thread before they come; it returns how many bytes it made, and what it raises
-    for want of memory or for damage is left to whoever asks for the region. What ends the regions is raised behind the
-    last one before it. The source must stay open until this is closed.
+    With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. A thread
+    may hand a region to ``make`` before it is yielded; ``make`` returns how many bytes it made, and a MemoryError or
+    DamageError of it is passed over: whoever reads the region meets it again. An error that ends ``regions`` is raised
+    after the last region before it. The source must stay open until this is closed.
     """
     stretches = Stretches(regions, unpack=unpack, check=check)
     threads = 0 if _alone else min(THREADS, processors() - 1)
