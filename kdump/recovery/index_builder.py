@@ -19,6 +19,7 @@ from kdump.primitives.wire import INT32_MAX
 if TYPE_CHECKING:
     from kdump.formats.txn_index import AbortedTxn
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
     from kdump.transaction_replay.replay import EndedTransaction
 
 
@@ -48,35 +49,54 @@ class IndexBuilder:
         self._since = 0
         self._highest = TimestampOffset(NO_TIMESTAMP, base_offset)
 
-    def add(self, batch: RecordBatch, ended: EndedTransaction | None = None) -> None:
+    def add(self, batch: RecordBatch, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
         """Take the next batch, and the transaction that it ends (see :class:`kdump.transaction_replay.replay.Replay`).
 
-        Raises DamageError where its offsets do not fit into the segment.
+        ``position`` is where it stands in the segment (bytes), if that is not where it was read. Raises DamageError
+        where its offsets do not fit into the segment.
         """
         last = batch.last_offset
-        if not self.fits(last):
-            raise DamageError(
-                "offset",
-                "an offset does not fit into a segment with this base offset",
-                position=batch.position,
-                expected=f"{self.base_offset} to {self.base_offset + MAX_RELATIVE_OFFSET}",
-                found=last,
-            )
-        timestamp = _max_timestamp(batch)
-        if timestamp > self._highest.timestamp:
-            self._highest = TimestampOffset(timestamp, last)
+        position = batch.position if position is None else position
+        self._add(last, _max_timestamp(batch), position)
         if self._since > self.interval:
-            offset = batch.base_offset if self.first_offsets else last
-            self.refuses = self.refuses or bool(self._offsets and offset <= self._offsets[-1])
-            self._offsets.append(offset)
-            self._positions.append(batch.position)
-            self.close()
-            self.indexed = batch.position
-            self._since = 0
+            self._enter(batch.base_offset if self.first_offsets else last, position)
         self._since += batch.size
         entry = None if ended is None else ended.as_entry()
         if entry is not None:
             self._aborted.append(entry)
+
+    def add_run(self, run: Run, position: int) -> None:
+        """Take the next batches, data that stand at ``position`` in the segment. Raises DamageError likewise."""
+        bases = run.column("base_offset") if self.first_offsets else run.column("last_offset")
+        columns = (run.column(name) for name in ("last_offset", "max_timestamp", "size"))
+        for offset, last, timestamp, size in zip(bases, *columns, strict=True):
+            self._add(last, timestamp, position)
+            if self._since > self.interval:
+                self._enter(offset, position)
+            self._since += size
+            position += size
+
+    def _add(self, last: int, timestamp: int, position: int) -> None:
+        """Take the last offset and the greatest timestamp in ms of a batch."""
+        if not self.fits(last):
+            raise DamageError(
+                "offset",
+                "an offset does not fit into a segment with this base offset",
+                position=position,
+                expected=f"{self.base_offset} to {self.base_offset + MAX_RELATIVE_OFFSET}",
+                found=last,
+            )
+        if timestamp > self._highest.timestamp:
+            self._highest = TimestampOffset(timestamp, last)
+
+    def _enter(self, offset: int, position: int) -> None:
+        """Add the entries of a batch."""
+        self.refuses = self.refuses or bool(self._offsets and offset <= self._offsets[-1])
+        self._offsets.append(offset)
+        self._positions.append(position)
+        self.close()
+        self.indexed = position
+        self._since = 0
 
     def fits(self, offset: int) -> bool:
         """Tell whether an offset fits into the segment: indexes have it relative to the base offset, in 32 bits."""

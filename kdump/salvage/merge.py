@@ -8,7 +8,7 @@ nothing guards the offset of a magic 2 batch.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError
@@ -16,6 +16,7 @@ from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, shared_segment
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
@@ -142,19 +143,21 @@ def _read(each: Segment, jobs: int, found: list[BatchPlace | LeftOutRange | Padd
                 source,
                 pieces,
                 each.base_offset,
-                lambda regions: list(_places(each, shared_segment.singly(regions))),
+                lambda regions: list(_places(each, regions)),
                 lambda made: found.extend(
                     one if isinstance(one, Padding) else one._replace(segment=each) for one in made
                 ),
             )
         else:
-            for one in _places(each, read.read(source, on_error="resync", first_offset=each.base_offset)):
+            for one in _places(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset)):
                 found.append(one)  # noqa: PERF402  what was met stays where the source fails
 
 
-def _places(each: Segment, regions: Iterator[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
+def _places(each: Segment, regions: Iterator[Region | Run]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
     for region in regions:
-        if isinstance(region, RecordBatch):
+        if isinstance(region, Run):
+            yield from _places_of_run(each, region)
+        elif isinstance(region, RecordBatch):
             yield _place(each, region)
         elif isinstance(region, Damage):
             yield LeftOutRange(
@@ -170,6 +173,21 @@ def _places(each: Segment, regions: Iterator[Region]) -> Iterator[BatchPlace | L
             yield LeftOutRange(each, region.position, region.size, "end of log", "the end of the file cuts a batch off")
         else:
             yield region
+
+
+def _places_of_run(each: Segment, run: Run) -> Iterator[BatchPlace | LeftOutRange]:
+    names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "position", "size")
+    columns = [run.column(name) for name in names]
+    if run.first.is_control or min(columns[0]) < 0 or not all(map(_fits, *columns[:2])):
+        for row in range(run.count):
+            yield _place(each, run.batch(row))
+    else:
+        yield from map(BatchPlace, *columns, repeat(each))
+
+
+def _fits(base: int, last: int) -> bool:
+    """Tell whether the offsets of a batch are such that a segment can hold it."""
+    return 0 <= last - base <= MAX_RELATIVE_OFFSET
 
 
 def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
@@ -194,7 +212,7 @@ def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
             region.last_offset + 1,
         )
     epoch = -1 if region.partition_leader_epoch is None else region.partition_leader_epoch
-    if base < 0 or last != region.last_offset or not 0 <= last - base <= MAX_RELATIVE_OFFSET:
+    if base < 0 or last != region.last_offset or not _fits(base, last):
         return LeftOutRange(
             each, region.position, region.size, "offset", f"it has offsets {base} to {region.last_offset}"
         )

@@ -20,10 +20,11 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
 from kdump.primitives.terminal import path_text
-from kdump.records import log_entry
+from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.salvage.merge import UNREADABLE
-from kdump.segments import resync
+from kdump.segments import read, resync
+from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kdump.log_dirs.partition import Partition
-    from kdump.records.record_batch import RecordBatch
+    from kdump.primitives.wire import Bytes
     from kdump.salvage.merge import BatchPlace, LeftOutRange, Merged
 
 VERSION: Final = 2
@@ -93,18 +94,25 @@ def write(
         builder = IndexBuilder(run[0].base_offset, interval=limits.interval)
         stem = f"{run[0].base_offset:020}"
         with (folder / f"{stem}.{file_names.LOG}").open("xb") as file:
-            for place, data in _bytes(run):
-                region = _batch(data, file.tell(), place.segment.limit)
-                try:
-                    ended = replay.add(region) if region.magic >= record_layout.MAGIC_2 else None
-                except DamageError:  # a marker of another kind than a transaction's: no index names it
-                    ended = None
-                builder.add(region, ended)
-                records = None if records is None or region.count is None else records + region.count
+            for region, data in _content(run):
+                at = file.tell()
                 file.write(data)
-                if place.epoch >= 0 and (not epochs or place.epoch > epochs[-1].epoch):
-                    epochs.append(EpochEntry(place.epoch, place.base_offset))
+                if isinstance(region, Run):
+                    replay.add_data(region)
+                    builder.add_run(region, at)
+                    count: int | None = region.records(0, region.count)
+                else:
+                    try:
+                        ended = replay.add(region) if region.magic >= record_layout.MAGIC_2 else None
+                    except DamageError:  # a marker of another kind than a transaction's: no index names it
+                        ended = None
+                    builder.add(region, ended, position=at)
+                    count = region.count
+                records = None if records is None or count is None else records + count
             size += file.tell()
+        for place in run:
+            if place.epoch >= 0 and (not epochs or place.epoch > epochs[-1].epoch):
+                epochs.append(EpochEntry(place.epoch, place.base_offset))
         indexes = builder.finish()
         (folder / f"{stem}.{file_names.INDEX}").write_bytes(indexes.offset_index)
         (folder / f"{stem}.{file_names.TIME_INDEX}").write_bytes(indexes.time_index)
@@ -139,22 +147,28 @@ def _runs(placed: list[BatchPlace], limit: int) -> Iterator[list[BatchPlace]]:
         yield run
 
 
-def _bytes(run: list[BatchPlace]) -> Iterator[tuple[BatchPlace, bytes]]:
-    """Yield each batch with its bytes; a source stays open as long as the batches come from it."""
-    place = run[0]
+def _content(run: list[BatchPlace]) -> Iterator[tuple[RecordBatch | Run, Bytes]]:
+    """Yield the batches with their bytes, data that are alike in one go; a source stays open as long as they are its.
+
+    Raises UnreadableError where a file is not any more what it was when its batches were placed.
+    """
     at = 0
     while at < len(run):
-        held = run[at].segment
-        with held.open() as source:
-            while at < len(run) and run[at].segment is held:
-                place = run[at]
-                yield place, source.read(place.position, place.size)
-                at += 1
-
-
-def _batch(data: bytes, position: int, limit: int) -> RecordBatch:
-    begun = record_layout.ENTRY_START.read(data)
-    return log_entry.read(memoryview(data), begun.offset, begun.size, begun.magic, position, limit=limit)
+        segment = run[at].segment
+        with segment.open() as source:
+            while at < len(run) and run[at].segment is segment:
+                start = end = run[at].position
+                while at < len(run) and run[at].segment is segment and run[at].position == end:
+                    end += run[at].size
+                    at += 1
+                for region in read.read_runs(source, start, end, on_error="stop"):
+                    if not isinstance(region, (Run, RecordBatch)):
+                        text = f"byte {region.position}: it has changed since kdump read it first"
+                        raise UnreadableError(segment.name, text, "salvage a copy that nobody writes to")
+                    if isinstance(region, Run) and region.first.is_control:
+                        yield from ((batch, batch.raw) for batch in map(region.batch, range(region.count)))
+                    else:
+                        yield region, region.raw
 
 
 def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:

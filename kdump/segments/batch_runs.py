@@ -80,6 +80,11 @@ class Run:
         """The position behind the last batch."""
         return self.first.position + self.size
 
+    @property
+    def raw(self) -> memoryview:
+        """The bytes of all batches."""
+        return self.block[self.position - self.start :][: self.size]
+
     def position_of_batch_at(self, position: int) -> int:
         """Return where the batch begins that holds a byte of the run."""
         starts = self.column("position")

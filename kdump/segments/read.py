@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import OnError, Region
 
 
@@ -32,3 +33,13 @@ def read(
     end = source.size if end is None else min(end, source.size)
     found = ResyncReader(source, start, end, on_error, first_offset, limit=limit).read()
     return cast("Iterator[Region]", found)  # there are no runs unless one asks for them
+
+
+def read_runs(
+    source: Source, start: int = 0, end: int | None = None, *, on_error: OnError, first_offset: int | None = None
+) -> Iterator[Region | Run]:
+    """Yield what :func:`read` does, sound batches that are alike as one run: compressed ones too."""
+    from kdump.segments.resync import ResyncReader
+
+    end = source.size if end is None else min(end, source.size)
+    return ResyncReader(source, start, end, on_error, first_offset, limit=None, runs=True, packed=False).read()

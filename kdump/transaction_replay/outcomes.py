@@ -22,6 +22,7 @@ from kdump.primitives.wire import INT64_END
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Padding
 from kdump.transaction_replay.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
 
@@ -211,6 +212,18 @@ class TransactionFollower:
         if ended is not None:
             self._end(ended)
 
+    def add_run(self, batches: Run) -> None:
+        """Take the next batches, which are like each other."""
+        row = 0
+        if not batches.first.is_control:
+            while row < batches.count and (self._entries or self._behind_hole):
+                self.add(batches.batch(row))
+                row += 1
+            self._replay.add_data(batches, row)
+            row = batches.count
+        for each in range(row, batches.count):
+            self.add(batches.batch(each))
+
     @property
     def has_index(self) -> bool:
         """Whether entries of an index are still to be held against batches."""
@@ -346,8 +359,10 @@ def scan(where: Segment) -> Scan:
 def _scan(where: Segment) -> Told:
     follower = TransactionFollower(where)
     with where.open() as source:
-        for region in read.read(source, on_error="resync"):
-            if isinstance(region, RecordBatch):
+        for region in read.read_runs(source, on_error="resync"):
+            if isinstance(region, Run):
+                follower.add_run(region)
+            elif isinstance(region, RecordBatch):
                 follower.add(region)
             else:
                 follower.lose(source, region)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.formats.record import Record
+    from kdump.segments.batch_runs import Run
 
 _ENDED_KEPT: Final = 64
 """How many ended transactions the heap of first offsets may hold besides as many as there are open ones."""
@@ -100,11 +101,26 @@ class Replay:
         if batch.is_control:
             return self._end(batch, producer_id)
         if batch.is_transactional:
-            begun = self.open.get(producer_id)
-            if begun is None or batch.base_offset < begun.first_offset:  # no crc covers an offset: one may be too great
-                self.open[producer_id] = OpenTransaction(producer_id, batch.producer_epoch or 0, batch.base_offset)
-                heappush(self._firsts, (batch.base_offset, producer_id))
+            self._go_on(producer_id, batch.producer_epoch or 0, batch.base_offset)
         return None
+
+    def add_data(self, batches: Run, row: int = 0) -> None:
+        """Take the next batches, from ``row`` on those of a run of data."""
+        if row == batches.count:
+            return
+        self.end_offset = batches.last_offset + 1
+        if batches.first.is_transactional:
+            names = ("producer_id", "producer_epoch", "base_offset")
+            for producer_id, epoch, offset in zip(*(batches.column(name, row) for name in names), strict=True):
+                if producer_id >= 0:
+                    self._go_on(producer_id, epoch, offset)
+
+    def _go_on(self, producer_id: int, epoch: int, offset: int) -> None:
+        """Take data of a transaction, which begins here unless it is open."""
+        begun = self.open.get(producer_id)
+        if begun is None or offset < begun.first_offset:  # no crc covers an offset: one may be too great
+            self.open[producer_id] = OpenTransaction(producer_id, epoch, offset)
+            heappush(self._firsts, (offset, producer_id))
 
     def _end(self, batch: TxnBatch, producer_id: int) -> EndedTransaction | None:
         for record in batch.records():

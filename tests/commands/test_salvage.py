@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from kdump.errors import UnreadableError, UsageError
+from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
 from kdump.output import files
@@ -255,18 +256,29 @@ def test_salvage_goes_on_where_a_file_cannot_be_read(tmp_path):
 
 
 def test_a_disk_that_fails_in_the_middle_of_a_file_costs_what_follows(tmp_path, monkeypatch):
-    place = copy(tmp_path / "in", (0, one(0) + one(1) + one(2)))
-    whole = read.read
+    place = copy(tmp_path / "in", (0, one(0) + one(1) + one(2, attributes=TIMESTAMP_TYPE_FLAG)))
+    whole = read.read_runs
 
     def fails(source, **rest):
-        yield from list(whole(source, **rest))[:2]
+        yield from list(whole(source, **rest))[:-1]
         raise UnreadableError(place, "Input/output error")
 
-    monkeypatch.setattr(read, "read", fails)
+    monkeypatch.setattr(read, "read_runs", fails)
     merged = merge(Finder().find([str(place)]))
     (lost,) = merged.lost
     assert [each.base_offset for each in merged.placed] == [0, 1]
     assert (lost.kind, lost.position, lost.size) == ("unreadable", len(one(0) + one(1)), len(one(2)))
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data[:-1] + b"x"], ids=["cut", "written to"])
+def test_a_log_that_changes_between_the_two_looks_is_not_written(tmp_path, change):
+    place = copy(tmp_path / "in", (0, one(0) + one(1) + one(2)))
+    found = Finder().find([str(place)])
+    merged = merge(found)
+    log = place / f"{0:020}.log"
+    log.write_bytes(change(log.read_bytes()))
+    with pytest.raises(UnreadableError, match=f"byte {2 * len(one(0))}: it has changed since"):
+        writer.write(merged, "orders-0", found, tmp_path / "out", writer.SegmentLimits())
 
 
 def test_nothing_is_written_into_a_log_dir(tmp_path):

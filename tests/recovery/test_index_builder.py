@@ -9,12 +9,26 @@ from kdump.formats import txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.recovery.index_builder import IndexBuilder
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN
-from tests.helpers.segments import batches, data, starts
+from tests.helpers.segments import Memory, batches, data, starts
 
 LOG = b"".join(data(10 + 2 * n, 2, timestamp=stamp) for n, stamp in enumerate([500, 700, 600, 700, 900, 100]))
 SIZE = len(LOG) // 6
+
+
+def in_runs(log: bytes, base: int, **choice):
+    builder, replay = IndexBuilder(base, **choice), Replay()
+    for region in read.read_runs(Memory(log), on_error="stop"):
+        if isinstance(region, Run) and not region.first.is_control:
+            replay.add_data(region)
+            builder.add_run(region, region.position)
+        else:
+            for batch in map(region.batch, range(region.count)) if isinstance(region, Run) else (region,):
+                builder.add(batch, replay.add(batch))
+    return builder.finish()
 
 
 def built(log: bytes, base: int = 10, **choice):
@@ -52,9 +66,19 @@ def test_brokers_before_2_0_named_first_offsets():
 
 
 @pytest.mark.parametrize("base", [12, 10 - (1 << 31)])
-def test_a_batch_that_does_not_fit_into_the_segment_is_damage(base):
+@pytest.mark.parametrize("build", [built, in_runs])
+def test_a_batch_that_does_not_fit_into_the_segment_is_damage(base, build):
     with pytest.raises(DamageError, match="does not fit into a segment"):
-        built(LOG, base)
+        build(LOG, base)
+
+
+@pytest.mark.parametrize("first_offsets", [False, True])
+@pytest.mark.parametrize("interval", [0, 300, 4096])
+def test_batches_that_are_alike_make_the_same_entries_in_one_go(interval, first_offsets):
+    choice = {"interval": interval, "first_offsets": first_offsets}
+    for log in sorted((GOLDEN / "brokers").glob("*/*/*.log")):
+        data = log.read_bytes()
+        assert in_runs(data, 0, **choice) == built(data, 0, **choice), log
 
 
 @pytest.mark.parametrize("folder", sorted((GOLDEN / "brokers" / "4.2.2").glob("[!_]*-0")), ids=lambda path: path.name)

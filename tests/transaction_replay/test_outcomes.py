@@ -1,5 +1,7 @@
 """What became of transactions: markers decide, .txnindex stands in for markers that cannot be read."""
 
+import shutil
+
 import pytest
 
 from kdump.errors import UnreadableError
@@ -9,8 +11,8 @@ from kdump.log_reader.header_scan import attempt
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.read import read
 from kdump.transaction_replay import outcomes as outcomes_module
-from kdump.transaction_replay.outcomes import TransactionFollower, follow, together
-from testing import forge
+from kdump.transaction_replay.outcomes import Scan, TransactionFollower, follow, scan, together
+from testing import GOLDEN, forge
 from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, marker
 
 
@@ -30,6 +32,31 @@ def folder(tmp_path):
     return folder
 
 
+def one_by_one(where):
+    """Return what a segment tells whose batches are taken one after another."""
+    follower = TransactionFollower(where)
+    with where.open() as source:
+        for region in read(source, on_error="resync"):
+            if isinstance(region, RecordBatch):
+                follower.add(region)
+            else:
+                follower.lose(source, region)
+    return follower.told()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_batches_that_are_alike_tell_the_same_in_one_go(tmp_path, damaged):
+    for log in sorted((GOLDEN / "brokers").glob("*/*/*.log")):
+        place = tmp_path / log.relative_to(GOLDEN).parent
+        shutil.copytree(log.parent, place, dirs_exist_ok=True)
+        if damaged and log.stat().st_size:
+            data = bytearray(log.read_bytes())
+            data[len(data) // 2] ^= 0x55
+            (place / log.name).write_bytes(data)
+    for partition in Finder().find([str(tmp_path)]):
+        assert list(map(scan, partition.segments)) == [Scan(one_by_one(where)) for where in partition.segments]
+
+
 def outcomes(folder, segments, *, entries=(), only=None):
     """Write segments (base offset -> batches); return what is told of every batch, the outcomes and the notes."""
     for base, batches in segments.items():
@@ -45,6 +72,7 @@ def outcomes(folder, segments, *, entries=(), only=None):
         raise error
 
     told = follow(partition, notes.append, fail)
+    assert list(map(scan, partition.segments)) == [Scan(one_by_one(where)) for where in partition.segments]
     found = []
     for where in partition.segments:
         with where.open() as source:
