@@ -29,6 +29,7 @@ from kdump.printers.endings import PRINTERS, Printer
 from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import read_ahead, resync
+from kdump.segments.lazy_records import UnreadRun
 from kdump.segments.parts import BUDGET, SegmentPart
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class Dump:
         printer = None if self.options.count else self.printer(out)
         if printer is not None:
             printer.begin()
-            reader.make = None if self.options.stops_early else printer.make
+            reader.make = None if self.options.stops_early or self.options.batches else printer.make
         items = (item for partition in partitions for item in self._stream(reader, partition))
         found, counted = self.print_items(self._first(items, self.options.limit), printer)
         if printer is not None:
@@ -344,7 +345,7 @@ class Dump:
 
     def _count(self, item: SelectedBatch) -> int:
         if self.options.batches:
-            return 1
+            return item.records.count_of_batches if isinstance(item.records, UnreadRun) else 1
         return len(item.records) or (item.batch.count or 0 if self.options.counting else 0)
 
     def _lost(self, item: DamagedRange, printer: Printer | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from itertools import chain, compress, count
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
@@ -45,6 +46,8 @@ class Take(Enum):
     """The records of many batches may come as one :class:`kdump.segments.lazy_records.UnreadRun`."""
     BATCHES = auto()
     """Batches; records are read only where the filter needs them."""
+    BATCH_RUNS = auto()
+    """The same; many batches may come as one UnreadRun, whose records may be no sound ones."""
     COUNT = auto()
     """The number of records: a sound batch without records holds as many as its header says."""
 
@@ -70,11 +73,12 @@ class BatchSelection:
     ) -> None:
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._offer = None if wanted.looks_into_fields else offer
+        self._of_batches = take in (Take.BATCHES, Take.BATCH_RUNS)
         self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
         self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
         self._cursor: Cursor | None = None
         self._prefilter = Prefilter.of(wanted)
-        self.in_runs = take is not Take.BATCHES and self._prefilter is not None and not self._prefilter.goes_by_offset
+        self.in_runs = not self._of_batches and self._prefilter is not None and not self._prefilter.goes_by_offset
         """Whether batches may come in runs though not all is taken of them."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
@@ -87,7 +91,7 @@ class BatchSelection:
         if self._offer is not None and isinstance(batch, Batch) and self._offer(file, batch, outcome):
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
             return
-        looks = self._take is not Take.BATCHES or self._filter.looks_into_records
+        looks = not self._of_batches or self._filter.looks_into_records
         wanted = self._wanted(batch) if looks else -1
         if wanted == 0:
             return
@@ -106,49 +110,53 @@ class BatchSelection:
 
         That is for a filter which takes all, or all that is committed. A thread may ask.
         """
-        if not _is_plain(run) or not run.sound:
+        if not _is_plain(run):
             return None
-        if self._stable is not None and run.last_offset_of(run.sound - 1) >= self._stable:
+        records = UnreadRun(run, 0, run.count * run.has_usual_numbers if self._of_batches else run.sound)
+        if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):
             return None
-        return SelectedBatch(file, run.first, run.first.base_offset, UnreadRun(run, 0, run.sound))
+        return SelectedBatch(file, run.first, run.first.base_offset, records)
 
     def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield batches that are alike, as many in one go as can be."""
         if self._prefilter is not None:
             yield from self._select_some(run, file, self._prefilter)
             return
+        done = 0
         whole = self.in_one(run, file)
         if whole is not None:
             yield whole
-        for row in range(0 if whole is None else run.sound, run.count):
+            done = run.count if self._of_batches else run.sound
+        for row in range(done, run.count):
             yield from self.select(run.batch(row), file)
 
     def _select_some(
         self, run: Run, file: SegmentFacts, prefilter: Prefilter
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield what the filter takes of batches that are alike; those without a match are passed over."""
-        of_data = _is_plain(run)
+        done = 0
         counts = [] if run.first.is_control else prefilter.of_run(run)
-        row = 0
-        while row < run.count:
+        whole = self._whole(run, counts, prefilter)
+        some = compress(count(), counts)
+        for row in chain(some, range(len(counts), run.count)):
+            if row < done:
+                continue
             behind = row
-            while behind < len(counts) and of_data and self._take is Take.RUNS:
-                batch = run.batch(behind)
-                if not (self._takes_all(batch, counts[behind]) and self._filter.may_hold(batch)):
-                    break
+            while behind < len(whole) and whole[behind]:
                 behind += 1
             if behind > row:
                 yield SelectedBatch(file, run.first, run.batch(row).base_offset, UnreadRun(run, row, behind))
-                row = behind
-                continue
-            if row >= len(counts) or counts[row]:
-                batch = run.batch(row)
-                of_all = row < len(counts) and self._takes_all(batch, counts[row]) and self._filter.may_hold(batch)
-                if of_all and of_data and self._take is Take.COUNT:
-                    yield SelectedBatch(file, batch, batch.base_offset, ())
-                else:
-                    yield from self.select(batch, file)
-            row += 1
+                done = behind
+            else:
+                yield from self.select(run.batch(row), file)
+
+    def _whole(self, run: Run, counts: list[int], prefilter: Prefilter) -> list[bool]:
+        """Tell of which batches of a run, ``counts`` of whose records are wanted, all come in one go with others."""
+        if not (prefilter.exact and _is_plain(run) and self._take in (Take.RUNS, Take.COUNT)) or self._filter.committed:
+            return []
+        if not self._filter.may_hold_all(run):
+            return []
+        return [0 < wanted == held for wanted, held in zip(counts, run.column("records_count"), strict=False)]
 
     def _wanted(self, batch: RecordBatch) -> int:
         """Return how many records of a batch the filter may take, -1 where only reading them tells."""
@@ -159,7 +167,7 @@ class BatchSelection:
     def _takes_all(self, batch: RecordBatch, wanted: int) -> bool:
         """Tell whether all records of a batch are taken, of which ``wanted`` may be."""
         exact = self._prefilter is not None and self._prefilter.exact and not self._filter.committed
-        return exact and self._take not in (Take.RECORDS, Take.BATCHES) and 0 < wanted == batch.count
+        return exact and self._take is not Take.RECORDS and not self._of_batches and 0 < wanted == batch.count
 
     def is_past(self, batch: RecordBatch) -> bool:
         """Tell whether a batch lies after the last offset that is wanted, and with it all that follow."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 RecordType: TypeAlias = Literal["data", "control", "tombstone"]
 RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
@@ -69,6 +70,17 @@ class Filter:
             or (self.committed and batch.is_control)
             or (self.types and batch.is_control and "control" not in self.types)
             or (self.types == {"control"} and not batch.is_control)
+        )
+
+    def may_hold_all(self, run: Run) -> bool:
+        """Tell whether the headers of all batches of a run let them hold what is asked for; no filter of offsets."""
+        times = run.column("max_timestamp")
+        return (
+            self.may_hold(run.first)
+            and (self.since is None or min(times) >= self.since)
+            and (self.until is None or run.first.timestamp_type != LOG_APPEND_TIME or max(times) < self.until)
+            and (not self.producer_ids or self.producer_ids.issuperset(run.column("producer_id")))
+            and (not self.leader_epochs or self.leader_epochs.issuperset(run.column("partition_leader_epoch")))
         )
 
     def takes_all(self, low: int, high: int, early: int, late: int) -> bool:

@@ -74,7 +74,9 @@ class PartitionReader:
     def __post_init__(self) -> None:
         self.marks = CheckpointMarks(self.wrong_index, self.fail)
         takes_all = self.filter in (Filter(), Filter(committed=True))
-        self._runs = self.take is Take.RUNS and takes_all and not self.include_damaged
+        in_runs = self.take in (Take.RUNS, Take.COUNT, Take.BATCH_RUNS)
+        self._runs = in_runs and takes_all and not self.include_damaged
+        self._packed = self.take is not Take.BATCH_RUNS
 
     def read(
         self, partition: Partition, only: Sequence[Segment] | None = None
@@ -217,10 +219,17 @@ class PartitionReader:
                 if part is None:
                     make = None if self.make is None or not self._runs else _making(self.make, selection, file)
                     stream = region_stream.stream(
-                        segment, source, span, self.on_error, runs=runs, check=self._runs, make=make
+                        segment,
+                        source,
+                        span,
+                        self.on_error,
+                        runs=runs,
+                        packed=self._packed,
+                        check=self._runs and self._packed,
+                        make=make,
                     )
                 else:
-                    stream = region_stream.part_of(segment, source, part, self.on_error, runs=runs)
+                    stream = region_stream.part_of(segment, source, part, self.on_error, runs=runs, packed=self._packed)
                 with closing(stream) as regions:
                     for region in regions:
                         if isinstance(region, RecordBatch) and selection.is_past(region):

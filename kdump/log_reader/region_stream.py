@@ -30,14 +30,15 @@ def stream(
     on_error: OnError,
     *,
     runs: bool,
+    packed: bool = True,
     check: bool = True,
     make: Callable[[Region | Run], int] | None = None,
 ) -> Generator[Region | Run, None, None]:
     """Yield the regions of a range of bytes; None is an empty one.
 
-    With ``runs`` all of the file is wanted: batches that are alike may come as one Run, and threads read ahead of a
-    local file; with ``check`` they look whether records are well-formed. Some regions are handed to ``make`` in a
-    thread, as :func:`kdump.segments.read_ahead.read` does. Raises UnreadableError.
+    With ``runs`` all of the file is wanted: batches that are alike may come as one Run, with ``packed`` no compressed
+    ones, and threads read ahead of a local file; with ``check`` they look whether records are well-formed. Some regions
+    are handed to ``make`` in a thread, as :func:`kdump.segments.read_ahead.read` does. Raises UnreadableError.
     """
     if span is None:
         return
@@ -45,17 +46,19 @@ def stream(
         yield from _range(segment, source, span, on_error)
         return
     leash = read_ahead.Leash(source)
-    reader = resync.ResyncReader(leash, 0, source.size, on_error, segment.base_offset, limit=None, runs=True)
-    yield from read_ahead.read(reader.read(), leash, source.size, unpack=True, check=check, make=make)
+    reader = resync.ResyncReader(
+        leash, 0, source.size, on_error, segment.base_offset, limit=None, runs=True, packed=packed
+    )
+    yield from read_ahead.read(reader.read(), leash, source.size, unpack=packed, check=check, make=make)
 
 
 def part_of(
-    segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool
+    segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
 ) -> Generator[Region | Run, None, None]:
     """Yield the regions of a part of a segment as :func:`stream` would; then complete ``part``."""
     first = segment.base_offset if part.start == 0 else None
     runs = runs and source.limit >= compression.DEFAULT_LIMIT
-    reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=runs)
+    reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=runs, packed=packed)
     yield from reader.read_part(part.stop, part.hops)
     part.reached, part.hops = reader.reached, reader.hops
 

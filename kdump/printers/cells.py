@@ -45,6 +45,11 @@ def rows(
         yield row.copy()
 
 
+def first_of(item: SelectedBatch) -> Record | None:
+    """Return the first record, None of what has none."""
+    return item.records[0] if item.records else None
+
+
 def damage_cell(column: Column, item: DamagedRange) -> str | None:
     """Return what a damaged range has in a column of records or batches: None where it has no such column."""
     known = _OF_DAMAGE.get(column.name)

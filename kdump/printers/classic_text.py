@@ -17,6 +17,7 @@ from kdump.formats.record import Record
 from kdump.primitives.java_text import java_text
 from kdump.primitives.terminal import path_text
 from kdump.rows.redaction import PREFIX
+from kdump.rows.selection import singly
 from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class DumpText:
                 self._decoders = Decoders(decode, decode, "hash", PREFIX.encode(), redactor.key)
         elif decode is not java_text:
             self._decoders = Decoders(decode, decode, encoding)
-        self._by_kernel = redactor is None or decode is java_text
-        """Whether the kernel writes what is printed of payloads."""
+        self._by_kernel = batches or redactor is None or decode is java_text
+        """Whether the kernel writes what is printed of payloads, if anything is."""
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
@@ -70,12 +71,12 @@ class DumpText:
         printer = self._of(item)
         records = item.records
         if self._by_kernel and isinstance(records, UnreadRun):
-            printer.batches(records.run, records.row, records.behind, deep=True)
+            printer.batches(records.run, records.row, records.behind, deep=not self.batches)
         elif self._by_kernel and isinstance(records, Unread):
             printer.batch(item.batch, deep=True)
         elif isinstance(records, UnreadRun):
-            for each in records.batches():
-                self._records(printer, each.batch, each)
+            for one in singly(item, records, batches=self.batches):
+                self._records(printer, one.batch, one.records)
         else:
             self._records(printer, item.batch, records)
 

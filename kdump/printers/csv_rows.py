@@ -50,7 +50,7 @@ class Separated(RecordRows):
     def kernel_rows(self) -> CsvRows:
         from kdump.printers.kernel_rows import CsvRows  # for rows of the kernel alone
 
-        return CsvRows(self.columns, self.encoding, self.redactor)
+        return CsvRows(self.columns, self.encoding, self.redactor, batches=self.batches)
 
     def lost(self, item: DamagedRange) -> None:
         """Print the columns that a damaged range shares with a record or batch."""

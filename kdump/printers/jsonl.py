@@ -53,7 +53,7 @@ class JsonLines(RecordRows):
     def kernel_rows(self) -> JsonRows:
         from kdump.printers.kernel_rows import JsonRows  # for rows of the kernel alone
 
-        return JsonRows(self.shape, self.redactor, self.around)
+        return JsonRows(self.shape, self.redactor, self.around, batches=self.batches)
 
     def lost(self, item: DamagedRange) -> None:
         self.line(self.damage_shape.whole(item))

@@ -42,7 +42,7 @@ CHUNK: Final = 1 << 20
 """Bytes of output after which a batch's rows go out."""
 NUMBERS: Final = {
     f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
-}
+} | {"batch.count": slots(OTHERS)["records_count"]}
 """The slots of numbers, by their source in the row."""
 KEY, VALUE = (next(column for column in rows.RECORD if column.name == name) for name in ("key", "value"))
 _SPELT: Final = {"hex", "base64"}
@@ -50,7 +50,10 @@ _WAYS: Final = {"auto": "string", "utf8": "string"}
 
 
 class KernelRows:
-    """Makes the rows of batches whose records are unread. A subclass knows the parts of a row."""
+    """Makes the rows of batches whose records are unread, or with ``batches`` of the batches of runs.
+
+    A subclass knows the parts of a row.
+    """
 
     def __init__(
         self,
@@ -58,9 +61,11 @@ class KernelRows:
         encoding: Encoding,
         redactor: Redactor | None,
         write: Callable[[Column, bytes], bytes],
+        *,
+        batches: bool = False,
     ) -> None:
         """``write`` makes of a key or a value, or of its hash, what the kernel leaves to the general path."""
-        self.columns, self.encoding, self.redactor = columns, encoding, redactor
+        self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
         self.marked: list[Column] = []  # of ``marks``, where the file has such a mark
@@ -106,7 +111,7 @@ class KernelRows:
 
         None leaves them to the general path; the batches of a run may be given to this one by one.
         """
-        shape = self.shape_of(item, in_runs=isinstance(records, UnreadRun))
+        shape = self.shape_of(item)
         if shape is None:
             return None
         if isinstance(records, UnreadRun):
@@ -118,9 +123,9 @@ class KernelRows:
 
         It does so for batches of a kind that others before were of.
         """
-        if self.marked or item.file is not self.file:
+        if item.file is not self.file or (marks := self._marks(item)) is None:
             return 0
-        shape = self.shapes.get(self._kind(item, ()))
+        shape = self.shapes.get(self._kind(item, marks))
         return 0 if shape is None else self.ahead.make(run, None, shape)
 
     def begin(self, records: Unread) -> bool:
@@ -128,19 +133,28 @@ class KernelRows:
         others = [getattr(records.batch, name) for name in OTHERS]
         return self.kernel.begin(records.data, records.start, records.batch.header, others)
 
-    def shape_of(self, item: SelectedBatch, *, in_runs: bool) -> Shape | None:
+    def shape_of(self, item: SelectedBatch) -> Shape | None:
         """Return the shape of the rows of a batch, or of a run of them; None leaves them to the general path."""
         if item.file is not self.file and item.file != self.file:
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
             self.shapes.clear()
             self.file = item.file  # last: a thread takes the others for those of this file
-        if self.marked and in_runs:
+        marks = self._marks(item)
+        if marks is None:
             return None
-        if self.marked and not all(values.is_constant(column, item) for column in self.marked):
-            return None
-        marks = tuple([values.value(column, item) for column in self.marked]) if self.marked else ()
         kind = self._kind(item, marks)
         return self.shapes.get(kind) or self._compile(kind, item)
+
+    def _marks(self, item: SelectedBatch) -> tuple[object, ...] | None:
+        """Return what the columns of marks say of all rows of a batch or a run; None where rows differ in it."""
+        if not self.marked:
+            return ()
+        offsets = item.base_offset, item.batch.last_offset
+        if isinstance(item.records, UnreadRun):
+            offsets = item.records.offsets
+        if any(values.crosses(column, item, offsets) for column in self.marked):
+            return None
+        return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
         """Return what is the same in all rows of a shape; ``marks`` are those of the file."""
@@ -159,6 +173,7 @@ class KernelRows:
 
     def _of_run(self, shape: Shape, records: UnreadRun) -> Iterator[Bytes]:
         """Yield the rows of batches of a run."""
+        head, of_record = self.lines(shape)
         kernel, lines = self.ahead.begin(records.run, records.row, records.behind)
         while True:
             kernel.gaps.clear()
@@ -168,8 +183,12 @@ class KernelRows:
                 yield lines
             if not kernel.left and kernel.row == records.behind:
                 break
-            lines = kernel.run(None, shape, CHUNK)
+            lines = kernel.run(head, of_record, CHUNK)
         self.ahead.end(kernel)
+
+    def lines(self, shape: Shape) -> tuple[Shape | None, Shape | None]:
+        """Return the line of each batch of a run, and that of each record."""
+        return (shape, None) if self.batches else (None, shape)
 
     def _stuck(self) -> KdumpError:
         """Return what ends a run of kdump whose kernel cannot print what it has found to be sound."""
@@ -179,6 +198,8 @@ class KernelRows:
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
         """Return the shape of rows for batches of this kind, None when the kernel does not know a part."""
         variants = []
+        if self.batches:
+            item = item._replace(records=())
         for null in range(4):
             parts = self.parts(item, {source for bit, source in _NULLS.items() if null & bit})
             if parts is None:
@@ -191,6 +212,8 @@ class KernelRows:
 
 
 _NULLS: Final = {1: "record.key", 2: "record.value"}
+LATEST: Final = "batch.max_timestamp"
+"""What differs from batch to batch in rows of batches alone. In front of a batch's records it is their timestamp."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:
@@ -209,16 +232,29 @@ def number(column: Column) -> int | None:
     return NUMBERS.get(column.source) if column.type in {"int", "long"} else None
 
 
+def is_literal(column: Column, item: SelectedBatch) -> bool:
+    """Tell whether a column, which is no number, is the same in all rows of a shape."""
+    return column.source != LATEST and values.is_constant(column, item)
+
+
 class JsonRows(KernelRows):
     """Makes JSON objects. ``before`` and ``after`` stand around each."""
 
-    def __init__(self, shape: json_text.JsonShape, redactor: Redactor | None, around: tuple[bytes, bytes]) -> None:
+    def __init__(
+        self,
+        shape: json_text.JsonShape,
+        redactor: Redactor | None,
+        around: tuple[bytes, bytes],
+        *,
+        batches: bool = False,
+    ) -> None:
         encoding = shape.encoding
         super().__init__(
             shape.columns,
             encoding,
             redactor,
             lambda column, data: json_text.content(column, data, encoding).encode(),
+            batches=batches,
         )
         self.shape = shape
         self.before, self.after = around
@@ -227,7 +263,7 @@ class JsonRows(KernelRows):
         parts: list[Part] = []
         for column in self.columns:
             slot = number(column)
-            if slot is None and values.is_constant(column, item):
+            if slot is None and is_literal(column, item):
                 parts.append(self.shape.constant(column, item).encode())
                 continue
             written = self._written(column) if slot is None else [slot]
@@ -256,6 +292,7 @@ class JsonRows(KernelRows):
 
 _JSON_SLOTS: Final = {
     "record.timestamp": SLOTS["iso"],
+    LATEST: SLOTS["iso"],
     "record.headers": SLOTS["headers"],
     "record.attributes": SLOTS["attributes"],
 }
@@ -264,16 +301,22 @@ _JSON_SLOTS: Final = {
 class CsvRows(KernelRows):
     """Makes lines of CSV."""
 
-    def __init__(self, columns: Sequence[Column], encoding: Encoding, redactor: Redactor | None) -> None:
+    def __init__(
+        self, columns: Sequence[Column], encoding: Encoding, redactor: Redactor | None, *, batches: bool = False
+    ) -> None:
         super().__init__(
-            columns, encoding, redactor, lambda _, data: cells.quoted(to_text(data, encoding).text).encode()
+            columns,
+            encoding,
+            redactor,
+            lambda _, data: cells.quoted(to_text(data, encoding).text).encode(),
+            batches=batches,
         )
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         parts: list[Part] = []
         for column in self.columns:
             slot = number(column)
-            if slot is None and values.is_constant(column, item):
+            if slot is None and is_literal(column, item):
                 written: list[Part] | None = [self._constant(column, item)]
             else:
                 written = self._written(column, nulls) if slot is None else [slot]
@@ -287,7 +330,7 @@ class CsvRows(KernelRows):
         return [*parts[1:], b"\n"]
 
     def _constant(self, column: Column, item: SelectedBatch) -> bytes:
-        return cells.quoted(cells.cell(column, item, item.records[0], self.encoding)).encode()
+        return cells.quoted(cells.cell(column, item, cells.first_of(item), self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
         """Return what stands in a cell that differs from record to record, None where the kernel does not know it."""
@@ -315,6 +358,7 @@ _MARKED: Final[dict[tuple[Part, ...], Part]] = {
 """Two cells that the kernel writes in one go."""
 _CSV_SLOTS: Final = {
     "record.timestamp": SLOTS["iso_cell"],
+    LATEST: SLOTS["iso_cell"],
     "record.headers": SLOTS["headers_cell"],
     "record.attributes": SLOTS["attributes"],
 }

@@ -8,8 +8,8 @@ from kdump.kernel.batches import WIDTH
 from kdump.kernel.row_lines import SLOTS, WIDEST, left, right
 from kdump.primitives.encodings import to_text
 from kdump.printers import cells
-from kdump.printers.kernel_rows import CHUNK, KernelRows, number
-from kdump.rows import values
+from kdump.printers.kernel_rows import CHUNK, LATEST, KernelRows, is_literal, number
+from kdump.rows.selection import singly
 from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ class DrawnTable(Protocol):
 class TableRows(KernelRows):
     """Makes rows of the widths of a table that are settled."""
 
-    def __init__(self, columns: Sequence[Column], encoding: Encoding, table: DrawnTable) -> None:
-        super().__init__(columns, encoding, None, self._by_general)
+    def __init__(
+        self, columns: Sequence[Column], encoding: Encoding, table: DrawnTable, *, batches: bool = False
+    ) -> None:
+        super().__init__(columns, encoding, None, self._by_general, batches=batches)
         self.table = table
         self._at = {column.name: at for at, column in enumerate(columns)}
         self.begin_anew()
@@ -63,8 +65,8 @@ class TableRows(KernelRows):
         parts: list[Part] = [SLOTS["row"], b" "]
         for at, column in enumerate(self.columns):
             slot, width = number(column), self.table.width(at)
-            if slot is None and values.is_constant(column, item):
-                text = cells.cell(column, item, item.records[0], self.encoding)
+            if slot is None and is_literal(column, item):
+                text = cells.cell(column, item, cells.first_of(item), self.encoding)
                 if column.type in cells.NUMBERS and len(text or "null") > width:
                     return None
                 parts.append(self.table.fitted(at, text))
@@ -89,7 +91,7 @@ class TableRows(KernelRows):
         records = item.records
         if not isinstance(records, (Unread, UnreadRun)):
             return None
-        shape = self.shape_of(item, in_runs=isinstance(records, UnreadRun))
+        shape = self.shape_of(item)
         if shape is None:
             return None
         if isinstance(records, UnreadRun):
@@ -102,26 +104,27 @@ class TableRows(KernelRows):
         while row < records.behind:
             if shape is None:
                 break
+            head, of_record = self.lines(shape)
             kernel.stack(run.block, run.rows, WIDTH, row, records.behind)
             kernel.stuck = False
             while not kernel.stuck and (kernel.left or kernel.row < kernel.rows):
                 self._begin()
-                self._draw(kernel.run(None, shape, CHUNK))
+                self._draw(kernel.run(head, of_record, CHUNK))
             if not kernel.stuck:
                 return
             row = kernel.row - (kernel.left > 0)
-            batch = run.batch(row)
-            yield _rest(item, Unread(batch, *batch.payload()), kernel.left)
+            (stuck,) = singly(item, UnreadRun(run, row, row + 1), batches=self.batches)
+            yield _rest(stuck, kernel.left)
             row += 1
-            shape = self.shape_of(item, in_runs=True)
-        for each in UnreadRun(run, row, records.behind).batches():
-            yield _rest(item, each, 0)
+            shape = self.shape_of(item)
+        for one in singly(item, UnreadRun(run, row, records.behind), batches=self.batches):
+            yield _rest(one, 0)
 
     def _of_one(self, item: SelectedBatch, records: Unread, shape: Shape) -> Iterator[SelectedBatch]:
         """Draw the rows of a batch."""
         kernel = self.kernel
         if not self.begin(records):
-            yield _rest(item, records, 0)
+            yield _rest(item, 0)
             return
         while kernel.left:
             self._begin()
@@ -129,7 +132,7 @@ class TableRows(KernelRows):
             is_stuck = len(lines) < CHUNK and kernel.left
             self._draw(lines)
             if is_stuck:
-                yield _rest(item, records, kernel.left)
+                yield _rest(item, kernel.left)
                 return
 
     def _begin(self) -> None:
@@ -144,13 +147,13 @@ class TableRows(KernelRows):
 
 _SLOTS: Final = {
     "record.timestamp": SLOTS["iso_shown"],
+    LATEST: SLOTS["iso_shown"],
     "record.key": SLOTS["shown_key"],
     "record.value": SLOTS["shown_value"],
 }
 
 
-def _rest(item: SelectedBatch, records: Unread, left: int) -> SelectedBatch:
-    """Return the last records of a batch, or with 0 all of them."""
-    read = list(records)
-    batch = records.batch
-    return item._replace(batch=batch, base_offset=batch.base_offset, records=read[len(read) - left :] if left else read)
+def _rest(item: SelectedBatch, left: int) -> SelectedBatch:
+    """Return a batch with its last records, or with 0 all of them, read."""
+    read = list(item.records)
+    return item._replace(records=read[len(read) - left :] if left else read)

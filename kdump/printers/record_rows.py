@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump import kernel
+from kdump.rows.selection import singly
 from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
@@ -34,20 +35,23 @@ class RecordRows:
     def found(self, item: SelectedBatch) -> None:
         """Print the records of a batch, or of a run of batches."""
         records = item.records
-        if self.batches:
-            self.batch(item)
-        elif not records:
+        if not records and not self.batches:
             return
-        elif not isinstance(records, (Unread, UnreadRun)):
-            self.records(item if self.redactor is None else self.redactor(item))
-        elif kernel.COMPILED and (rows := self._of_kernel().rows(item, records)) is not None:
+        rows = None
+        if kernel.COMPILED and isinstance(records, UnreadRun if self.batches else (Unread, UnreadRun)):
+            rows = self._of_kernel().rows(item, records)
+        if rows is not None:
             for region in rows:
                 self.region(region)
         elif isinstance(records, UnreadRun):
-            for each in records.batches():
-                self.found(item._replace(batch=each.batch, base_offset=each.batch.base_offset, records=each))
-        else:
+            for one in singly(item, records, batches=self.batches):
+                self.found(one)
+        elif self.batches:
+            self.batch(item)
+        elif isinstance(records, Unread):
             self.found(item._replace(records=list(records)))
+        else:
+            self.records(item if self.redactor is None else self.redactor(item))
 
     def make(self, item: SelectedBatch, run: Run) -> int:
         """Make the first rows of a run ahead of time, for a thread; return how many bytes they are."""

@@ -18,6 +18,7 @@ from kdump import kernel
 from kdump.primitives.terminal import harmless
 from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
 from kdump.rows.columns import CONTROL_TYPE
+from kdump.rows.selection import singly
 from kdump.rows.values import value
 from kdump.segments.lazy_records import Unread, UnreadRun
 
@@ -98,19 +99,19 @@ class Tables:
             for one in rest:
                 self._records(one)
         elif isinstance(records, UnreadRun):
-            for each in records.batches():
-                self.found(item._replace(batch=each.batch, base_offset=each.batch.base_offset, records=each))
+            for one in singly(item, records, batches=self.batches):
+                self.found(one)
         else:
             self._records(item._replace(records=list(records)))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
         """Return what is left of unread records while the kernel prints all others; None where it prints none."""
-        if self.redactor is not None or self.batches or not self._plain or not kernel.COMPILED:
+        if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel is None:
             from kdump.printers.kernel_tables import TableRows  # for rows of the kernel alone
 
-            self._kernel = TableRows(self.columns, self.encoding, self)
+            self._kernel = TableRows(self.columns, self.encoding, self, batches=self.batches)
         return self._kernel.print_rows(item)
 
     def frame(self) -> tuple[bytes, bytes]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.segments.lazy_records import Unread
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.lazy_records import UnreadRun
     from kdump.segments.regions import Damage
 
 
@@ -42,3 +45,10 @@ class DamagedRange(NamedTuple):
 
     file: SegmentFacts
     damage: Damage
+
+
+def singly(item: SelectedBatch, run: UnreadRun, *, batches: bool) -> Iterator[SelectedBatch]:
+    """Yield the batches of a run one by one, with ``batches`` without their records."""
+    for batch in map(run.run.batch, range(run.row, run.behind)):
+        records: Sequence[Record] = () if batches else Unread(batch, *batch.payload())
+        yield item._replace(batch=batch, base_offset=batch.base_offset, records=records)

@@ -31,7 +31,7 @@ def is_constant(column: Column, found: SelectedBatch) -> bool:
     if column.source == "batch.crc_valid":
         return found.batch.magic > 1
     if column.source in MARKS:
-        return not _crosses(column, found)
+        return not crosses(column, found, (found.base_offset, found.batch.last_offset))
     if column.source in _OF_CONTROL:
         return not found.batch.is_control
     if column.source == "state.decoded":
@@ -87,10 +87,10 @@ def mark(column: Column, found: SelectedBatch) -> int | None:
     return offset
 
 
-def _crosses(column: Column, found: SelectedBatch) -> bool:
-    """Tell whether some records of the batch may lie on either side of a mark."""
+def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> bool:
+    """Tell whether some records from the first to the last of ``offsets`` may lie on either side of a mark."""
     offset = mark(column, found)
-    return offset is not None and found.base_offset < offset <= found.batch.last_offset
+    return offset is not None and offsets[0] < offset <= offsets[1]
 
 
 def _control_type(found: SelectedBatch, record: Record | None) -> str | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.batches import OTHERS, WIDTH
-    from kdump.kernel.cursor import Cursor
+    from kdump.kernel.cursor import FAR, Cursor
     from kdump.kernel.messages import stretch
     from kdump.kernel.records import Records
 
@@ -102,6 +102,12 @@ class Run:
         if self._sound is None:
             self._sound = self.stack(Cursor()).sound_rows()
         return self._sound
+
+    @property
+    def has_usual_numbers(self) -> bool:
+        """Whether the kernel can write all headers: no count is negative, and no base timestamp out of its reach."""
+        times = self.column("base_timestamp")
+        return min(self.column("records_count")) >= 0 and min(times) > -FAR and max(times) < FAR
 
     def stack(self, cursor: C, row: int = 0, behind: int | None = None) -> C:
         """Hand some batches to a cursor, by default all, none where they are compressed; return it."""

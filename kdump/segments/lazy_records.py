@@ -88,6 +88,17 @@ class UnreadRun(Sequence[Record]):
         self.row = row
         self.behind = behind
 
+    @property
+    def offsets(self) -> tuple[int, int]:
+        """The lowest and the highest offset: batches that were written twice go back."""
+        lows, highs = (self.run.column(name, self.row, self.behind) for name in ("base_offset", "last_offset"))
+        return min(lows), max(highs)
+
+    @property
+    def count_of_batches(self) -> int:
+        """The number of batches."""
+        return self.behind - self.row
+
     def batches(self) -> Iterator[Unread]:
         """Yield the same batch by batch."""
         for row in range(self.row, self.behind):

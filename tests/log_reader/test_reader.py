@@ -224,11 +224,15 @@ def test_the_last_ones_of_many_parts(folder, shape, wanted):
     tails_fit(folder, **wanted)
 
 
-@pytest.mark.parametrize("shape", [*shapes(), "open", "open among older offsets"])
+@pytest.mark.parametrize("shape", [*shapes(), "open", "open among older offsets", "open before offsets that go back"])
 def test_committed_records_in_runs_are_those_of_one_batch_after_the_other(folder, shape):
     plain = shapes()["sound"]
     begun = forge.batch(records(49, 1), base_offset=49, attributes=0x10, producer_id=1)
-    opened = {"open": [*plain[:12], begun, *plain[13:]], "open among older offsets": [begun, *plain]}
+    opened = {
+        "open": [*plain[:12], begun, *plain[13:]],
+        "open among older offsets": [begun, *plain],
+        "open before offsets that go back": [*plain[:12], begun, *plain[13:16], *plain[:3]],
+    }
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(b"".join((shapes() | opened)[shape]))
     (partition,) = Finder().find([str(folder)])

@@ -21,10 +21,12 @@ from kdump.printers.csv_rows import Separated
 from kdump.printers.format_string import Plain
 from kdump.printers.format_template import parse, raw
 from kdump.printers.jsonl import JsonArray, JsonLines
+from kdump.printers.table import Tables
 from kdump.records import magic_2
 from kdump.rows import columns as rows
 from kdump.rows.redaction import Redactor
 from kdump.rows.selection import SegmentFacts
+from kdump.rows.values import MARKS
 from kdump.segments import read_ahead
 from kdump.segments.batch_runs import Run
 from kdump.segments.lazy_records import Unread, UnreadRun
@@ -460,6 +462,83 @@ def test_runs_whose_rows_differ_within_print_the_same(tmp_path):
     assert same_in_runs(path) == 0
 
 
+@pytest.mark.parametrize("kind", [JsonLines, Separated, text])
+def test_runs_on_one_side_of_a_mark_are_printed_in_one_go(kind, tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(batches(9)))
+    last = 9 * 5 - 1
+    for low, high in ((0, 0), (0, last + 1), (last + 1, last + 1), (None, 0)):
+        columns = [each for each in rows.RECORD if each.source in MARKS]
+        mark = SegmentFacts("f", "t", 0, high_watermark=high, log_start=low)
+        assert same_in_runs(path, kind=kind, mark=mark) == 1
+        of_all = printed(path, unread=True, runs=True, columns=columns, mark=mark)[0]
+        assert of_all.count(b'"belowLogStart":true') == (45 if low == last + 1 else 0)
+        assert of_all.count(b'"aboveHighWatermark":true') == (45 if high == 0 else 0)
+
+
+@pytest.mark.parametrize("mark", [3, 12, 20, 30])
+def test_offsets_that_go_back_are_on_their_side_of_a_mark(mark, tmp_path):
+    """What is not in order has its ends on one side of a mark, and other batches on the other."""
+    path = tmp_path / NAME
+    some = batches(9)
+    path.write_bytes(b"".join([*some[2:4], *some[:9], *some[2:4]]))
+    for facts in ({"high_watermark": mark}, {"log_start": mark}):
+        same_in_runs(path, mark=SegmentFacts("f", "t", 0, **facts))
+        same_lists(path, mark=SegmentFacts("f", "t", 0, **facts))
+
+
+def listed(path, take, kind, mark):
+    """What is printed of the batches of a file, and how many runs of them came."""
+    out = io.StringIO() if kind is Tables else io.BytesIO()
+    printer = kind(out, columns=rows.BATCH, batches=True) if kind is not DumpText else kind(out, batches=True)
+    printer.begin()
+    runs = 0
+    for partition in Finder().find([str(path)]):
+        for item in PartitionReader(take=take).read(partition):
+            item = item if mark is None else item._replace(file=mark)
+            if hasattr(item, "damage"):
+                printer.lost(item)
+            else:
+                runs += isinstance(item.records, UnreadRun)
+                printer.found(item)
+    printer.end()
+    return out.getvalue(), runs
+
+
+def same_lists(path, mark=None):
+    """List batches both ways, one by one and in runs; return how many runs there were."""
+    for kind in (JsonLines, JsonArray, Separated, DumpText, Tables):
+        singly, none = listed(path, Take.BATCHES, kind, mark)
+        in_runs, runs = listed(path, Take.BATCH_RUNS, kind, mark)
+        assert in_runs == singly
+        assert none == 0
+    return runs
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_batches_of_golden_segments_are_listed_the_same(path):
+    same_lists(path)
+
+
+@pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
+def test_batches_are_listed_the_same(codec, tmp_path):
+    """Of headers alone: what records hold, and whether they can be read, is no matter."""
+    path = tmp_path / NAME
+    far = [{"base_timestamp": at, "max_timestamp": at} for at in ((1 << 62) + 1, -(1 << 62) - 1, 253402300800000)]
+    usual = [{"max_timestamp": -1}, {"count": 0}, {"base_sequence": 5, "producer_id": 9, "producer_epoch": 1}, {}]
+    for odd, runs in ((usual, 1), ([*usual, far[2]], 1), ([*usual, *far], 0), ([*usual, {"count": -1}], 0)):
+        data = b""
+        for number in range(70):
+            records = [b"none of it" * (number % 5)]
+            header = {"count": 2, **odd[number % len(odd)]}
+            data += forge.batch(records, base_offset=9 * number, attributes=codec, **header)
+        path.write_bytes(data)
+        for mark in (None, SegmentFacts("f", "t", 0, 0, 999), SegmentFacts("f", "t", 0, 300)):
+            assert same_lists(path, mark) == runs
+    path.write_bytes(b"".join(batches(700)))
+    assert same_lists(path) >= 1
+
+
 def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(5000)))
@@ -498,7 +577,11 @@ def test_rows_made_ahead_of_time_print_the_same(kind, least, tmp_path, monkeypat
     ]
     path = tmp_path / NAME
     path.write_bytes(b"".join([*mixed[:90], broken, *mixed[90:]]))
-    for options in ({}, {"redactor": REDACTOR}):
+    (tmp_path / "t-0").mkdir()
+    path = path.rename(tmp_path / "t-0" / NAME)
+    for options in ({}, {"redactor": REDACTOR}, {"mark": "a real one"}):
+        if options.pop("mark", None):
+            (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nt 0 500\n")
         made.clear()
         assert same_in_runs(path, kind=kind, **options) > 10
         assert len([size for size in made if size]) > 5
