@@ -169,11 +169,11 @@ class PassTap:
         self._segments = segments
         self._next = 0
 
-    def __call__(self, segment: Segment, regions: Iterator[Region | Run]) -> Iterator[Region]:
-        """Yield the regions of a segment one by one after the collectors got them. Raises UnreadableError."""
+    def __call__(self, segment: Segment, regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
+        """Yield the regions of a segment after the collectors got them. Raises UnreadableError."""
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
-            yield from _one_by_one(regions)
+            yield from regions
             return
         self._skip(number)
         self._turn_to(segment)
@@ -183,7 +183,7 @@ class PassTap:
                 lost = _lost(region, is_last=is_last)
                 self._through.feed(self._reading, segment, region if lost is None else lost)
                 done = region.position + region.size
-                yield from _one_by_one((region,))
+                yield region
         except UnreadableError as error:
             self._lose(segment, done, error.reason)
             raise
@@ -208,14 +208,6 @@ class PassTap:
     def _lose(self, segment: Segment, done: int, reason: str) -> None:
         lost = Damage(done, max(0, segment.size - done), UNREAD, reason, done)
         self._through.feed(self._reading, segment, lost)
-
-
-def _one_by_one(regions: Iterable[Region | Run]) -> Iterator[Region]:
-    for region in regions:
-        if isinstance(region, Run):
-            yield from map(region.batch, range(region.count))
-        else:
-            yield region
 
 
 def _lost(region: Region | Run, *, is_last: bool) -> Damage | None:

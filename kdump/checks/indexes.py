@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 LOG_ADVICE: Final = "The log itself is damaged: take this copy aside before a broker starts on it and cuts it."
 
@@ -90,6 +91,41 @@ class IndexCheck:
             self._first(last)
         self.batches += 1
         self.valid_end = batch.end
+        self._entries(batch, last)
+        if batch.magic >= 2:
+            self._transactions(batch, last)
+        self._next_offset = last + 1
+
+    def run(self, run: Run) -> None:
+        """Take the next batches, which are like each other."""
+        if run.first.is_control:
+            for row in range(run.count):
+                self.batch(run.batch(row))
+            return
+        if not self.batches:
+            self._first(run.last_offset_of(0))
+        self.batches += run.count
+        self.valid_end = run.end
+        self._entries_of_run(run)
+        state = self.partition
+        state.compacted = state.compacted or not run.follows(self._next_offset)
+        state.replay.add_data(run)
+        self._next_offset = run.last_offset + 1
+
+    def _entries_of_run(self, run: Run) -> None:
+        """Hold entries against batches; those that no entry names are passed over."""
+        positions, lasts, timestamps = map(run.column, ("position", "last_offset", "max_timestamp"))
+        row = 0
+        while row < run.count:
+            behind = self.times.free(lasts, row, self.offsets.free(positions, row, run.end))
+            if behind > row:
+                self.offsets.pass_over(positions[behind - 1], lasts[behind - 1])
+                self.times.pass_over(max(lasts[row:behind]), max(timestamps[row:behind]))
+            if behind < run.count:
+                self._entries(run.batch(behind), lasts[behind])
+            row = behind + 1
+
+    def _entries(self, batch: RecordBatch, last: int) -> None:
         met = self.offsets.batch(batch, last)
         if met and self._cover is not None:
             self.times.covers(*self._cover)
@@ -97,9 +133,6 @@ class IndexCheck:
         if met and self._covers:
             slot = self.offsets.met_slot
             self._cover = (slot, batch.position, last, self.times.highest)
-        if batch.magic >= 2:
-            self._transactions(batch, last)
-        self._next_offset = last + 1
 
     def _first(self, last: int) -> None:
         state, base = self.partition, self.files.base_offset

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from bisect import bisect_right
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import kernel
@@ -24,7 +25,7 @@ from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import misnumbered
 from kdump.segments.regions import Damage, Padding, Trailing
-from kdump.segments.shared_segment import BriefBatch
+from kdump.segments.shared_segment import BriefRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from kdump.formats.record import Record
     from kdump.internal_topics.decode import DecodedRecord
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 if kernel.COMPILED:
+    from kdump.kernel import batches
     from kdump.kernel.cursor import Cursor
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -43,6 +46,8 @@ ZEROS: Final = "a preallocated file that was not trimmed"
 FEW_ZEROS: Final = "a preallocated file, or the first bytes of a batch that was cut off"
 UNUSUAL: Final = 0xFFF8
 """The attribute bits of magic 2 but for the codec."""
+SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.TRANSACTIONAL_FLAG)
+"""Those that few batches of data have."""
 MOST_GAPS: Final = 1000
 
 
@@ -101,8 +106,8 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether others can find out about records: those of Kafka's own topics are decoded here."""
-        return not self._records or self._decode is None
+        """Whether others can find out about records: the kernel, and not those of Kafka's own topics."""
+        return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool) -> None:
         """Turn to a segment; ``base_offset`` is None where its name has none. :attr:`next_offset` is expected in it."""
@@ -206,11 +211,52 @@ class LogCheck:
         else:
             self._more_gaps += 1
 
-    def batch(self, batch: RecordBatch) -> None:
-        """Take the next batch of the segment."""
+    def run(self, run: Run) -> None:
+        """Take the next batches of the segment, which are like each other."""
+        agrees = self.look(run)
+        is_plain = not run.first.attributes & SPECIAL and max(run.column("max_timestamp")) <= self._remarks.latest
+        usual = batches.usual(run.rows, agrees) if is_plain else bytes(run.count)
+        epochs, bases = run.column("partition_leader_epoch"), run.column("base_offset")
+        row = 0
+        while row < run.count:
+            behind = usual.find(0, row)
+            behind = run.count if behind < 0 else behind
+            if behind > row and epochs[row] == self._epoch >= 0 and bases[behind - 1] < self._epoch_until:
+                self._go_on(run, row, behind)
+                row = behind
+            else:
+                self.batch(run.batch(row), agrees=bool(agrees[row]))
+                row += 1
+
+    def _go_on(self, run: Run, row: int, behind: int) -> None:
+        """Take batches of a run of which nothing can be said but where a producer does not go on."""
+        names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
+        columns = [run.column(name, row, behind) for name in names]
+        if max(columns[0]) >= 0:
+            known, is_open = self._producers, self._remarks.is_open
+            transactional = run.first.is_transactional
+            for at, producer, epoch, sequence, last in zip(range(row, behind), *columns, strict=True):
+                if producer < 0:
+                    continue
+                is_next = sequence > 0 and known.get(producer) == (epoch, sequence - 1)
+                if is_next and (not transactional or is_open(producer)):
+                    known[producer] = (epoch, last)
+                    continue
+                self._pass_over(run, row, at)
+                self.batch(run.batch(at), agrees=True)
+                row = at + 1
+        self._pass_over(run, row, behind)
+
+    def _pass_over(self, run: Run, row: int, behind: int) -> None:
+        """Take batches of a run of which nothing can be said."""
+        self.batches += behind - row
+        self.next_offset = run.last_offset_of(behind - 1) + 1
+
+    def batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
+        """Take the next batch of the segment. ``agrees`` says that its records are known to be what it says."""
         self.batches += 1
         if isinstance(batch, Batch) and self._is_usual(batch):
-            if self._records:
+            if self._records and not agrees:
                 self._inside(batch)
             self.next_offset = batch.last_offset + 1
             return
@@ -245,7 +291,7 @@ class LogCheck:
             self._header(batch, base)
         elif isinstance(batch, Message):
             self._message(batch)
-        if self._records or batch.is_control:
+        if (self._records or batch.is_control) and not agrees:
             self._inside(batch)
         self.next_offset = batch.last_offset + 1
 
@@ -444,14 +490,11 @@ class LogCheck:
         last, highest = None, -1
         odd: list[str] = []
         offsets: list[int] = []
-        facts = None
         unread: list[tuple[bool, str]] = []
         try:
-            if isinstance(batch, Batch) and self._goes_by_facts(batch):
-                facts = self._facts(batch)
-            if facts is not None and not facts[2]:
-                last, highest, _ = facts
-            for record in batch.records() if last is None else ():
+            if isinstance(batch, Batch) and self._agrees(batch):
+                return
+            for record in batch.records():
                 odd += _oddities(batch, record, last)
                 last = record.offset
                 offsets.append(last)
@@ -511,26 +554,34 @@ class LogCheck:
                 offset=batch.last_offset,
             )
 
-    def _facts(self, batch: Batch) -> tuple[int, int, int] | None:
-        """Return last offset, greatest timestamp and the number of odd records; None where that takes a closer look."""
-        if isinstance(batch, BriefBatch) and batch.facts is not None:
-            return batch.facts
-        if not batch.count or self._cursor is None:
-            return None
+    def _agrees(self, batch: Batch) -> bool:
+        """Tell whether the kernel finds the records of a batch to be what it says: else that takes a closer look.
+
+        Raises DamageError where they cannot be unpacked.
+        """
+        if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
+            return False
         data, start = batch.payload()
-        if self._cursor.begin(data, start, batch.header, ()):
-            return self._cursor.facts()
-        return None
+        return self._cursor.begin(data, start, batch.header, ()) and self._cursor.agrees()
 
-    def look(self, batch: Batch) -> tuple[int, int, int] | None:
-        """Find out in another process what takes longest; None where :meth:`batch` finds it out itself."""
-        try:
-            return self._facts(batch) if self._goes_by_facts(batch) else None
-        except DamageError:  # it is met once more, and told, where the batch is taken
-            return None
+    def look(self, run: Run) -> bytearray:
+        """Return a byte for each batch of a run: 1 where its records need no closer look.
 
-    def _goes_by_facts(self, batch: Batch) -> bool:
-        return self._records and self._decode is None and not batch.is_control
+        That takes longest, so that another process may do it.
+        """
+        if isinstance(run, BriefRun):
+            return run.found
+        if run.first.is_control or (self._records and self._decode is not None):
+            return bytearray(run.count)
+        if not self._records:
+            return bytearray(b"\1") * run.count
+        if not run.first.codec:
+            return run.stack(Cursor()).agreeing()
+        found = bytearray(run.count)
+        for row in range(run.count):
+            with suppress(DamageError):  # it is met once more, and told, where the batch is taken
+                found[row] = self._agrees(run.batch(row))
+        return found
 
     def _control(self, batch: RecordBatch, kind: int) -> None:
         of_producer = batch.producer_id is not None and batch.producer_id >= 0

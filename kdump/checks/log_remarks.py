@@ -50,6 +50,10 @@ class LogRemarks:
             place = _Met(file, batch.position, batch.base_offset, header.producer_id)
             self._open.setdefault(header.producer_id, place)
 
+    def is_open(self, producer_id: int) -> bool:
+        """Tell whether a transaction of a producer is open."""
+        return producer_id in self._open
+
     def forget(self) -> None:
         """Take bytes that cannot be read: the markers of all open transactions may be among them."""
         self._open.clear()

@@ -7,6 +7,7 @@ entry). Entries are held in order against the last good one, so that one bad ent
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
@@ -15,6 +16,7 @@ from kdump.formats.offset_index import OffsetIndex, OffsetPosition
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator, Sequence
 
     from kdump.records.record_batch import RecordBatch
@@ -123,6 +125,23 @@ class OffsetIndexCheck:
         self._gaps.batch(batch, met)
         self._previous_last = last
         return met
+
+    def free(self, positions: array[int], row: int, end: int) -> int:
+        """Return the first batch from ``row`` on that an entry may name or point into, their count if none.
+
+        The batches stand at ``positions``, the last one up to ``end``.
+        """
+        if self._pending is not None:
+            return row
+        if self.next_position >= end:
+            return len(positions)
+        at = bisect_left(positions, self.next_position, row)
+        return at if at < len(positions) and positions[at] == self.next_position else max(row, at - 1)
+
+    def pass_over(self, position: int, last: int) -> None:
+        """Take batches without an entry; the last of them stands at ``position`` and ends with offset ``last``."""
+        self._gaps.pass_over(position)
+        self._previous_last = last
 
     def _judge(self, slot: int, offset: int, batch: RecordBatch, last: int) -> None:
         if offset == last and batch.magic >= 2:
@@ -334,7 +353,13 @@ class Gaps:
             if self._open > self._widest:  # noqa: PLR1730  likewise
                 self._widest = self._open
             self._previous, self._open = position, _NONE
-        elif gap > self._open[0]:
+        else:
+            self.pass_over(position)
+
+    def pass_over(self, position: int) -> None:
+        """Take batches of magic 2 without an entry, the last of which stands at ``position``."""
+        gap = position - self._previous
+        if gap > self._open[0]:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, UnreadableError
@@ -13,10 +13,12 @@ from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import shared_segment
+from kdump.segments import batch_runs, shared_segment
+from kdump.segments.batch_runs import Run
+from kdump.segments.read import read_runs
 from kdump.segments.regions import Trailing
-from kdump.segments.resync import ResyncReader, zero_tail
-from kdump.segments.walk import walk
+from kdump.segments.resync import zero_tail
+from kdump.segments.walk import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +26,12 @@ if TYPE_CHECKING:
     from kdump.checks.log import LogCheck
     from kdump.log_dirs.files import OpenSource
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.segments.batch_runs import Run
     from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import Damage, Padding, Region
 
 
-Tap: TypeAlias = "Callable[[Segment, Iterator[Region | Run]], Iterator[Region]]"
-"""Looks at the regions of a segment as they pass, like batches together; it gives them on one by one."""
+Tap: TypeAlias = "Callable[[Segment, Iterator[Region | Run]], Iterator[Region | Run]]"
+"""Looks at the regions of a segment as they pass, like batches together, and gives them on."""
 TRIES: Final = 3
 """How often the youngest segment is looked at while a broker may write to it."""
 PAUSE: Final = 0.1
@@ -41,6 +42,7 @@ class SegmentChecker(Protocol):
     """Takes the regions of a segment in order."""
 
     def batch(self, batch: RecordBatch) -> None: ...
+    def run(self, run: Run) -> None: ...
     def end(self, region: Damage | Padding | Trailing) -> None: ...
 
 
@@ -171,7 +173,7 @@ def _segment(
             checker = IndexCheck(files, after)
             indexes = _IndexPass(checker, source, ways.read)
             if log is None:
-                run(walk(source), [indexes])
+                run(_walk(source), [indexes])
             else:
                 _begin(segment, log, is_last=is_last)
                 may_share = ways.jobs > 1 and ways.tap is None and log.may_share
@@ -210,20 +212,25 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
     )
 
 
-def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:
+def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region | Run]:
     """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
-    together = tap is not None
-    reader = ResyncReader(
-        source, 0, source.size, "resync", log.next_offset, limit=None, runs=together, packed=not together
-    )
-    return cast("Iterator[Region]", reader.read()) if tap is None else tap(segment, reader.read())
+    regions = read_runs(source, on_error="resync", first_offset=log.next_offset)
+    return regions if tap is None else tap(segment, regions)
 
 
-def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
+def _walk(source: OpenSource, start: int = 0) -> Iterator[Region | Run]:
+    """Yield what Kafka's own reader finds from a position on, sound batches that are alike as one run."""
+    end = source.size
+    return batch_runs.walk(source, start, end, Window(source, end), limit=source.limit, packed=False)
+
+
+def run(regions: Iterator[Region | Run], checkers: Sequence[SegmentChecker]) -> None:
     """Give the regions of a segment to each checker."""
     for region in regions:
         for checker in checkers:
-            if isinstance(region, RecordBatch):
+            if isinstance(region, Run):
+                checker.run(region)
+            elif isinstance(region, RecordBatch):
                 checker.batch(region)
             else:
                 checker.end(region)
@@ -256,17 +263,28 @@ class _IndexPass:
         if not self._is_over:
             self._is_over = not self._takes(batch)
 
+    def run(self, run: Run) -> None:
+        """Take the next batches, which are like each other."""
+        if not self._is_over:
+            self._takes_run(run)
+
     def end(self, region: Damage | Padding | Trailing) -> None:
         """Walk on from the first region that is no batch: it may hold batches with a wrong crc."""
         if self._is_over:
             return
         self._is_over = True
-        for found in walk(self._source, region.position):
-            if not isinstance(found, RecordBatch):
+        for found in _walk(self._source, region.position):
+            if isinstance(found, Run):
+                self._takes_run(found)
+            elif not isinstance(found, RecordBatch):
                 self.ends = _end(self._checker, self._source, found)
                 return
-            if not self._takes(found):
+            elif not self._takes(found):
                 return
+
+    def _takes_run(self, run: Run) -> None:
+        self._checker.run(run)
+        self._count(run.end)
 
     def _takes(self, batch: RecordBatch) -> bool:
         """Feed the check; tell whether it goes on."""
@@ -275,10 +293,14 @@ class _IndexPass:
         except DamageError as damage:
             self.ends = [log_finding(self._checker.files.name, batch.position, damage)]
             return False
-        if batch.end - self._told >= 1 << 20:
-            self._read(batch.end - self._told)
-            self._told = batch.end
+        self._count(batch.end)
         return True
+
+    def _count(self, end: int) -> None:
+        """Report what was read, up to a position, where it is much."""
+        if end - self._told >= 1 << 20:
+            self._read(end - self._told)
+            self._told = end
 
     def finish(self) -> None:
         """Report the bytes after the last batch as read."""

@@ -16,6 +16,7 @@ from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator, Sequence
 
     from kdump.records.record_batch import RecordBatch
@@ -91,6 +92,20 @@ class TimeIndexCheck:
             self.highest = highest
         if last > self._previous_last:  # noqa: PLR1730  likewise
             self._previous_last = last
+
+    def free(self, lasts: array[int], row: int, behind: int) -> int:
+        """Return the first batch from ``row`` on, before ``behind``, whose last offset an entry does not exceed.
+
+        ``lasts`` are the last offsets of the batches. It is ``behind`` where there is none.
+        """
+        if row == behind or max(lasts[row:behind]) < self.next_offset:
+            return behind
+        return next(at for at in range(row, behind) if lasts[at] >= self.next_offset)
+
+    def pass_over(self, last: int, highest: int) -> None:
+        """Take batches that no entry names: their greatest last offset, and their greatest timestamp in ms."""
+        self._previous_last = max(last, self._previous_last)
+        self.highest = max(highest, self.highest)
 
     def _judge(self, timestamp: int, offset: int, batch: RecordBatch, last: int, highest: int) -> Fault | None:
         if offset <= self._previous_last or (batch.magic >= 2 and offset < batch.base_offset):

@@ -6,7 +6,8 @@ The layout is told by :mod:`kdump.records.magic_2`.
 
 from array import array
 
-from kdump.formats.record_layout import BATCH_HEADER, CRC_COVERS_FROM, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2
+from kdump.formats.record_layout import BATCH_HEADER, CRC_COVERS_FROM, LOG_OVERHEAD, MAGIC_2
+from kdump.formats.record_layout import DELETE_HORIZON_FLAG, TRANSACTIONAL_FLAG
 from kdump.kernel.cursor import FAR
 from kdump.primitives.crc import crc32c
 from kdump.primitives.wire import INT32_MAX
@@ -28,12 +29,22 @@ cdef Py_ssize_t _ATTRIBUTES = BATCH_HEADER.offsets["attributes"]
 cdef Py_ssize_t _LAST_DELTA = BATCH_HEADER.offsets["last_offset_delta"]
 cdef Py_ssize_t _BASE_TIMESTAMP = BATCH_HEADER.offsets["base_timestamp"]
 cdef Py_ssize_t _BASE_SEQUENCE = BATCH_HEADER.offsets["base_sequence"]
+cdef int _BASE = 2 + _FIELDS.index("base_offset")
+cdef int _EPOCH = 2 + _FIELDS.index("partition_leader_epoch")
+cdef int _FLAGS = 2 + _FIELDS.index("attributes")
+cdef int _DELTA = 2 + _FIELDS.index("last_offset_delta")
+cdef int _PRODUCER = 2 + _FIELDS.index("producer_id")
+cdef int _PRODUCER_EPOCH = 2 + _FIELDS.index("producer_epoch")
+cdef int _SEQUENCE = 2 + _FIELDS.index("base_sequence")
+cdef int _COUNT = 2 + _FIELDS.index("records_count")
+cdef int _LAST = 2 + len(_FIELDS) + OTHERS.index("last_offset")
 cdef int _CRC = _FIELDS.index("crc")
 cdef Py_ssize_t _CRC_AT = BATCH_HEADER.offsets["crc"]
 cdef Py_ssize_t _COVERED = CRC_COVERS_FROM
 cdef int _COUNT_OF_FIELDS = len(_FIELDS)
 cdef Py_ssize_t _ROW = WIDTH
 cdef int _MAGIC = MAGIC_2
+cdef int _TRANSACTIONAL = TRANSACTIONAL_FLAG
 cdef int _DATED = DELETE_HORIZON_FLAG
 cdef long long _FAR = FAR
 cdef long long _INT32_MAX = INT32_MAX
@@ -131,6 +142,36 @@ cdef void fill(const unsigned char* data, Py_ssize_t count, Py_ssize_t at, long 
         table[row + field + 3] = size
         data += size
         at += size
+
+
+def usual(table, agrees):
+    """Return a byte for each row: 1 where its batch goes on as the one before and is complete, else 0.
+
+    It begins with the next offset, in the same leader epoch, has a record for each of its offsets, a byte of 1 in
+    ``agrees``, and producer id, epoch and sequence all or none.
+    """
+    told = bytearray(len(table) // _ROW)
+    cdef const long long[::1] numbers = table
+    cdef const unsigned char[::1] agreeing = agrees
+    cdef unsigned char[::1] verdicts = told
+    cdef Py_ssize_t row
+    if agreeing.shape[0] != verdicts.shape[0]:
+        raise ValueError("there is not a byte for each row")
+    with nogil:
+        for row in range(1, verdicts.shape[0]):
+            verdicts[row] = agreeing[row] and goes_on(&numbers[row * _ROW])
+    return told
+
+
+cdef bint goes_on(const long long* row) noexcept nogil:
+    """Tell whether the batch of a row goes on as the one of the row before: see :func:`usual`."""
+    if row[_BASE] != row[_LAST - _ROW] + 1 or row[_EPOCH] != row[_EPOCH - _ROW]:
+        return False
+    if row[_COUNT] <= 0 or row[_COUNT] != row[_DELTA] + 1:
+        return False
+    if row[_PRODUCER] == -1:
+        return row[_PRODUCER_EPOCH] == -1 and row[_SEQUENCE] == -1 and not row[_FLAGS] & _TRANSACTIONAL
+    return row[_PRODUCER] >= 0 and row[_PRODUCER_EPOCH] >= 0 and row[_SEQUENCE] >= 0
 
 
 def _split():

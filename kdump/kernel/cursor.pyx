@@ -8,7 +8,7 @@ import sys
 
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 
-VERSION = 8
+VERSION = 9
 """The number that ``kdump/kernel/__init__.py`` must have: it counts up when what they ask of each other changes."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
@@ -42,6 +42,7 @@ cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
 cdef int _SEQUENCE = RECORD_NUMBERS.index("sequence")
 cdef int _OF_BATCH = len(RECORD_NUMBERS)
 cdef int _BASE_OFFSET = _slot("base_offset")
+cdef int _LAST_DELTA = _slot("last_offset_delta")
 cdef int _BASE_TIMESTAMP = _slot("base_timestamp")
 cdef int _BASE_SEQUENCE = _slot("base_sequence")
 cdef int _MAX_TIMESTAMP = _slot("max_timestamp")
@@ -191,25 +192,55 @@ cdef class Cursor:
         finally:
             self.at, self.left = at, left
 
-    def facts(self):
-        """Read all records to come: the last offset, the greatest timestamp in ms (-1 or more), and how many have
-        attributes or an offset that does not rise. None where one is not well-formed or bytes are left behind them.
+    def agrees(self):
+        """Tell whether all records to come are what the header of their batch says, and there is one.
+
+        They are well-formed and fill the batch, have no attributes and offsets that rise to its last one at most, and
+        the greatest timestamp is its own (ms), unless the broker set it.
         """
-        cdef long long odd = 0
-        cdef long long last = self.base_offset - 1
-        cdef long long highest = -1
+        cdef bint agree
         try:
             with nogil:
-                while self.left > 0 and self.read():
-                    self.left -= 1
-                    if self.attributes != 0 or self.values[_OFFSET] <= last:
-                        odd += 1
-                    last = self.values[_OFFSET]
-                    if self.values[_TIMESTAMP] > highest:  # max() needs the GIL
-                        highest = self.values[_TIMESTAMP]
-            return (last, highest, odd) if self.left == 0 and self.at == self.end else None
+                agree = self.agree()
+            return agree
         except IndexError:
-            return None
+            return False
+
+    def agreeing(self):
+        """Return a byte for each stacked row: 1 where the records of the batch agree with its header, else 0."""
+        cdef Py_ssize_t first = self.row
+        cdef Py_ssize_t row
+        agreeing = bytearray(self.rows - first)
+        cdef unsigned char[::1] verdicts = agreeing
+        self.data = self.block
+        while self.row < self.rows:
+            try:
+                with nogil:
+                    while self.row < self.rows:
+                        row = self.row - first
+                        verdicts[row] = self.next_batch() and self.agree()
+            except IndexError:
+                pass  # its data end too early
+        return agreeing
+
+    cdef bint agree(self) except -1 nogil:
+        """Do what :meth:`agrees` does. Raises IndexError where the data end."""
+        cdef long long last = self.base_offset - 1
+        cdef long long highest = -1
+        if self.left == 0:
+            return False
+        while self.left > 0:
+            if not self.read() or self.attributes != 0 or self.values[_OFFSET] <= last:
+                return False
+            self.left -= 1
+            last = self.values[_OFFSET]
+            if self.values[_TIMESTAMP] > highest:  # max() needs the GIL
+                highest = self.values[_TIMESTAMP]
+        return (
+            self.at == self.end
+            and last <= self.base_offset + self.values[_LAST_DELTA]
+            and (self.appended or highest == self.values[_MAX_TIMESTAMP])
+        )
 
     cdef bint read(self) except -1 nogil:
         """Read the next record's fields; return whether it is well-formed. Raises IndexError where the data end."""

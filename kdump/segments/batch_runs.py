@@ -6,6 +6,7 @@ that are like it; anything else ends the run and is left to the walk. Without th
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, overload
 
@@ -16,7 +17,6 @@ from kdump.records.magic_2 import Batch
 from kdump.segments import walk as segment
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Iterator
 
     from kdump.kernel.lines import Lines
@@ -126,9 +126,24 @@ class Run:
         behind = self.count if behind is None else behind
         return self.rows[row * WIDTH + _COLUMNS[name] : behind * WIDTH : WIDTH]
 
+    def follows(self, offset: int) -> bool:
+        """Tell whether the batches have all offsets from ``offset`` on, and their headers count a record for each."""
+        for base, last, count in zip(*map(self.column, ("base_offset", "last_offset", "records_count")), strict=True):
+            if base != offset or count != last - base + 1:
+                return False
+            offset = last + 1
+        return True
+
     def records(self, row: int, behind: int) -> int:
         """Return how many records the headers of some batches claim."""
         return sum(self.column("records_count", row, behind))
+
+
+def alone(batch: Batch) -> Run:
+    """Return a run of one batch, which is sound."""
+    others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
+    rows = array("q", (BATCH_HEADER.size, batch.size, *batch.header, *others))
+    return Run(batch, batch.raw, batch.position, rows, batch.size)
 
 
 class Entries:

@@ -5,31 +5,31 @@ Where a part begins is guessed, and checked when the part before is read (:mod:`
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from kdump import kernel
 from kdump.errors import UnreadableError
-from kdump.formats.record_layout import BATCH_HEADER
+from kdump.formats.record_layout import BATCH_HEADER, BatchHeader
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import parts, read_ahead, resync
+from kdump.segments import batch_runs, parts, read_ahead, resync
 from kdump.segments.batch_runs import Run
 from kdump.segments.parts import BUDGET, SegmentPart
 from kdump.segments.resync import ResyncReader
-from kdump.segments.walk import walk
+from kdump.segments.walk import Window, walk
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable, Iterator
-    from typing import TypeAlias
 
     from kdump.log_dirs.files import Source
     from kdump.output.in_turns import Turn
     from kdump.primitives.wire import Bytes
     from kdump.segments.regions import Damage, Padding, Region, Trailing
-
-    Facts: TypeAlias = tuple[int, int, int]
+if kernel.COMPILED:
+    from kdump.kernel.batches import OTHERS, WIDTH
 
 R = TypeVar("R")
 WORTH_IT: Final = parts.MUCH
@@ -118,27 +118,14 @@ def _guess(source: Source, part: SegmentPart) -> int | None:
         return None
 
 
-def singly(regions: Iterator[Region | Run]) -> Iterator[Region]:
-    """Yield regions, the batches of runs one by one."""
-    for region in regions:
-        if isinstance(region, Run):
-            yield from map(region.batch, range(region.count))
-        else:
-            yield region
-
-
 class BriefBatch(Batch):
-    """A sound batch of magic 2 of which the header is in memory; the records are read when somebody asks for them.
+    """A sound batch of magic 2 of which the header is in memory; the records are read when somebody asks for them."""
 
-    ``facts`` is what was found out about them: see :meth:`kdump.kernel.cursor.Cursor.facts`; None: nothing.
-    """
+    __slots__ = ("_source",)
 
-    __slots__ = ("_source", "facts")
-
-    def __init__(self, head: memoryview, position: int, size: int, source: Source, facts: Facts | None) -> None:
+    def __init__(self, head: memoryview, position: int, size: int, source: Source) -> None:
         super().__init__(head, position, size, source.limit, crc_valid=True)
         self._source = source
-        self.facts = facts
 
     @property
     def raw(self) -> memoryview:
@@ -152,20 +139,28 @@ class BriefBatch(Batch):
 
 
 class Brief(NamedTuple):
-    """Sound batches of magic 2 from ``position`` on, one behind the other: headers, sizes in bytes, facts."""
+    """A run without its records, which stay in the file: its rows, and what somebody found out, a byte for each."""
 
-    position: int
-    heads: bytearray
-    sizes: array[int]
-    facts: list[Facts | None]
+    rows: array[int]
+    found: bytearray
 
-    def batches(self, source: Source) -> Iterator[BriefBatch]:
-        """Yield the batches, which stand in ``source``."""
-        position, at, heads = self.position, 0, memoryview(self.heads)
-        for size, facts in zip(self.sizes, self.facts, strict=True):
-            yield BriefBatch(heads[at : at + BATCH_HEADER.size], position, size, source, facts)
-            at += BATCH_HEADER.size
-            position += size
+
+class BriefRun(Run):
+    """Batches of which the headers are in memory, and what another process found out about each (a byte)."""
+
+    __slots__ = ("_source", "found")
+
+    def __init__(self, made: Brief, source: Source) -> None:
+        self.rows, self.found = made
+        self._source = source
+        first = self.batch(0)
+        super().__init__(first, memoryview(b""), first.position, self.rows, sum(self.rows[WIDTH - 1 :: WIDTH]))
+
+    def batch(self, row: int) -> BriefBatch:
+        fields = self.rows[row * WIDTH + 2 : (row + 1) * WIDTH - len(OTHERS)]
+        position, size = self.rows[(row + 1) * WIDTH - 2 : (row + 1) * WIDTH]
+        head = BATCH_HEADER.write(BatchHeader(*fields))
+        return BriefBatch(memoryview(head), position, size, self._source)
 
 
 class Old(NamedTuple):
@@ -175,31 +170,26 @@ class Old(NamedTuple):
 
 
 def brief(
-    regions: Iterator[Region | Run], look: Callable[[Batch], Facts | None]
+    regions: Iterator[Region | Run], look: Callable[[Run], bytearray]
 ) -> list[Brief | Old | Damage | Padding | Trailing]:
-    """Return regions without the records; ``look`` finds out about those of a batch."""
+    """Return regions without the records; ``look`` finds out about the batches of a run."""
     made: list[Brief | Old | Damage | Padding | Trailing] = []
-    last: Brief | None = None
-    for region in singly(regions):
-        if not isinstance(region, Batch):
-            last = None
-            made.append(Old(region.position) if isinstance(region, RecordBatch) else region)
-            continue
-        if last is None:
-            last = Brief(region.position, bytearray(), array("q"), [])
-            made.append(last)
-        last.heads.extend(region.raw[: BATCH_HEADER.size])
-        last.sizes.append(region.size)
-        last.facts.append(look(region))
+    for region in regions:
+        run = batch_runs.alone(region) if isinstance(region, Batch) else region
+        if isinstance(run, Run):
+            made.append(Brief(run.rows, look(run)))
+        else:
+            made.append(Old(run.position) if isinstance(run, RecordBatch) else run)
     return made
 
 
-def whole(made: list[Brief | Old | Damage | Padding | Trailing], source: Source) -> Iterator[Region]:
-    """Yield the regions that :func:`brief` took."""
+def whole(made: list[Brief | Old | Damage | Padding | Trailing], source: Source) -> Iterator[Region | Run]:
+    """Yield the regions that :func:`brief` took, all batches of magic 2 in runs."""
+    window = Window(source, source.size)
     for each in made:
         if isinstance(each, Brief):
-            yield from each.batches(source)
+            yield BriefRun(each, source)
         elif isinstance(each, Old):
-            yield next(walk(source, each.position))
+            yield next(walk(source, each.position, window=window))
         else:
             yield each

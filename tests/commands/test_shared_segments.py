@@ -52,12 +52,22 @@ TRANSACTIONS = [
     )
     for number in range(300)
 ]
+PRODUCERS = [
+    forge.batch(
+        [forge.record(b"k", b"v", attributes=number == 100)],
+        base_offset=number,
+        producer_id=number % 3,
+        producer_epoch=0,
+        base_sequence=number // 3 + (number > 200),
+    )
+    for number in range(300)
+]
 EPOCHS = [forge.batch([forge.record(b"k", b"v")], base_offset=n, leader_epoch=n // 70 % 3) for n in range(300)]
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, "transactions", "epochs"])
+@pytest.mark.parametrize("shape", [*SHAPES, "transactions", "producers", "epochs"])
 def test_segments_of_every_shape(tmp_path, shape):
-    held = {"transactions": TRANSACTIONS, "epochs": EPOCHS}.get(shape) or SHAPES[shape]
+    held = {"transactions": TRANSACTIONS, "producers": PRODUCERS, "epochs": EPOCHS}.get(shape) or SHAPES[shape]
     path = log(tmp_path, held)
     entries, position = [], 0
     for number, batch in enumerate(held):

@@ -17,7 +17,10 @@ from kdump.formats import record_layout
 from kdump.primitives import compression
 from kdump.records import magic_2
 from kdump.segments import read_ahead
+from kdump.segments.batch_runs import Run
+from kdump.segments.read import read_runs
 from testing import GOLDEN, ROOT, forge
+from tests.helpers.segments import Memory, batches
 
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
@@ -157,19 +160,43 @@ def test_records_are_the_same(case, monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_facts_are_those_of_the_records(case):
-    odd = [forge.record(b"k", b"v", offset=2, attributes=1), forge.record(b"k", b"v", offset=2)]
-    for made in (made_of(), odd):
-        data = forge.batch(made, **CASES[case])
-        header = record_layout.BATCH_HEADER.read(data)
-        known, facts = read(data)[0], cursor.Cursor()
-        if not facts.begin(memoryview(data), record_layout.BATCH_HEADER.size, header, ()) or not facts.sound():
+def test_records_agree_with_their_batch(case):
+    plain = made_of()
+    highest = forge.batch(plain, **{"max_timestamp": 1, **CASES[case]})
+    odd = [forge.record(b"k", b"v", attributes=1), forge.record(b"k", b"v", offset=1)]
+    doubled = [forge.record(b"k", b"v"), forge.record(b"k", b"v")]
+    for data in (
+        forge.batch(plain, **CASES[case]),
+        highest,
+        *(forge.batch(made, **CASES[case]) for made in (odd, doubled)),
+    ):
+        (batch,) = batches(data)
+        asked = cursor.Cursor()
+        if not asked.begin(memoryview(data), record_layout.BATCH_HEADER.size, batch.header, ()) or not asked.sound():
             continue  # the general reader takes these
-        highest = max(-1, *(record.timestamp for record in known))
-        assert facts.facts() == (known[-1].offset, highest, 2 if made is odd else 0)
+        records = list(batch.records())
+        offsets = [record.offset for record in records]
+        agrees = (
+            not any(record.attributes for record in records)
+            and offsets == sorted(set(offsets))
+            and offsets[-1] <= batch.last_offset
+            and (batch.timestamp_type or batch.max_timestamp == max(-1, *(record.timestamp for record in records)))
+        )
+        assert asked.agrees() == bool(agrees)
         for broken in (data[:-1], data + b"x"):
-            facts.begin(memoryview(broken), record_layout.BATCH_HEADER.size, header, ())
-            assert facts.facts() is None
+            asked.begin(memoryview(broken), record_layout.BATCH_HEADER.size, batch.header, ())
+            assert not asked.agrees()
+
+
+def test_each_batch_of_a_run_is_asked_whether_its_records_agree():
+    record = forge.record(b"k", b"v")
+    bad = {2: [record[:-1]], 4: [record, record], 5: [b"\x7f" * 9], 7: []}
+    log = b"".join(forge.batch(bad.get(n, [record]), base_offset=n, count=len(bad.get(n, [0]))) for n in range(9))
+    for data in (log, log[: -len(record)]):
+        found = [run for run in read_runs(Memory(data), on_error="stop") if isinstance(run, Run)]
+        told = [verdict for run in found for verdict in run.stack(cursor.Cursor()).agreeing()]
+        assert told == [n not in bad for n in range(len(told))]
+        assert len(told) == 9 - (data is not log)
 
 
 def test_broken_records_are_the_same():

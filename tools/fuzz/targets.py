@@ -284,7 +284,7 @@ def _batch_in_kernel(batch: Batch, columns: list[arrow.ArrowColumns]) -> None:
     if cursor.begin(body, start, batch.header, ()):
         cursor.sound()
         cursor.spans()
-        cursor.facts()
+        cursor.agrees()
     if objects.begin(body, start, batch.header, ()):
         objects.records(LIMIT)
     for made in columns:
