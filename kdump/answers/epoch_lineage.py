@@ -14,12 +14,14 @@ from kdump.formats import leader_epoch
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.log_dirs import file_names
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import walk
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kdump.answers.log_end import LogEnd
+    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition
 
 
@@ -83,13 +85,19 @@ def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: Lo
     found = list(entries)
     for segment in partition.segments:
         with segment.open() as source:
-            for region in walk.walk(source):
-                if not isinstance(region, RecordBatch):
+            for epoch, base_offset in _epochs(source):
+                if epoch <= (found[-1].epoch if found else -1):
                     continue
-                epoch = region.partition_leader_epoch
-                if epoch is None or epoch <= (found[-1].epoch if found else -1):
-                    continue
-                found.append(EpochEntry(epoch, region.base_offset))
+                found.append(EpochEntry(epoch, base_offset))
                 if epoch >= end.epoch:  # epochs rise: no newer one follows
                     return tuple(found)
     return tuple(found)
+
+
+def _epochs(source: Source) -> Iterator[tuple[int, int]]:
+    """Yield leader epochs and base offsets of the batches that Kafka's own reader finds."""
+    for region in read.walk_runs(source):
+        if isinstance(region, Run):
+            yield from zip(region.column("partition_leader_epoch"), region.column("base_offset"), strict=True)
+        elif isinstance(region, RecordBatch) and region.partition_leader_epoch is not None:
+            yield region.partition_leader_epoch, region.base_offset

@@ -119,8 +119,8 @@ class LogDirPass:
         """Give a region of a segment to collectors."""
         if isinstance(region, Run):
             for collector in reading:
-                for row in range(collector.add_run(region), region.count):
-                    self._add(collector, segment, region.batch(row))
+                for batch in region.batches(collector.add_run(region)):
+                    self._add(collector, segment, batch)
         elif isinstance(region, RecordBatch):
             for collector in reading:
                 self._add(collector, segment, region)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
+from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ def last_batch(segment: Segment) -> RecordBatch | None:
         while seen:
             start = Seeker(segment, source, lambda _: None).by_position(seen - 1)
             found = None
-            for region in read.read(source, start, seen, on_error="resync"):
-                if isinstance(region, RecordBatch):
+            for region in read.read_runs(source, start, seen, on_error="resync"):
+                if isinstance(region, RecordBatch | Run):
                     found = region
             if found is not None:
-                return found
+                return found.batch(found.count - 1) if isinstance(found, Run) else found
             seen = start
     return None

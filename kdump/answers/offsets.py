@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
 
 NO_TIMESTAMP: Final = -1
@@ -71,6 +72,8 @@ class Offsets(Collector):
     Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
     """
 
+    takes_runs = True
+
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
         self._times = tuple(dict.fromkeys(times))
         self._facts = facts or facts_of(None)
@@ -90,6 +93,10 @@ class Offsets(Collector):
     def add(self, batch: RecordBatch) -> None:
         if self._partition is not None:
             self._partition.add(batch)
+
+    def add_run(self, run: Run) -> int:
+        """Take a run of data, where no snapshot may take over and no time be found in it."""
+        return run.count if self._partition is None else self._partition.add_run(run)
 
     def lose(self, region: Damage | Trailing) -> None:
         """Leave a partition out whose file cannot be read: there may be more in it than elsewhere."""
@@ -141,6 +148,17 @@ class _PartitionPass:
         if timestamp > self._largest_timestamp:
             self._largest, self._largest_timestamp = batch, timestamp
         self.times.add(batch)
+
+    def add_run(self, run: Run) -> int:
+        if self.times.may_find(run):
+            return 0
+        taken = self._producers.add_run(run)
+        if taken:
+            timestamps = run.column("max_timestamp")
+            timestamp = max(timestamps)
+            if timestamp > self._largest_timestamp:
+                self._largest, self._largest_timestamp = run.batch(timestamps.index(timestamp)), timestamp
+        return taken
 
     def end(self) -> tuple[tuple[int, int], PartitionOffsets]:
         self._producers.end()

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.collector import unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 from kdump.transaction_replay.replay import OpenTransaction, Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kdump.answers.collector import Place
     from kdump.formats.producer_snapshot import ProducerEntry
     from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
     from kdump.transaction_replay.replay import EndedTransaction
 
@@ -78,12 +78,25 @@ class ProducerState:
                 known.coordinator_epoch = ended.coordinator_epoch
                 known.timestamp = batch.max_timestamp
             return ended
+        self._write(producer_id, epoch, batch)
+        return None
+
+    def add_data(self, run: Run) -> None:
+        """Take the next batches, which are data: the last one of each producer tells its state."""
+        self._replay.add_data(run)
+        rows = {producer_id: row for row, producer_id in enumerate(run.column("producer_id"))}
+        for producer_id, row in rows.items():
+            if producer_id >= 0:
+                batch = run.batch(row)
+                self._write(producer_id, batch.producer_epoch, batch)
+
+    def _write(self, producer_id: int, epoch: int, batch: RecordBatch) -> None:
+        """Take a batch of data."""
         known = self._of_epoch(producer_id, epoch)
         last_sequence = batch.last_sequence
         known.last_sequence = NO_SEQUENCE if last_sequence is None else last_sequence
         known.timestamp = known.data_timestamp = batch.max_timestamp
         known.data_offset = batch.last_offset
-        return None
 
     def _of_epoch(self, producer_id: int, epoch: int) -> Producer:
         """Return a producer; a new epoch forgets its sequence (``ProducerStateEntry.maybeUpdateProducerEpoch``)."""
@@ -160,13 +173,25 @@ class ProducerReplay:
             self.doubted.discard(ended.producer_id)
         return ended
 
-    def pass_over(self, run: Run) -> int:
-        """Take batches without a producer; return how many. None are taken where a snapshot may take over."""
-        if run.first.base_offset < self.since or (self._later and self._later[-1].offset <= run.last_offset):
+    def add_run(self, run: Run) -> int:
+        """Take a run of data; return how many batches: none where it holds ``since``, or a snapshot takes over."""
+        if run.first.is_control:
+            return 0
+        last_offsets = run.column("last_offset")
+        if max(last_offsets) < self.since:
+            return run.count
+        if min(last_offsets) < self.since:
+            return 0
+        if self._later and self._later[-1].offset <= max(run.column("base_offset")):
             return 0
         self.end_offset = run.last_offset + 1
-        self.leader_epoch = run.column("partition_leader_epoch")[-1]
+        self.leader_epoch = run.column("partition_leader_epoch", run.count - 1)[0]
+        self.state.add_data(run)
         return run.count
+
+    def one_by_one(self, region: RecordBatch | Run) -> Iterable[RecordBatch]:
+        """Take a run where that can be done in one go; return the batches that are to be added one by one."""
+        return region.batches(self.add_run(region)) if isinstance(region, Run) else (region,)
 
     def lose(self, region: Damage | Trailing) -> None:
         """Take a range that cannot be read. The cut end of a log hides nothing: a broker cuts it off too."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Place
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
 
 
@@ -40,6 +41,8 @@ class Producers(Collector):
     Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
     """
 
+    takes_runs = True
+
     def __init__(self, *, gaps: bool = False) -> None:
         self._gaps = gaps
         self._found: dict[tuple[str, int], _Known] = {}
@@ -62,6 +65,15 @@ class Producers(Collector):
         if self._sequences is not None:
             self._sequences.add(batch)
         self._replay.add(batch)
+
+    def add_run(self, run: Run) -> int:
+        """Take a run of data, where no snapshot may take over in it."""
+        if self._replay is None:
+            return run.count
+        taken = self._replay.add_run(run)
+        if taken and self._sequences is not None:
+            self._sequences.add_data(run)
+        return taken
 
     def lose(self, region: Damage | Trailing) -> None:
         """Leave a partition out whose file cannot be read: producers may have gone on in it."""

@@ -16,6 +16,7 @@ from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 EXPIRATION: Final = 86_400_000
 """``producer.id.expiration.ms`` where nothing else is set."""
@@ -23,6 +24,16 @@ COUNT: Final = INT32_MAX + 1
 """How many sequence numbers there are."""
 UNCHECKED: Final = frozenset({consumer_offsets.TOPIC})
 """Topics whose coordinator writes the batches of others' transactions, each with sequence 0."""
+
+_COLUMNS: Final = (
+    "base_offset",
+    "last_offset",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "last_sequence",
+    "max_timestamp",
+)
 
 
 @dataclass(frozen=True)
@@ -64,9 +75,27 @@ class SequenceCheck:
 
     def add(self, batch: RecordBatch) -> None:
         """Take the next batch."""
-        if self._end is not None and batch.base_offset > self._end:
-            self._missing += batch.base_offset - self._end
-        self._end = batch.last_offset + 1
+        self._go_on(batch.base_offset, batch.last_offset)
+        self._check(batch)
+
+    def add_data(self, run: Run) -> None:
+        """Take the next batches, which are data."""
+        for row, (base, last, producer_id, epoch, first, sequence, timestamp) in enumerate(
+            zip(*map(run.column, _COLUMNS), strict=True)
+        ):
+            self._go_on(base, last)
+            known = self._producers.get(producer_id)
+            if known is not None and known.epoch == epoch and known.sequence == first:
+                known.sequence, known.timestamp, known.missing = (sequence + 1) % COUNT, timestamp, self._missing
+            elif producer_id >= 0:
+                self._check(run.batch(row))
+
+    def _go_on(self, base: int, last: int) -> None:
+        if self._end is not None and base > self._end:
+            self._missing += base - self._end
+        self._end = last + 1
+
+    def _check(self, batch: RecordBatch) -> None:
         producer_id, epoch = batch.producer_id, batch.producer_epoch
         if producer_id is None or epoch is None or producer_id < 0 or not self._is_checked:
             return

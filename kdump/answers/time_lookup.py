@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class TimeLookup:
     def is_looking(self) -> bool:
         """Whether a time may still be found in the segment being read."""
         return bool(self._pending)
+
+    def may_find(self, run: Run) -> bool:
+        """Tell whether a time may be found in the next batches."""
+        if not self._pending or max(run.column("last_offset")) < self._start:
+            return False
+        return max(run.column("max_timestamp")) >= self._pending[0]
 
     def add(self, batch: RecordBatch) -> None:
         """Take the next batch."""

@@ -18,6 +18,7 @@ from kdump.internal_topics.transaction_state import TOPIC
 from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from kdump.primitives.timestamps import iso_or_ms
 from kdump.records.record_batch import RecordBatch
+from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kdump.answers.transactional_ids import KnownIds, TransactionalId
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Damage, Trailing
     from kdump.transaction_replay.replay import EndedTransaction, OpenTransaction
 
@@ -159,10 +159,10 @@ class Transactions(Collector):
         self._ids.add(batch)
 
     def add_run(self, run: Run) -> int:
-        """Take a run without producers, where the ids are not wanted: nothing begins or ends in it."""
-        if self._replay is None or self._ids.is_reading or max(run.column("producer_id")) >= 0:
+        """Take a run of data, where the ids are not wanted."""
+        if self._ids.is_reading:
             return 0
-        return self._replay.pass_over(run)
+        return run.count if self._replay is None else self._replay.add_run(run)
 
     def lose(self, region: Damage | Trailing) -> None:
         if self._replay is not None:
@@ -331,16 +331,15 @@ def ended(
             continue
         replay = ProducerReplay(place, before=segments[0].base_offset or 0)
         for segment in segments:
-            for region in reader.regions(segment, is_last=segment is segments[-1]):
-                if not isinstance(region, RecordBatch):
-                    continue
-                try:
-                    found = replay.add(region)
-                except DamageError as damage:
-                    place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
-                    continue
-                if found is not None and found.first_offset is not None:
-                    yield _ended(place.key, found, replay.state.producers[found.producer_id], ids, at)
+            for region in reader.regions(segment, is_last=segment is segments[-1], runs=True):
+                for batch in replay.one_by_one(region) if isinstance(region, RecordBatch | Run) else ():
+                    try:
+                        found = replay.add(batch)
+                    except DamageError as damage:
+                        place.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
+                        continue
+                    if found is not None and found.first_offset is not None:
+                        yield _ended(place.key, found, replay.state.producers[found.producer_id], ids, at)
 
 
 def _ended(

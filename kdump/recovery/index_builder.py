@@ -43,6 +43,8 @@ class IndexBuilder:
         """The position of the batch that has the last entry, 0 before the first."""
         self.refuses = False
         """Whether an entry goes back: a broker that recovers the segment throws InvalidOffsetException."""
+        self.refused_at: int | None = None
+        """The position of the batch whose entry goes back; None too where only closing the segment makes one."""
         self._offsets, self._positions = array("q"), array("q")
         self._timestamps, self._time_offsets = array("q"), array("q")
         self._aborted: list[AbortedTxn] = []
@@ -95,6 +97,8 @@ class IndexBuilder:
         self._offsets.append(offset)
         self._positions.append(position)
         self.close()
+        if self.refuses and self.refused_at is None:
+            self.refused_at = position
         self.indexed = position
         self._since = 0
 

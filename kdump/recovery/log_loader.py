@@ -22,11 +22,16 @@ from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, at, origin, split
-from kdump.segments import read, walk
+from kdump.segments import read
+from kdump.segments.batch_runs import Run, of_data
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.segments.regions import Region
 
 
 class Cut(NamedTuple):
@@ -218,7 +223,10 @@ class _Start:
     def _replay_segment(self, each: Segment, start: int) -> None:
         searching = True
         with each.open() as source:
-            for region in walk.walk(source, _indexed(each, start) if _base(each) < start else 0):
+            for region in of_data(read.walk_runs(source, _indexed(each, start) if _base(each) < start else 0)):
+                if isinstance(region, Run):
+                    searching = searching and max(region.column("base_offset")) < start
+                    continue
                 fault = ""
                 if isinstance(region, Damage):
                     raise _FailsError(f"{at(each, region.at)}: {region.reason}")
@@ -240,7 +248,7 @@ class _Start:
         known = self._done.get(_base(last))
         start, stop = (known.indexed, known.valid) if known else (_indexed(last, end), last.size)
         with last.open() as source:
-            for region in walk.walk(source, start, stop):
+            for region in read.walk_runs(source, start, stop):
                 if isinstance(region, RecordBatch) and region.magic < record_layout.MAGIC_2:
                     try:
                         region.base_offset  # noqa: B018  reading it unpacks the wrapper
@@ -305,7 +313,14 @@ def _recover(each: Segment, interval: int) -> _Recovered:
     valid, next_offset = 0, _base(each)
     reason = ""
     with each.open() as source:
-        for region in walk.walk(source):
+        for region in _recoverable(source, index):
+            if isinstance(region, Run):
+                index.add_run(region, region.position)
+                if index.refused_at is not None:
+                    row = region.column("position").index(index.refused_at)
+                    raise _BackwardsError(_goes_back(region.last_offset_of(row), index.refused_at))
+                valid, next_offset = region.end, region.last_offset + 1
+                continue
             if not isinstance(region, RecordBatch):
                 reason = getattr(region, "reason", "the end of the file cuts a batch off")
                 break
@@ -316,7 +331,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
                 raise OffsetOverflowError(each, region.position, last, index.indexed)
             index.add(region)
             if index.refuses:
-                raise _BackwardsError(f"offset {last} at byte {valid} goes back behind an index entry")
+                raise _BackwardsError(_goes_back(last, valid))
             valid += region.size
             next_offset = last + 1
             if region.magic >= record_layout.MAGIC_2 and (reason := _marker_fault(each, region)):
@@ -325,6 +340,20 @@ def _recover(each: Segment, interval: int) -> _Recovered:
     if index.refuses:
         raise _BackwardsError("the offset of the largest timestamp goes back behind an index entry")
     return _Recovered(valid, reason, next_offset, index.indexed)
+
+
+def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region | Run]:
+    """Yield what Kafka's own reader finds; runs are of data, with offsets that fit into the segment."""
+    for region in of_data(read.walk_runs(source)):
+        last_offsets = region.column("last_offset") if isinstance(region, Run) else ()
+        if isinstance(region, Run) and not (index.fits(min(last_offsets)) and index.fits(max(last_offsets))):
+            yield from region.batches()
+        else:
+            yield region
+
+
+def _goes_back(offset: int, position: int) -> str:
+    return f"offset {offset} at byte {position} goes back behind an index entry"
 
 
 def _invalid(region: RecordBatch) -> str:
@@ -361,24 +390,27 @@ def _lost(each: Segment, position: int, reason: str) -> Cut:
     first = last = None
     records = 0
     with each.open() as source:
-        for region in read.read(source, position, on_error="resync"):
-            if isinstance(region, RecordBatch):
-                begin, count = _span(region)
+        for region in read.read_runs(source, position, on_error="resync"):
+            if isinstance(region, RecordBatch | Run):
+                begin, end, count = _span(region)
                 first = begin if first is None else min(first, begin)
-                last = region.last_offset if last is None else max(last, region.last_offset)
+                last = end if last is None else max(last, end)
                 records += count
     return Cut(each.name, origin(each) + position, each.size - position, reason, first, last, records)
 
 
-def _span(region: RecordBatch) -> tuple[int, int]:
-    """Return the first offset and the number of records."""
+def _span(region: RecordBatch | Run) -> tuple[int, int, int]:
+    """Return the first offset, the last one and the number of records."""
+    if isinstance(region, Run):
+        count = sum(region.column("records_count"))
+        return min(region.column("base_offset")), max(region.column("last_offset")), count
     if region.count is not None:
-        return region.base_offset, region.count
+        return region.base_offset, region.last_offset, region.count
     try:
         offsets = [record.offset for record in region.records()]
     except DamageError:
-        return region.last_offset, 1
-    return offsets[0], len(offsets)
+        return region.last_offset, region.last_offset, 1
+    return offsets[0], region.last_offset, len(offsets)
 
 
 def _indexed(each: Segment, offset: int) -> int:
@@ -391,8 +423,8 @@ def _walk_next_offset(each: Segment) -> int:
     """Return the offset behind the last batch as a broker reads it from a segment that it does not recover."""
     next_offset = _base(each)
     with each.open() as source:
-        for region in walk.walk(source):
-            if isinstance(region, RecordBatch):
+        for region in read.walk_runs(source):
+            if isinstance(region, RecordBatch | Run):
                 next_offset = region.last_offset + 1
             elif isinstance(region, Damage):
                 raise _FailsError(f"{at(each, region.at)}: {region.reason}")

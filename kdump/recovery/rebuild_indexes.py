@@ -10,9 +10,10 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import check
 from kdump.recovery.index_builder import IndexBuilder, Indexes
+from kdump.segments import read
+from kdump.segments.batch_runs import Run, of_data
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import zero_tail
-from kdump.segments.walk import walk
 from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class Rebuild:
         if (aborts or len(partition.segments) > 1) and (earlier := _earlier(partition, segment)):
             replay = Replay()
             for before in earlier:
-                for batch in _batches(before, self.note, lambda _: None):
-                    replay.add(batch)
+                for region in _batches(before, self.note, lambda _: None):
+                    _replay(replay, region)
             indexes, _ = self._read(segment, replay)
         return indexes, replay
 
@@ -67,10 +68,14 @@ class Rebuild:
         """Return the indexes of a segment, and whether it ends aborted transactions."""
         builder = IndexBuilder(segment.base_offset or 0, interval=self.interval, first_offsets=self.first_offsets)
         aborts = False
-        for batch in _batches(segment, self.note, self.progress):
-            ended = replay.add(batch)
+        for region in _batches(segment, self.note, self.progress):
+            if isinstance(region, Run):
+                replay.add_data(region)
+                builder.add_run(region, region.position)
+                continue
+            ended = replay.add(region)
             aborts = aborts or (ended is not None and ended.aborted)
-            builder.add(batch, ended)
+            builder.add(region, ended)
         return builder.finish(), aborts
 
 
@@ -82,17 +87,30 @@ def _earlier(partition: Partition, segment: Segment) -> list[Segment]:
     return [one for folder in here for one in folder.segments if one.base_offset is not None and one.base_offset < base]
 
 
-def _batches(segment: Segment, note: Callable[[str], None], read: Callable[[int], None]) -> Iterator[RecordBatch]:
-    """Yield the batches of a segment, each checked as a broker checks it. Raises DamageError at the first bad one."""
+def _replay(replay: Replay, region: RecordBatch | Run) -> None:
+    if isinstance(region, Run):
+        replay.add_data(region)
+    else:
+        replay.add(region)
+
+
+def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int], None]) -> Iterator[RecordBatch | Run]:
+    """Yield the batches of a segment, data that are alike as one run, each checked as a broker checks it.
+
+    Raises DamageError at the first bad one.
+    """
     with segment.open() as source:
-        for region in walk(source):
-            if isinstance(region, RecordBatch):
+        for region in of_data(read.walk_runs(source)):
+            if isinstance(region, Run):
+                yield region
+                done(region.size)
+            elif isinstance(region, RecordBatch):
                 try:
                     check(region)
                 except DamageError as damage:
                     raise damage.at(region.position) from None
                 yield region
-                read(region.size)
+                done(region.size)
             elif zero_tail(source, region.position, source.size) == region.position:
                 note(f"{segment.name}: {region.size} bytes of zeros follow the last batch")
             else:

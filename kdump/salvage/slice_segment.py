@@ -9,6 +9,7 @@ from kdump.errors import DamageError
 from kdump.output import files
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -51,6 +52,16 @@ class SliceRange(NamedTuple):
             return False
         return self.last is None or _first(batch) <= self.last
 
+    def rows(self, run: Run) -> list[int]:
+        """Return which batches of a run hold such offsets."""
+        spans = zip(run.column("base_offset"), run.column("last_offset"), strict=True)
+        first, last = self.first, self.last
+        return [
+            row
+            for row, (base, end) in enumerate(spans)
+            if (first is None or end >= first) and (last is None or base <= last)
+        ]
+
 
 class _NothingError(Exception):
     """There is nothing to write."""
@@ -67,11 +78,12 @@ def write(
     first: tuple[int, int] | None = None
     count, last = 0, (0, 0)
     with suppress(_NothingError), files.whole(out) as temporary, temporary.open("xb") as file:
-        for batch in _batches(segments, wanted, lost):
-            last = _first(batch), batch.last_offset
-            first = first or last
-            count += 1
-            file.write(batch.raw)
+        for region in _batches(segments, wanted, lost):
+            one, other = (region.first, region.batch(region.count - 1)) if isinstance(region, Run) else (region, region)
+            first = first or (_first(one), one.last_offset)
+            last = _first(other), other.last_offset
+            count += region.count if isinstance(region, Run) else 1
+            file.write(region.raw)
         if first is None:
             raise _NothingError
     return None if first is None else Slice(first, last, count)
@@ -79,16 +91,28 @@ def write(
 
 def _batches(
     segments: Sequence[Segment], wanted: SliceRange, lost: Callable[[Segment, Damage], None]
-) -> Iterator[RecordBatch]:
+) -> Iterator[RecordBatch | Run]:
+    """Yield the batches that hold the offsets, those of a run at once where all do."""
     for segment, after in zip(segments, [*segments[1:], None], strict=True):
         if not wanted.may_hold(segment, after):
             continue
         with segment.open() as source:
-            for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
+            for region in read.read_runs(source, on_error="resync", first_offset=segment.base_offset):
                 if isinstance(region, Damage) and wanted.may_have_lost(region):
                     lost(segment, region)
+                elif isinstance(region, Run):
+                    yield from _held(region, wanted)
                 elif isinstance(region, RecordBatch) and wanted.holds(region):
                     yield region
+
+
+def _held(run: Run, wanted: SliceRange) -> Iterator[RecordBatch | Run]:
+    """Yield the batches of a run that hold the offsets."""
+    rows = wanted.rows(run)
+    if len(rows) == run.count:
+        yield run
+    else:
+        yield from map(run.batch, rows)
 
 
 def _first(batch: RecordBatch) -> int:

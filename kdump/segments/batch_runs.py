@@ -17,7 +17,7 @@ from kdump.records.magic_2 import Batch
 from kdump.segments import walk as segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kdump.kernel.lines import Lines
     from kdump.log_dirs.files import Source
@@ -95,6 +95,10 @@ class Run:
         position, size = self.rows[(row + 1) * WIDTH - 2 : (row + 1) * WIDTH]
         at = position - self.start
         return Batch(self.block[at : at + size], position, size, self.first.limit, crc_valid=True)
+
+    def batches(self, row: int = 0) -> Iterator[Batch]:
+        """Yield the batches from ``row`` on as objects."""
+        return map(self.batch, range(row, self.count))
 
     @property
     def sound(self) -> int:
@@ -240,6 +244,15 @@ def walk(
                 yield found
                 start, more = found.end, found.end < end
                 break
+            yield region
+
+
+def of_data(regions: Iterable[Region | Run]) -> Iterator[Region | Run]:
+    """Yield regions, control batches one by one: a run is of data."""
+    for region in regions:
+        if isinstance(region, Run) and region.first.is_control:
+            yield from region.batches()
+        else:
             yield region
 
 

@@ -43,3 +43,12 @@ def read_runs(
 
     end = source.size if end is None else min(end, source.size)
     return ResyncReader(source, start, end, on_error, first_offset, limit=None, runs=True, packed=False).read()
+
+
+def walk_runs(source: Source, start: int = 0, end: int | None = None) -> Iterator[Region | Run]:
+    """Yield what :func:`kdump.segments.walk.walk` does, sound batches that are alike as one run."""
+    from kdump.segments import batch_runs
+    from kdump.segments.walk import Window
+
+    end = source.size if end is None else min(end, source.size)
+    return batch_runs.walk(source, start, end, Window(source, end), limit=source.limit, packed=False)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.formats import offset_index
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import is_sound
-from kdump.segments import batch_runs, read, resync, walk
+from kdump.segments import read, resync, walk
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ def segment_end(segment: Segment) -> SegmentEnd:
         start = _last_indexed(segment, source) if source.size > SMALL else 0
         first: RecordBatch | None = None
         last: RecordBatch | None = None
-        window = walk.Window(source, source.size)
-        for region in batch_runs.walk(source, start, source.size, window, limit=source.limit, packed=False):
-            if isinstance(region, batch_runs.Run):
+        for region in read.walk_runs(source, start):
+            if isinstance(region, Run):
                 first, last = first or region.first, region.batch(region.count - 1)
             elif isinstance(region, RecordBatch):
                 first, last = first or region, region

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import walk
+from kdump.segments import read, walk
 from kdump.segments.batch_runs import Run
-from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -125,11 +124,12 @@ def _last_stable(place: Place, end: int) -> _Limit:
     for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=True):
         if following is not None and (following.base_offset or 0) <= replay.since:
             continue
-        for batch in _batches_of_producers(segment):
-            try:
-                replay.add(batch)
-            except DamageError as damage:
-                place.damage(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
+        for region in _batches(segment):
+            for batch in replay.one_by_one(region):
+                try:
+                    replay.add(batch)
+                except DamageError as damage:
+                    place.damage(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
     replay.end()
     first_open, watermark = replay.first_open_offset, place.high_watermark
     if first_open is not None and (watermark is None or first_open < watermark):
@@ -137,16 +137,11 @@ def _last_stable(place: Place, end: int) -> _Limit:
     return _Limit(end if watermark is None else min(watermark, end), "highWatermark", "the high watermark")
 
 
-def _batches_of_producers(segment: Segment) -> Iterator[RecordBatch]:
-    """Yield the sound batches of a segment; of data in a row without a transaction the last one, for its offset."""
+def _batches(segment: Segment) -> Iterator[RecordBatch | Run]:
+    """Yield the sound batches of a segment."""
     with segment.open() as source:
-        base = segment.base_offset
-        reader = ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=True, packed=False)
-        for region in reader.read():
-            if isinstance(region, Run):
-                is_plain = not (region.first.is_transactional or region.first.is_control)
-                yield from map(region.batch, range(region.count - 1 if is_plain else 0, region.count))
-            elif isinstance(region, RecordBatch):
+        for region in read.read_runs(source, on_error="resync", first_offset=segment.base_offset):
+            if isinstance(region, RecordBatch | Run):
                 yield region
 
 

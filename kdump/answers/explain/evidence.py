@@ -15,7 +15,8 @@ from kdump.errors import DamageError
 from kdump.formats import partition_metadata
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, PARTITION_METADATA, SEGMENT_NAME
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, walk
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.answers.explain.sightings import Sighting
     from kdump.answers.explain.topic_history import TopicHistory
     from kdump.log_dirs.file_names import Name
+    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
 
 
@@ -92,14 +94,14 @@ class PartitionEvidence:
         replay = ProducerReplay(log)
         for segment in self.segments[first_segment(self.segments, replay.since) :]:
             with segment.open() as source:
-                for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
-                    if isinstance(region, RecordBatch):
-                        try:
-                            replay.add(region)
-                        except DamageError as damage:
-                            self.place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
-                    elif isinstance(region, Damage):
+                for region in read.read_runs(source, on_error="resync", first_offset=segment.base_offset):
+                    if isinstance(region, Damage):
                         replay.lose(region)
+                    for batch in replay.one_by_one(region) if isinstance(region, RecordBatch | Run) else ():
+                        try:
+                            replay.add(batch)
+                        except DamageError as damage:
+                            self.place.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
         replay.end()
         return replay
 
@@ -199,8 +201,7 @@ class PartitionEvidence:
         """Return the largest timestamp of a segment in ms, by the headers of its batches; -1 for none."""
         if segment.path not in self._largest:
             with segment.open() as source:
-                stamps = [one.max_timestamp for one in walk.walk(source) if isinstance(one, RecordBatch)]
-            self._largest[segment.path] = max(stamps, default=-1)
+                self._largest[segment.path] = max(_largest_timestamps(source), default=-1)
         return self._largest[segment.path]
 
 
@@ -322,6 +323,15 @@ def topic_id_of(partition: Partition) -> bytes | None:
                 except DamageError:  # kdump check says what is wrong with it
                     return None
     return None
+
+
+def _largest_timestamps(source: Source) -> Iterator[int]:
+    """Yield the largest timestamps of batches, or of runs of them, by their headers."""
+    for region in read.walk_runs(source):
+        if isinstance(region, Run):
+            yield max(region.column("max_timestamp"))
+        elif isinstance(region, RecordBatch):
+            yield region.max_timestamp
 
 
 def _state(segment: Segment) -> str | None:

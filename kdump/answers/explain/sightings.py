@@ -13,11 +13,12 @@ from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch, misnumbered
 from kdump.segments import read
+from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import Damage, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.log_dirs.partition import Segment
     from kdump.segments.regions import Region
@@ -136,8 +137,8 @@ def look(
     """
     search = _Search(segments, offsets, opened or {}, damage)
     for segment, region in _regions(segments, offsets[0], fail):
-        if isinstance(region, RecordBatch):
-            if not search.add(segment, region):
+        if isinstance(region, RecordBatch | Run):
+            if not search.add_any(segment, region):
                 break
         elif isinstance(region, Damage | Trailing):
             search.lose(segment, region)
@@ -162,6 +163,17 @@ class _Search:
         self._damage = damage
         self._ends: dict[str, int] = {}
         """The offset after the last batch by the segment's name."""
+
+    def add_any(self, segment: Segment, region: RecordBatch | Run) -> bool:
+        """Take the next batches; tell whether more are wanted."""
+        if not isinstance(region, Run):
+            return self.add(segment, region)
+        first, last = self._offsets[0], self._offsets[-1]
+        is_behind = bool(self.seen.waiting) and not region.first.is_control and min(region.column("base_offset")) > last
+        if is_behind or max(region.column("last_offset")) < first:
+            self._ends[segment.name] = region.last_offset + 1
+            return True
+        return all(self.add(segment, batch) for batch in region.batches())
 
     def add(self, segment: Segment, batch: RecordBatch) -> bool:
         """Take the next batch; tell whether another one is wanted."""
@@ -255,15 +267,23 @@ def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
     for _, region in _regions(segments, first, unsaid):
-        if isinstance(region, RecordBatch) and region.producer_id in seen.waiting:
+        for batch in _control_batches(region):
+            if batch.producer_id not in seen.waiting:
+                continue
             try:
-                marker = marker_of(region)
+                marker = marker_of(batch)
             except DamageError:  # the record stays of unknown outcome
                 continue
-            if marker is not None and region.producer_id is not None:
-                seen.end_transaction(region.producer_id, region.last_offset, marker)
-        if not seen.waiting:
-            return
+            if marker is not None and batch.producer_id is not None:
+                seen.end_transaction(batch.producer_id, batch.last_offset, marker)
+            if not seen.waiting:
+                return
+
+
+def _control_batches(region: Region | Run) -> Iterable[RecordBatch]:
+    if isinstance(region, Run):
+        return region.batches() if region.first.is_control else ()
+    return (region,) if isinstance(region, RecordBatch) and region.is_control else ()
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
@@ -271,20 +291,28 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, unsaid):
-        if not isinstance(region, RecordBatch) or region.last_offset < since:
-            continue
-        try:
-            producer = region.producer_id if region.is_transactional else None
-            if region.is_control:
-                if producer is not None and (marker := marker_of(region)) is not None:
-                    held = waiting.pop(producer, {})
-                    for key, offset in held.items() if marker == control.MARKERS[control.COMMIT] else ():
-                        newest[key] = max(offset, newest.get(key, offset))
+        batches: Iterable[RecordBatch] = (region,) if isinstance(region, RecordBatch) else ()
+        if isinstance(region, Run):
+            is_plain = not (region.first.is_control or region.first.is_transactional)
+            whole = is_plain and min(region.column("last_offset")) >= since
+            records, taken = region.unpack() if whole else ([], 0)
+            newest.update({key: offset for offset, _, key, _, _ in records if key is not None and key in keys})
+            batches = region.batches(taken)
+        for batch in batches:
+            if batch.last_offset < since:
                 continue
-            into = newest if producer is None else waiting.setdefault(producer, {})
-            into.update({r.key: r.offset for r in region.records() if r.key is not None and r.key in keys})
-        except DamageError:  # the pass that looks at the offset itself says so where it matters
-            continue
+            try:
+                producer = batch.producer_id if batch.is_transactional else None
+                if batch.is_control:
+                    if producer is not None and (marker := marker_of(batch)) is not None:
+                        held = waiting.pop(producer, {})
+                        for key, offset in held.items() if marker == control.MARKERS[control.COMMIT] else ():
+                            newest[key] = max(offset, newest.get(key, offset))
+                    continue
+                into = newest if producer is None else waiting.setdefault(producer, {})
+                into.update({r.key: r.offset for r in batch.records() if r.key is not None and r.key in keys})
+            except DamageError:  # the pass that looks at the offset itself says so where it matters
+                continue
     return newest
 
 
@@ -302,14 +330,14 @@ def marker_of(batch: RecordBatch) -> str | None:
 
 def _regions(
     segments: Sequence[Segment], first: int, fail: Callable[[UnreadableError], None]
-) -> Iterator[tuple[Segment, Region]]:
+) -> Iterator[tuple[Segment, Region | Run]]:
     """Yield the regions of segments from about an offset on."""
     for segment in segments[first_segment(segments, first) :]:
         try:
             with segment.open() as source:
                 start = Seeker(segment, source, unsaid).by_offset(first, None).start
                 base = segment.base_offset if not start else None
-                for region in read.read(source, start, on_error="resync", first_offset=base):
+                for region in read.read_runs(source, start, on_error="resync", first_offset=base):
                     yield segment, region
         except UnreadableError as error:
             fail(error)

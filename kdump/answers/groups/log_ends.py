@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
 
 NEAR: Final = 4 << 20
@@ -44,6 +45,8 @@ class LogEnds(Collector):
     producer snapshot: that is done with ``stable`` alone where it is more than NEAR. This has no lines of its own:
     other answers look up what it found.
     """
+
+    takes_runs = True
 
     def __init__(
         self,
@@ -94,6 +97,10 @@ class LogEnds(Collector):
         """Take the next batch."""
         if self._replay is not None:
             self._replay.add(batch)
+
+    def add_run(self, run: Run) -> int:
+        """Take a run of data, where no snapshot may take over in it."""
+        return run.count if self._replay is None else self._replay.add_run(run)
 
     def lose(self, region: Damage | Trailing) -> None:
         """Take a range that cannot be read: a transaction may have begun or ended there."""
