@@ -8,10 +8,14 @@ from kdump.checks import partition
 from kdump.checks.indexes import IndexCheck, PartitionState, SegmentFiles
 from kdump.findings import Level
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
+from kdump.segments import batch_runs
+from kdump.segments.batch_runs import Run
+from kdump.segments.walk import Window
 from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN, forge
-from tests.helpers.segments import ABORT, COMMIT, batches, data, marker, starts
+from tests.helpers.segments import ABORT, COMMIT, Memory, batches, data, marker, starts
 
 BASE = 100
 STAMPS = [500, 700, 600, 700, 900, 100, 950]
@@ -52,10 +56,23 @@ def check(
         txnindex=txns,
         active=active,
     )
+    together = IndexCheck(files, state and state.copy())
+    for region in runs(log or b""):
+        if isinstance(region, Run):
+            together.run(region)
+        elif isinstance(region, RecordBatch):
+            together.batch(region)
     checker = IndexCheck(files, state)
     for batch in batches(log or b""):
         checker.batch(batch)
-    return list(checker.finish())
+    found = list(checker.finish())
+    assert list(together.finish()) == found
+    return found
+
+
+def runs(log):
+    source = Memory(log)
+    return batch_runs.walk(source, 0, source.size, Window(source, source.size), limit=source.limit, packed=False)
 
 
 def wrong(found):
@@ -117,6 +134,20 @@ def test_one_bad_offset_entry_is_one_finding(slot, entry, kind):
     assert str(entry[1]) in found[0].text
     assert "remove the segment's .index" in found[0].advice
     assert found[0].expected is not None
+
+
+def test_an_entry_may_point_anywhere():
+    for position in range(1, len(LOG), 5):
+        found = [f.kind for f in check(index=offsets((200, position)), times=b"") if not f.is_remark]
+        assert found == ["offset" if position in starts(LOG) else "position"]
+
+
+@pytest.mark.parametrize("gap", [0, 1])
+def test_a_gap_between_batches_that_are_alike_explains_older_values(gap):
+    first = 102 + gap
+    log = data(100, 2, producer=7) + data(first, producer=9) + data(first + 1, producer=9) + marker(first + 2, 9, ABORT)
+    found = wrong(check(log, None, None, txn(9, 101, first + 2, 100)))
+    assert found == ([] if gap else [("txnindex", "first offset", 0)])
 
 
 def test_swapped_and_doubled_offset_entries():
