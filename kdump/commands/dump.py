@@ -27,7 +27,7 @@ from kdump.output.stdout import open_output
 from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.endings import PRINTERS, Printer
 from kdump.rows.columns import BATCH, RECORD
-from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.rows.selection import DamagedRange, SelectedBatch, first_of
 from kdump.segments import read_ahead, resync
 from kdump.segments.lazy_records import UnreadRun
 from kdump.segments.parts import BUDGET, SegmentPart
@@ -337,8 +337,7 @@ class Dump:
             if isinstance(item, SelectedBatch):
                 held = self._count(item)
                 if held >= count:
-                    whole = held == count or self.options.batches
-                    yield item if whole else item._replace(records=item.records[:count])
+                    yield from first_of(item, count)
                     return
                 count -= held
             yield item

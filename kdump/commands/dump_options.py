@@ -190,7 +190,7 @@ class DumpOptions:
             return Take.COUNT
         if not kernel.COMPILED or (self.ending == "table" and is_terminal()):
             return Take.RECORDS
-        return Take.LAZY_RECORDS if self.stops_early else Take.RUNS
+        return Take.RUNS
 
     @property
     def shows_outcomes(self) -> bool:

@@ -7,6 +7,8 @@ class Picks(Cursor):
     def __init__(
         self,
         *,
+        first: int | None,
+        last: int | None,
         since: int | None,
         until: int | None,
         keys: Sequence[bytes],

@@ -12,6 +12,7 @@ cimport cython
 from libc.string cimport memcmp
 from kdump.kernel.cursor cimport Cursor
 
+cdef int _OFFSET = RECORD_NUMBERS.index("offset")
 cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
 cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
@@ -42,10 +43,12 @@ def may_hold(const unsigned char[::1] block, bytes needle):
 cdef class Picks(Cursor):
     """Counts the records of one batch after the other that are wanted. ``since`` and ``until`` are ms.
 
-    Each of ``headers`` must be there, a value of None takes any. ``values`` says whether the value must be there, or
+    Those of the offsets from ``first`` to ``last`` are. Each of ``headers`` must be there, a value of None takes any. ``values`` says whether the value must be there, or
     must not; None takes both.
     """
 
+    cdef long long first
+    cdef long long last
     cdef long long since
     cdef long long until
     cdef int wants_value
@@ -55,7 +58,9 @@ cdef class Picks(Cursor):
     cdef int keys
     cdef int headers
 
-    def __init__(self, *, since, until, keys, headers, values):
+    def __init__(self, *, first, last, since, until, keys, headers, values):
+        self.first = -_MOST - 1 if first is None else max(first, -_MOST - 1)
+        self.last = _MOST if last is None else min(last, _MOST)
         self.since = -_MOST - 1 if since is None else max(since, -_MOST - 1)
         self.until = _MOST if until is None else min(until, _MOST)
         self.wants_value = -1 if values is None else values
@@ -116,6 +121,8 @@ cdef class Picks(Cursor):
     cdef bint takes(self) except -1 nogil:
         """Tell whether the record that was just read is wanted."""
         cdef int at
+        if not self.first <= self.values[_OFFSET] <= self.last:
+            return False
         if self.values[_TIMESTAMP] < self.since or (self.until != _MOST and self.values[_TIMESTAMP] >= self.until):
             return False
         if self.wants_value >= 0 and (self.values[_VALUE_SIZE] >= 0) != self.wants_value:

@@ -40,10 +40,10 @@ class Take(Enum):
 
     RECORDS = auto()
     """Each batch with its records."""
-    LAZY_RECORDS = auto()
-    """Records may come as :class:`kdump.segments.lazy_records.Unread`, where all of a sound batch are taken."""
     RUNS = auto()
-    """The records of many batches may come as one :class:`kdump.segments.lazy_records.UnreadRun`."""
+    """The records of a sound batch may come as :class:`kdump.segments.lazy_records.Unread`, those of many as one
+    :class:`kdump.segments.lazy_records.UnreadRun`.
+    """
     BATCHES = auto()
     """Batches; records are read only where the filter needs them."""
     BATCH_RUNS = auto()
@@ -78,7 +78,7 @@ class BatchSelection:
         self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
         self._cursor: Cursor | None = None
         self._prefilter = Prefilter.of(wanted)
-        self.in_runs = not self._of_batches and self._prefilter is not None and not self._prefilter.goes_by_offset
+        self.in_runs = not self._of_batches and self._prefilter is not None
         """Whether batches may come in runs though not all is taken of them."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
@@ -118,7 +118,7 @@ class BatchSelection:
         return SelectedBatch(file, run.first, run.first.base_offset, records)
 
     def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield batches that are alike, as many in one go as can be."""
+        """Yield batches that are alike, as many in one go as can be, none past the last offset that is wanted."""
         if self._prefilter is not None:
             yield from self._select_some(run, file, self._prefilter)
             return
@@ -134,12 +134,17 @@ class BatchSelection:
         self, run: Run, file: SegmentFacts, prefilter: Prefilter
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield what the filter takes of batches that are alike; those without a match are passed over."""
+        end = self.first_past(run)
+        counts = [] if run.first.is_control else prefilter.of_run(run, end)
+        held = self._filter.may_hold_rows(run)
+        whole: list[bool] = []
+        is_stable = self._stable is None or max(run.column("last_offset")) < self._stable
+        if prefilter.exact and _is_plain(run) and self._take in (Take.RUNS, Take.COUNT) and is_stable:
+            columns = held, counts, run.column("records_count")
+            whole = [may and 0 < wanted == of_batch for may, wanted, of_batch in zip(*columns, strict=False)]
         done = 0
-        counts = [] if run.first.is_control else prefilter.of_run(run)
-        whole = self._whole(run, counts, prefilter)
-        some = compress(count(), counts)
-        for row in chain(some, range(len(counts), run.count)):
-            if row < done:
+        for row in chain(compress(count(), counts), range(len(counts), end)):
+            if row < done or not held[row]:
                 continue
             behind = row
             while behind < len(whole) and whole[behind]:
@@ -150,17 +155,16 @@ class BatchSelection:
             else:
                 yield from self.select(run.batch(row), file)
 
-    def _whole(self, run: Run, counts: list[int], prefilter: Prefilter) -> list[bool]:
-        """Tell of which batches of a run, ``counts`` of whose records are wanted, all come in one go with others."""
-        if not (prefilter.exact and _is_plain(run) and self._take in (Take.RUNS, Take.COUNT)) or self._filter.committed:
-            return []
-        if not self._filter.may_hold_all(run):
-            return []
-        return [0 < wanted == held for wanted, held in zip(counts, run.column("records_count"), strict=False)]
+    def first_past(self, run: Run) -> int:
+        """Return the first row of a run after the last offset that is wanted, behind all rows where there is none."""
+        last = self._filter.last_offset
+        if last is None:
+            return run.count
+        return next((row for row, base in enumerate(run.column("base_offset")) if base > last), run.count)
 
     def _wanted(self, batch: RecordBatch) -> int:
         """Return how many records of a batch the filter may take, -1 where only reading them tells."""
-        if self._prefilter is None or not isinstance(batch, Batch) or batch.is_control:
+        if self._prefilter is None or not self._prefilter.looks or not isinstance(batch, Batch) or batch.is_control:
             return -1
         return self._prefilter.of_batch(batch)
 

@@ -11,6 +11,7 @@ from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Iterable
 
     from kdump.formats.record import Record
     from kdump.records.record_batch import RecordBatch
@@ -47,6 +48,11 @@ class Filter:
         return self.is_bounded or self.looks_into_fields
 
     @property
+    def looks_into_headers(self) -> bool:
+        """Whether headers of batches decide, beside offsets and timestamps; ``committed`` is no part of it."""
+        return bool(self.producer_ids or self.leader_epochs or self.types or self.transactional is not None)
+
+    @property
     def is_bounded(self) -> bool:
         """Whether offsets or timestamps lie in a range."""
         return any(bound is not None for bound in (self.first_offset, self.last_offset, self.since, self.until))
@@ -58,7 +64,7 @@ class Filter:
 
     def may_hold(self, batch: RecordBatch) -> bool:
         """Tell whether the batch's header lets it hold what is asked for."""
-        return not (
+        return self._may_be_held_by(batch) and not (
             (self.first_offset is not None and batch.last_offset < self.first_offset)
             or (self.since is not None and _latest(batch) < self.since)
             or (
@@ -66,21 +72,33 @@ class Filter:
             )
             or (self.producer_ids and batch.producer_id not in self.producer_ids)
             or (self.leader_epochs and batch.partition_leader_epoch not in self.leader_epochs)
-            or (self.transactional is not None and batch.is_transactional != self.transactional)
+        )
+
+    def may_hold_rows(self, run: Run) -> list[bool]:
+        """Tell the same of each batch of a run."""
+        first = run.first
+        if not self._may_be_held_by(first):
+            return [False] * run.count
+        decide: list[Iterable[bool]] = []
+        if self.first_offset is not None:
+            decide.append(map(self.first_offset.__le__, run.column("last_offset")))
+        if self.since is not None:
+            decide.append(map(self.since.__le__, run.column("max_timestamp")))
+        if self.until is not None and first.timestamp_type == LOG_APPEND_TIME:
+            decide.append(map(self.until.__gt__, run.column("max_timestamp")))
+        if self.producer_ids:
+            decide.append(map(self.producer_ids.__contains__, run.column("producer_id")))
+        if self.leader_epochs:
+            decide.append(map(self.leader_epochs.__contains__, run.column("partition_leader_epoch")))
+        return list(map(all, zip(*decide, strict=True))) if decide else [True] * run.count
+
+    def _may_be_held_by(self, batch: RecordBatch) -> bool:
+        """Tell whether batches with these attributes may hold what is asked for."""
+        return not (
+            (self.transactional is not None and batch.is_transactional != self.transactional)
             or (self.committed and batch.is_control)
             or (self.types and batch.is_control and "control" not in self.types)
             or (self.types == {"control"} and not batch.is_control)
-        )
-
-    def may_hold_all(self, run: Run) -> bool:
-        """Tell whether the headers of all batches of a run let them hold what is asked for; no filter of offsets."""
-        times = run.column("max_timestamp")
-        return (
-            self.may_hold(run.first)
-            and (self.since is None or min(times) >= self.since)
-            and (self.until is None or run.first.timestamp_type != LOG_APPEND_TIME or max(times) < self.until)
-            and (not self.producer_ids or self.producer_ids.issuperset(run.column("producer_id")))
-            and (not self.leader_epochs or self.leader_epochs.issuperset(run.column("partition_leader_epoch")))
         )
 
     def takes_all(self, low: int, high: int, early: int, late: int) -> bool:

@@ -26,13 +26,18 @@ _TOKEN: Final = re.compile(
 
 
 class Prefilter:
-    """Counts the records of batches of magic 2 that a filter may take; where it is ``exact``, those that it takes."""
+    """Counts the records of batches of magic 2 that a filter may take, by what they hold; headers are no matter.
+
+    Where it is ``exact``, it takes them all. ``looks`` says whether more than offsets decides.
+    """
 
     def __init__(self, wanted: Filter) -> None:
         from kdump.kernel.picks import Picks  # needed with such a filter alone
 
         values = wanted.types & {"data", "tombstone"}
         self._picks = Picks(
+            first=wanted.first_offset,
+            last=wanted.last_offset,
             since=wanted.since,
             until=wanted.until,
             keys=sorted(wanted.keys),
@@ -40,24 +45,24 @@ class Prefilter:
             values=None if len(values) != 1 else "data" in values,
         )
         self._greps = [(grep, literal(grep)) for grep in wanted.greps]
-        self.goes_by_offset = wanted.first_offset is not None or wanted.last_offset is not None
-        self.exact = not (wanted.greps or self.goes_by_offset)
+        self.looks = wanted.looks_into_fields or wanted.since is not None or wanted.until is not None
+        self.exact = not wanted.greps
 
     @classmethod
     def of(cls, wanted: Filter) -> Self | None:
         """Return the prefilter of a filter, None where it has no use for one."""
-        looks = wanted.looks_into_fields or wanted.since is not None or wanted.until is not None
         few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
-        if not (kernel.COMPILED and looks and few and all(map(is_local, wanted.greps))):
+        takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
+        if not kernel.COMPILED or takes_all or not few or not all(map(is_local, wanted.greps)):
             return None
         return cls(wanted)
 
-    def of_run(self, run: Run) -> list[int]:
-        """Return how many records each batch of a run may have, up to the first that is not well-formed."""
+    def of_run(self, run: Run, end: int) -> list[int]:
+        """Return how many records each batch of a run before row ``end`` may have, up to the first not well-formed."""
         from kdump.kernel.batches import WIDTH
         from kdump.kernel.picks import may_hold
 
-        self._picks.stack(run.block, run.rows, WIDTH, 0, run.count)
+        self._picks.stack(run.block, run.rows, WIDTH, 0, end)
         counts = list(self._picks.of_rows())
         if not self._greps:
             return counts

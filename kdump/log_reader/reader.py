@@ -18,9 +18,8 @@ from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
 from kdump.records.record_batch import RecordBatch
-from kdump.rows.selection import DamagedRange
+from kdump.rows.selection import DamagedRange, last_of
 from kdump.segments.batch_runs import Run
-from kdump.segments.index_lookup import Range
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
@@ -165,9 +164,9 @@ class PartitionReader:
             last.held += self._size(item)
             while last.held - self._size(last.batches[0]) >= count:
                 last.held -= self._size(last.batches.popleft())
-        if last.held > count:
-            first = last.batches[0]
-            last.batches[0] = first._replace(records=first.records[last.held - count :])
+        if last.held >= count and self.take is not Take.BATCHES:
+            first = last.batches.popleft()
+            last.batches.extendleft(reversed(list(last_of(first, self._size(first) - (last.held - count)))))
             last.held = count
         return last
 
@@ -215,7 +214,7 @@ class PartitionReader:
         try:
             with segment.open() as source:
                 span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
-                runs = self._runs or (selection.in_runs and not self.include_damaged and span == Range())
+                runs = self._runs or (selection.in_runs and not self.include_damaged)
                 if part is None:
                     make = None if self.make is None or not self._runs else _making(self.make, selection, file)
                     stream = region_stream.stream(
@@ -235,6 +234,8 @@ class PartitionReader:
                         if isinstance(region, RecordBatch) and selection.is_past(region):
                             break
                         yield from self._region(region, source, selection, file)
+                        if isinstance(region, Run) and selection.first_past(region) < region.count:
+                            break
                         self.progress(region.position + region.size - done)
                         done = region.position + region.size
                 if isinstance(source, local.LocalFile) and source.lost:

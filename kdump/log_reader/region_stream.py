@@ -11,14 +11,14 @@ from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read as segments_read
 from kdump.segments import read_ahead, resync, walk
+from kdump.segments.batch_runs import Run
+from kdump.segments.index_lookup import Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
-    from kdump.segments.batch_runs import Run
-    from kdump.segments.index_lookup import Range
     from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import Damage, OnError, Region
 
@@ -36,14 +36,15 @@ def stream(
 ) -> Generator[Region | Run, None, None]:
     """Yield the regions of a range of bytes; None is an empty one.
 
-    With ``runs`` all of the file is wanted: batches that are alike may come as one Run, with ``packed`` no compressed
-    ones, and threads read ahead of a local file; with ``check`` they look whether records are well-formed. Some regions
-    are handed to ``make`` in a thread, as :func:`kdump.segments.read_ahead.read` does. Raises UnreadableError.
+    With ``runs`` batches that are alike may come as one Run, with ``packed`` no compressed ones. Where all of a local
+    file is wanted so, threads read ahead; with ``check`` they look whether records are well-formed. Some regions are
+    handed to ``make`` in a thread, as :func:`kdump.segments.read_ahead.read` does. Raises UnreadableError.
     """
     if span is None:
         return
-    if not (runs and isinstance(source, local.LocalFile) and source.limit >= compression.DEFAULT_LIMIT):
-        yield from _range(segment, source, span, on_error)
+    runs = runs and source.limit >= compression.DEFAULT_LIMIT
+    if not (runs and isinstance(source, local.LocalFile) and span == Range()):
+        yield from _range(segment, source, span, on_error, runs=runs, packed=packed)
         return
     leash = read_ahead.Leash(source)
     reader = resync.ResyncReader(
@@ -63,18 +64,27 @@ def part_of(
     part.reached, part.hops = reader.reached, reader.hops
 
 
-def _range(segment: Segment, source: Source, span: Range, on_error: OnError) -> Iterator[Region]:
+def _range(
+    segment: Segment, source: Source, span: Range, on_error: OnError, *, runs: bool, packed: bool
+) -> Iterator[Region | Run]:
     """Yield the regions of a range; where its end, given by an index, is not the end of a batch, go on."""
+
+    def read(start: int, end: int | None = None, first_offset: int | None = None) -> Iterator[Region | Run]:
+        if runs:
+            return segments_read.read_runs(
+                source, start, end, on_error=on_error, first_offset=first_offset, packed=packed
+            )
+        return segments_read.read(source, start, end, on_error=on_error, first_offset=first_offset)
+
     start = span.start
-    first_offset = segment.base_offset if start == 0 else None
-    for region in segments_read.read(source, start, span.end, on_error=on_error, first_offset=first_offset):
-        if span.end is not None and not isinstance(region, RecordBatch):
+    for region in read(start, span.end, segment.base_offset if start == 0 else None):
+        if span.end is not None and not isinstance(region, (RecordBatch, Run)):
             start = region.position
             break
         yield region
     else:
         return
-    yield from segments_read.read(source, start, on_error=on_error)
+    yield from read(start)
 
 
 def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:

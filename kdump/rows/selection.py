@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.segments.lazy_records import Unread
+from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.records.record_batch import RecordBatch
-    from kdump.segments.lazy_records import UnreadRun
     from kdump.segments.regions import Damage
 
 
@@ -52,3 +53,43 @@ def singly(item: SelectedBatch, run: UnreadRun, *, batches: bool) -> Iterator[Se
     for batch in map(run.run.batch, range(run.row, run.behind)):
         records: Sequence[Record] = () if batches else Unread(batch, *batch.payload())
         yield item._replace(batch=batch, base_offset=batch.base_offset, records=records)
+
+
+def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
+    """Yield the first ``count`` records, of one or more, of a batch or of a run of batches, which has as many."""
+    run = item.records
+    if not isinstance(run, UnreadRun):
+        yield item if len(run) <= count else item._replace(records=run[:count])
+        return
+    ends = _ends(run)
+    row = run.row + bisect_left(ends, count)
+    row += ends[row - run.row] == count
+    if row > run.row:
+        yield item._replace(records=UnreadRun(run.run, run.row, row))
+        count -= ends[row - run.row - 1]
+    if count:
+        for one in singly(item, UnreadRun(run.run, row, row + 1), batches=False):
+            yield one._replace(records=one.records[:count])
+
+
+def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
+    """Yield the last ``count`` records, of one or more, of a batch or of a run of batches, which has as many."""
+    run, less = item.records, len(item.records) - count
+    if not isinstance(run, UnreadRun):
+        yield item._replace(records=run[less:]) if less else item
+        return
+    ends = _ends(run)
+    row = run.row + bisect_right(ends, less)
+    before = ends[row - run.row - 1] if row > run.row else 0
+    if less > before:
+        for one in singly(item, UnreadRun(run.run, row, row + 1), batches=False):
+            yield one._replace(records=one.records[less - before :])
+        row += 1
+    if row < run.behind:
+        batch = run.run.batch(row)
+        yield item._replace(batch=batch, base_offset=batch.base_offset, records=UnreadRun(run.run, row, run.behind))
+
+
+def _ends(run: UnreadRun) -> list[int]:
+    """Return how many records there are up to each batch of a run and in it."""
+    return list(accumulate(run.run.column("records_count", run.row, run.behind)))

@@ -36,13 +36,19 @@ def read(
 
 
 def read_runs(
-    source: Source, start: int = 0, end: int | None = None, *, on_error: OnError, first_offset: int | None = None
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    on_error: OnError,
+    first_offset: int | None = None,
+    packed: bool = False,
 ) -> Iterator[Region | Run]:
-    """Yield what :func:`read` does, sound batches that are alike as one run: compressed ones too."""
+    """Yield what :func:`read` does, sound batches that are alike as one run; with ``packed`` no compressed ones."""
     from kdump.segments.resync import ResyncReader
 
     end = source.size if end is None else min(end, source.size)
-    return ResyncReader(source, start, end, on_error, first_offset, limit=None, runs=True, packed=False).read()
+    return ResyncReader(source, start, end, on_error, first_offset, limit=None, runs=True, packed=packed).read()
 
 
 def walk_runs(source: Source, start: int = 0, end: int | None = None) -> Iterator[Region | Run]:

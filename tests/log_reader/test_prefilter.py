@@ -55,13 +55,13 @@ def test_what_depends_on_its_surroundings_is_no_matter_for_blocks(pattern, local
     assert is_local(re.compile(pattern, re.VERBOSE)) is False
 
 
-def printed(path, wanted, take):
+def printed(path, wanted, take, *, singly=False):
     """What is printed of what a filter takes, how many records that are, and the damage."""
     out = io.BytesIO()
     printer = JsonLines(out)
     count, damage = 0, []
     for partition in Finder().find([str(path)]):
-        for item in PartitionReader(filter=wanted, take=take).read(partition):
+        for item in PartitionReader(filter=wanted, take=take, include_damaged=singly).read(partition):
             if hasattr(item, "damage"):
                 damage.append(item.damage)
                 continue
@@ -76,8 +76,8 @@ def same(path, wanted):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "COMPILED", False)
         text, count, damage = printed(path, wanted, Take.RECORDS)
-    for take in (Take.RUNS, Take.LAZY_RECORDS, Take.RECORDS):
-        assert printed(path, wanted, take) == (text, count, damage)
+    for take, singly in ((Take.RUNS, False), (Take.RUNS, True), (Take.RECORDS, True)):
+        assert printed(path, wanted, take, singly=singly) == (text, count, damage)
     assert printed(path, wanted, Take.COUNT)[1:] == (count, damage)
     return count
 
@@ -95,6 +95,15 @@ FILTERS = [
     Filter(greps=(re.compile(b"e$"), re.compile(b"a"))),
     Filter(greps=(re.compile(b""),), producer_ids=frozenset({0, 1000})),
     Filter(types=frozenset({"data"}), first_offset=3, last_offset=9),
+    Filter(first_offset=3),
+    Filter(last_offset=40),
+    Filter(first_offset=17, last_offset=40, since=0),
+    Filter(producer_ids=frozenset({0, 1, 1000})),
+    Filter(leader_epochs=frozenset({0})),
+    Filter(leader_epochs=frozenset({1, 2}), producer_ids=frozenset({-1})),
+    Filter(transactional=True),
+    Filter(transactional=False, until=1_900_000_000_000),
+    Filter(types=frozenset({"control"})),
 ]
 
 
@@ -115,20 +124,25 @@ RECORDS = st.lists(
     batches=st.lists(RECORDS, min_size=1, max_size=6),
     codec=st.sampled_from([0, 0, compression.ZSTD]),
     broken=st.integers(0, 9),
+    step=st.sampled_from([10, 4, 0, -3]),
     wanted=st.builds(
         Filter,
         keys=st.sampled_from([frozenset(), frozenset({b"a"}), frozenset({b"", b"ab"})]),
         types=st.sampled_from([frozenset(), frozenset({"data"}), frozenset({"tombstone"})]),
         headers=st.sampled_from([(), ((b"a", None),), ((b"", b"ab"), (b"a", b""))]),
+        first_offset=st.sampled_from([None, None, 2]),
+        last_offset=st.sampled_from([None, None, 3, 7]),
+        producer_ids=st.sampled_from([frozenset(), frozenset({-1}), frozenset({5})]),
+        leader_epochs=st.sampled_from([frozenset(), frozenset({0}), frozenset({5})]),
         since=st.sampled_from([None, 2]),
         until=st.sampled_from([None, 4]),
         greps=st.sampled_from([(), (re.compile(b"ab"),), (re.compile(b"a+b"), re.compile(b"y")), (re.compile(b"^a"),)]),
     ),
 )
-def test_any_filter_takes_the_same(batches, codec, broken, wanted, tmp_path_factory):
+def test_any_filter_takes_the_same(batches, codec, broken, step, wanted, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "picks" / NAME
     path.parent.mkdir(exist_ok=True)
-    data, offset = b"", 0
+    data, offset = b"", 0 if step >= 0 else 20
     for number, records in enumerate(batches):
         made = [
             forge.record(key, value, offset=at, timestamp=at, headers=headers)
@@ -137,10 +151,11 @@ def test_any_filter_takes_the_same(batches, codec, broken, wanted, tmp_path_fact
         if number == broken:
             made.append(b"\x02\x00")
         packed = made if codec == 0 else [compression.compress(codec, b"".join(made))]
+        header = {"leader_epoch": number % 4 and 5, "producer_id": -1 if number % 3 else 5}
         data += forge.batch(
-            packed, count=len(made), base_offset=offset, attributes=codec, base_timestamp=0, max_timestamp=5
+            packed, count=len(made), base_offset=offset, attributes=codec, base_timestamp=0, max_timestamp=5, **header
         )
-        offset += 10
+        offset += step
     path.write_bytes(data)
     same(path, wanted)
 
@@ -155,8 +170,10 @@ def test_batches_that_claim_another_count_are_damage_as_before(count, tmp_path):
         same(path, wanted)
 
 
-def test_a_filter_of_offsets_alone_needs_no_prefilter():
-    assert Prefilter.of(Filter(first_offset=3)) is None
+def test_a_filter_that_takes_all_needs_no_prefilter():
+    assert Prefilter.of(Filter()) is None
+    assert Prefilter.of(Filter(committed=True)) is None
+    assert Prefilter.of(Filter(first_offset=3)).exact
     assert Prefilter.of(Filter(keys=frozenset(b"%d" % number for number in range(100)))) is None
     assert Prefilter.of(Filter(types=frozenset({"data"}))).exact
 

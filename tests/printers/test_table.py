@@ -26,12 +26,12 @@ from testing import GOLDEN, forge
 COLUMNS = [column for column in rows.RECORD if column.name in {"offset", "key", "value", "timestamp", "headers"}]
 
 
-def printed(path, *, styled, take=Take.RECORDS, columns=COLUMNS, encoding="auto"):
+def printed(path, *, styled, take=Take.RECORDS, columns=COLUMNS, encoding="auto", singly=False):
     out = io.StringIO()
     printer = Tables(out, columns, encoding=encoding)
     printer._plain = not styled
     for partition in Finder().find([str(path)]):
-        for item in PartitionReader(take=take).read(partition):
+        for item in PartitionReader(take=take, include_damaged=singly).read(partition):
             if hasattr(item, "damage"):
                 printer.lost(item)
             else:
@@ -120,17 +120,18 @@ def forged(path, rng, batches):
 
 @pytest.mark.skipif(not kernel.COMPILED, reason="there is no kernel")
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("take", [Take.LAZY_RECORDS, Take.RUNS])
+@pytest.mark.parametrize("singly", [True, False])
 @pytest.mark.parametrize(
     "names", ["offset,timestamp,key,value", "partition,keySize,offset,key,attributes", "value,headers"]
 )
-def test_the_kernel_draws_what_the_general_path_draws(tmp_path, encoding, take, names):
+def test_the_kernel_draws_what_the_general_path_draws(tmp_path, encoding, singly, names):
     path = tmp_path / "00000000000000000000.log"
     columns = [column for column in rows.RECORD if column.name in names.split(",")]
     for seed in range(8):
         forged(path, random.Random(seed), 60)
         general, fast = (
-            printed(path, styled=False, take=how, columns=columns, encoding=encoding) for how in (Take.RECORDS, take)
+            printed(path, styled=False, take=take, columns=columns, encoding=encoding, singly=singly)
+            for take in (Take.RECORDS, Take.RUNS)
         )
         assert fast == general
 

@@ -380,7 +380,7 @@ PRINTERS_OF_ROWS: dict[str, Callable[[BinaryIO], Printer]] = {
 def _rows(path: Path, make: Callable[[BinaryIO], Printer]) -> bytes:
     """Return what a printer makes of a segment."""
     out = io.BytesIO()
-    reader = PartitionReader(take=Take.LAZY_RECORDS, include_damaged=True, fail=lambda _: None)
+    reader = PartitionReader(take=Take.RUNS, include_damaged=True, fail=lambda _: None)
     printer = make(out)
     for partition in Finder(Wanted(max_batch_bytes=LIMIT)).find([str(path)]):
         for item in reader.read(partition):
