@@ -97,13 +97,11 @@ def command(
     with files.whole(out) as folder:
         folder.mkdir()
         found = [part for one in copies.values() for part in one.parts]
-        is_asked = jobs is not None and wanted.remote is None  # else it saves less than it costs: writing takes longest
-        within = who_reads.within(found, who_reads.MANY_RECORDS, jobs) if is_asked else 1
-        if wanted.remote is not None or within > 1:
+        if wanted.remote is not None:
             jobs = 1  # keys stay in this process
         elif jobs is None:
             jobs = min(len(copies), who_reads.each_in_one(found, who_reads.MANY_RECORDS))
-        work = partial(_salvage, folder, limits, within)
+        work = partial(_salvage, folder, limits)
         tasks = list(copies.items())
         done = map(work, tasks) if jobs == 1 else Processes(jobs).results(work, tasks)
         for name, merged, written, errors in done:
@@ -139,14 +137,11 @@ class _Copies:
 
 
 def _salvage(
-    folder: Path, limits: writer.SegmentLimits, within: int, named: tuple[str, _Copies]
+    folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]
 ) -> tuple[str, Merged, writer.WrittenLog, list[UnreadableError]]:
-    """Write one partition; return what was had back, without the places, and what could not be read.
-
-    ``within`` processes share a large segment.
-    """
+    """Write one partition; return what was had back, without the places, and what could not be read."""
     name, copies = named
-    merged = merge(copies.parts, within)
+    merged = merge(copies.parts)
     errors: list[UnreadableError] = []
     written = writer.write(merged, name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append)
     return name, merged._replace(placed=[]), written, errors

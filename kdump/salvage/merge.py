@@ -15,7 +15,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, shared_segment
+from kdump.segments import read
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
@@ -66,11 +66,8 @@ class Merged(NamedTuple):
     padding: int
 
 
-def merge(copies: Iterable[Partition], jobs: int = 1) -> Merged:  # noqa: C901, PLR0912  one case per contradiction
-    """Put the sound batches of all copies in order. What cannot be read is among the lost.
-
-    ``jobs`` processes share a large segment.
-    """
+def merge(copies: Iterable[Partition]) -> Merged:  # noqa: C901, PLR0912  one case per contradiction
+    """Put the sound batches of all copies in order. What cannot be read is among the lost."""
     places: list[BatchPlace] = []
     lost: list[LeftOutRange] = []
     padding = 0
@@ -79,7 +76,7 @@ def merge(copies: Iterable[Partition], jobs: int = 1) -> Merged:  # noqa: C901, 
             found: list[BatchPlace] = []
             met: list[BatchPlace | LeftOutRange | Padding] = []
             try:
-                _read(each, jobs, met)
+                _read(each, met)
             except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
                 end = met[-1].position + met[-1].size if met else 0
                 met.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
@@ -133,24 +130,11 @@ def _contradicted(found: list[BatchPlace], number: int) -> bool:
     return not fits and place[:2] != before[:2]
 
 
-def _read(each: Segment, jobs: int, found: list[BatchPlace | LeftOutRange | Padding]) -> None:
+def _read(each: Segment, found: list[BatchPlace | LeftOutRange | Padding]) -> None:
     """Append what stands in a segment to ``found``. Raises UnreadableError behind what could be read."""
     with each.open() as source:
-        pieces = shared_segment.parts_of(source) if jobs > 1 else []
-        if pieces:
-            shared_segment.read(
-                jobs,
-                source,
-                pieces,
-                each.base_offset,
-                lambda regions: list(_places(each, regions)),
-                lambda made: found.extend(
-                    one if isinstance(one, Padding) else one._replace(segment=each) for one in made
-                ),
-            )
-        else:
-            for one in _places(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset)):
-                found.append(one)  # noqa: PERF402  what was met stays where the source fails
+        for one in _places(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset)):
+            found.append(one)  # noqa: PERF402  what was met stays where the source fails
 
 
 def _places(each: Segment, regions: Iterator[Region | Run]) -> Iterator[BatchPlace | LeftOutRange | Padding]:

@@ -72,7 +72,7 @@ def parts(source: Source, end: int, times: int = 1) -> list[SegmentPart]:
 
     Parts are so many ``times`` as large where little is made of them.
     """
-    header = _first_header(source)
+    header = first_header(source)
     size = times * (PACKED if header is not None and header.attributes & CODEC_MASK else SIZE)
     if header is None or end < 2 * size:
         return []
@@ -84,11 +84,11 @@ def is_packed(source: Source) -> bool:
 
     What one process and its thread make of uncompressed ones need not wait for its turn in memory.
     """
-    header = _first_header(source)
+    header = first_header(source)
     return header is not None and bool(header.attributes & CODEC_MASK)
 
 
-def _first_header(source: Source) -> BatchHeader | None:
+def first_header(source: Source) -> BatchHeader | None:
     """Return the header of the first batch, None where it is none of magic 2."""
     head = source.read(0, BATCH_HEADER.size)
     header = BATCH_HEADER.read(head) if len(head) == BATCH_HEADER.size else None

@@ -34,6 +34,8 @@ if kernel.COMPILED:
 R = TypeVar("R")
 WORTH_IT: Final = parts.MUCH
 """Bytes of a segment from which on processes share it."""
+SMALL: Final = 1 << 11
+"""Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
 TIMES: Final = 4
 """How many times as large as elsewhere the parts are: no output of theirs waits for its turn."""
 
@@ -48,6 +50,9 @@ class _Before(NamedTuple):
 def parts_of(source: Source) -> list[SegmentPart]:
     """Return the parts in which processes share a segment, nothing where one reads it."""
     if source.size < WORTH_IT or not isinstance(source, LocalFile) or LocalFile.watch is not None:
+        return []
+    first = parts.first_header(source)
+    if first is None or first.length < SMALL:
         return []
     return parts.parts(source, source.size, TIMES)
 
