@@ -42,6 +42,7 @@ SHAPES: Final = {
     for shape in (
         *(Shape(name, codec=codec) for codec, name in enumerate(compression.NAMES)),
         Shape("small", value_bytes=24),
+        Shape("singles", batch_bytes=1),
         Shape("large", value_bytes=100_000, batch_bytes=1 << 20, share=0.001),
         Shape("large-zstd", codec=compression.ZSTD, value_bytes=100_000, batch_bytes=1 << 20, share=0.001),
         Shape("magic0", magic=0),

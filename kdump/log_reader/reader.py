@@ -214,7 +214,7 @@ class PartitionReader:
         try:
             with segment.open() as source:
                 span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
-                runs = self._runs or (selection.in_runs and not self.include_damaged)
+                runs = self._runs or selection.in_runs
                 if part is None:
                     make = None if self.make is None or not self._runs else _making(self.make, selection, file)
                     stream = region_stream.stream(

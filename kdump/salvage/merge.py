@@ -87,8 +87,8 @@ def merge(copies: Iterable[Partition]) -> Merged:  # noqa: C901, PLR0912  one ca
                     found.append(one)
                 else:
                     lost.append(one)
-            for number, place in enumerate(found):
-                if _contradicted(found, number):
+            for before, place, behind in zip([None, *found], found, [*found[1:], None], strict=False):
+                if _is_contradicted(before, place, behind):
                     lost.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
                 else:
                     places.append(place)
@@ -119,15 +119,13 @@ def _lost(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
     )
 
 
-def _contradicted(found: list[BatchPlace], number: int) -> bool:
-    """Tell whether the batches before and behind agree with each other, and not with this one."""
-    if not 0 < number < len(found) - 1:
+def _is_contradicted(before: BatchPlace | None, place: BatchPlace, behind: BatchPlace | None) -> bool:
+    """Tell whether the batches before and behind in the file agree with each other, and not with this one."""
+    if before is None or behind is None:
         return False
-    before, place, behind = found[number - 1 : number + 2]
-    if behind.base_offset <= before.last_offset:
+    if before.last_offset < place.base_offset and place.last_offset < behind.base_offset:
         return False
-    fits = before.last_offset < place.base_offset and place.last_offset < behind.base_offset
-    return not fits and place[:2] != before[:2]
+    return before.last_offset < behind.base_offset and place[:2] != before[:2]
 
 
 def _read(each: Segment, found: list[BatchPlace | LeftOutRange | Padding]) -> None:

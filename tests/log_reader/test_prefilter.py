@@ -55,13 +55,13 @@ def test_what_depends_on_its_surroundings_is_no_matter_for_blocks(pattern, local
     assert is_local(re.compile(pattern, re.VERBOSE)) is False
 
 
-def printed(path, wanted, take, *, singly=False):
+def printed(path, wanted, take, *, include_damaged=False):
     """What is printed of what a filter takes, how many records that are, and the damage."""
     out = io.BytesIO()
     printer = JsonLines(out)
     count, damage = 0, []
     for partition in Finder().find([str(path)]):
-        for item in PartitionReader(filter=wanted, take=take, include_damaged=singly).read(partition):
+        for item in PartitionReader(filter=wanted, take=take, include_damaged=include_damaged).read(partition):
             if hasattr(item, "damage"):
                 damage.append(item.damage)
                 continue
@@ -76,8 +76,8 @@ def same(path, wanted):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "COMPILED", False)
         text, count, damage = printed(path, wanted, Take.RECORDS)
-    for take, singly in ((Take.RUNS, False), (Take.RUNS, True), (Take.RECORDS, True)):
-        assert printed(path, wanted, take, singly=singly) == (text, count, damage)
+    for take, include_damaged in ((Take.RUNS, False), (Take.RUNS, True), (Take.RECORDS, True)):
+        assert printed(path, wanted, take, include_damaged=include_damaged) == (text, count, damage)
     assert printed(path, wanted, Take.COUNT)[1:] == (count, damage)
     return count
 
