@@ -13,12 +13,11 @@ from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import batch_runs, shared_segment
+from kdump.segments import read, shared_segment
 from kdump.segments.batch_runs import Run
 from kdump.segments.read import read_runs
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import zero_tail
-from kdump.segments.walk import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -173,7 +172,7 @@ def _segment(
             checker = IndexCheck(files, after)
             indexes = _IndexPass(checker, source, ways.read)
             if log is None:
-                run(_walk(source), [indexes])
+                run(read.walk_runs(source), [indexes])
             else:
                 _begin(segment, log, is_last=is_last)
                 may_share = ways.jobs > 1 and ways.tap is None and log.may_share
@@ -216,12 +215,6 @@ def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | Non
     """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
     regions = read_runs(source, on_error="resync", first_offset=log.next_offset)
     return regions if tap is None else tap(segment, regions)
-
-
-def _walk(source: OpenSource, start: int = 0) -> Iterator[Region | Run]:
-    """Yield what Kafka's own reader finds from a position on, sound batches that are alike as one run."""
-    end = source.size
-    return batch_runs.walk(source, start, end, Window(source, end), limit=source.limit, packed=False)
 
 
 def run(regions: Iterator[Region | Run], checkers: Sequence[SegmentChecker]) -> None:
@@ -273,7 +266,7 @@ class _IndexPass:
         if self._is_over:
             return
         self._is_over = True
-        for found in _walk(self._source, region.position):
+        for found in read.walk_runs(self._source, region.position):
             if isinstance(found, Run):
                 self._takes_run(found)
             elif not isinstance(found, RecordBatch):

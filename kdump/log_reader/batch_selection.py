@@ -101,7 +101,8 @@ class BatchSelection:
         if counts and (takes_all or self._is_sound(batch)):
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
         elif looks and is_lazy and (unread := Unread.of(batch, self._filter.takes_all, RECORD_COST)) is not None:
-            yield SelectedBatch(file, batch, batch.base_offset, unread, outcome, batch.crc_valid)
+            records = () if self._of_batches else unread
+            yield SelectedBatch(file, batch, batch.base_offset, records, outcome, batch.crc_valid)
         else:
             yield from self._read(batch, file, outcome, looks=looks)
 
@@ -137,30 +138,34 @@ class BatchSelection:
         end = self.first_past(run)
         counts = [] if run.first.is_control else prefilter.of_run(run, end)
         held = self._filter.may_hold_rows(run)
+        shows_empty = not self._filter.looks_into_records
         whole: list[bool] = []
         is_stable = self._stable is None or max(run.column("last_offset")) < self._stable
         if prefilter.exact and _is_plain(run) and self._take in (Take.RUNS, Take.COUNT) and is_stable:
             columns = held, counts, run.column("records_count")
-            whole = [may and 0 < wanted == of_batch for may, wanted, of_batch in zip(*columns, strict=False)]
+            whole = [may and wanted == of_batch for may, wanted, of_batch in zip(*columns, strict=False)]
         done = 0
-        for row in chain(compress(count(), counts), range(len(counts), end)):
+        some = range(len(counts)) if shows_empty else compress(count(), counts)
+        for row in chain(some, range(len(counts), end)):
             if row < done or not held[row]:
                 continue
             behind = row
-            while behind < len(whole) and whole[behind]:
+            while behind < len(whole) and whole[behind] and (shows_empty or counts[behind]):
                 behind += 1
+            batch = run.batch(row)
             if behind > row:
-                yield SelectedBatch(file, run.first, run.batch(row).base_offset, UnreadRun(run, row, behind))
+                yield SelectedBatch(file, batch, batch.base_offset, UnreadRun(run, row, behind))
                 done = behind
             else:
-                yield from self.select(run.batch(row), file)
+                yield from self.select(batch, file)
 
     def first_past(self, run: Run) -> int:
         """Return the first row of a run after the last offset that is wanted, behind all rows where there is none."""
         last = self._filter.last_offset
         if last is None:
             return run.count
-        return next((row for row, base in enumerate(run.column("base_offset")) if base > last), run.count)
+        offsets = zip(run.column("base_offset"), run.column("last_offset"), strict=True)
+        return next((row for row, both in enumerate(offsets) if min(both) > last), run.count)
 
     def _wanted(self, batch: RecordBatch) -> int:
         """Return how many records of a batch the filter may take, -1 where only reading them tells."""
@@ -205,7 +210,7 @@ class BatchSelection:
             damage = error
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (records or shows_empty):
-            yield SelectedBatch(file, batch, first, records, outcome, batch.crc_valid)
+            yield SelectedBatch(file, batch, first, () if self._of_batches else records, outcome, batch.crc_valid)
         if damage is not None:
             yield DamagedRange(file, _in_batch(damage, batch))
 

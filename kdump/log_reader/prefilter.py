@@ -26,9 +26,9 @@ _TOKEN: Final = re.compile(
 
 
 class Prefilter:
-    """Counts the records of batches of magic 2 that a filter may take, by what they hold; headers are no matter.
+    """Counts the records of batches of magic 2 that a filter may take. The headers of batches are not looked at.
 
-    Where it is ``exact``, it takes them all. ``looks`` says whether more than offsets decides.
+    Where it is ``exact``, the filter takes these records. ``looks`` says whether more than offsets decides.
     """
 
     def __init__(self, wanted: Filter) -> None:

@@ -45,7 +45,7 @@ def rows(
         yield row.copy()
 
 
-def first_of(item: SelectedBatch) -> Record | None:
+def first_record(item: SelectedBatch) -> Record | None:
     """Return the first record, None of what has none."""
     return item.records[0] if item.records else None
 

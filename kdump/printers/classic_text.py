@@ -73,7 +73,7 @@ class DumpText:
         if self._by_kernel and isinstance(records, UnreadRun):
             printer.batches(records.run, records.row, records.behind, deep=not self.batches)
         elif self._by_kernel and isinstance(records, Unread):
-            printer.batch(item.batch, deep=True)
+            printer.batch(item.batch, deep=not self.batches)
         elif isinstance(records, UnreadRun):
             for one in singly(item, records, batches=self.batches):
                 self._records(printer, one.batch, one.records)

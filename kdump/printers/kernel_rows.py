@@ -213,7 +213,7 @@ class KernelRows:
 
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
-"""What differs from batch to batch in rows of batches alone. In front of a batch's records it is their timestamp."""
+"""What differs from batch to batch in rows of batches. The kernel's slot of timestamps holds it in front of records."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:
@@ -330,7 +330,7 @@ class CsvRows(KernelRows):
         return [*parts[1:], b"\n"]
 
     def _constant(self, column: Column, item: SelectedBatch) -> bytes:
-        return cells.quoted(cells.cell(column, item, cells.first_of(item), self.encoding)).encode()
+        return cells.quoted(cells.cell(column, item, cells.first_record(item), self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
         """Return what stands in a cell that differs from record to record, None where the kernel does not know it."""

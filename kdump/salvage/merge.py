@@ -68,7 +68,7 @@ class Merged(NamedTuple):
 
 def merge(copies: Iterable[Partition]) -> Merged:  # noqa: C901, PLR0912  one case per contradiction
     """Put the sound batches of all copies in order. What cannot be read is among the lost."""
-    places: list[BatchPlace] = []
+    found_places: list[BatchPlace] = []
     lost: list[LeftOutRange] = []
     padding = 0
     for copy in copies:
@@ -91,10 +91,10 @@ def merge(copies: Iterable[Partition]) -> Merged:  # noqa: C901, PLR0912  one ca
                 if _is_contradicted(before, place, behind):
                     lost.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
                 else:
-                    places.append(place)
+                    found_places.append(place)
     placed: list[BatchPlace] = []
     duplicates = 0
-    for place in sorted(places, key=lambda place: (place.base_offset, -place.epoch)):
+    for place in sorted(found_places, key=lambda place: (place.base_offset, -place.epoch)):
         last = placed[-1] if placed else None
         if last is None or place.base_offset > last.last_offset:
             placed.append(place)
@@ -131,11 +131,12 @@ def _is_contradicted(before: BatchPlace | None, place: BatchPlace, behind: Batch
 def _read(each: Segment, found: list[BatchPlace | LeftOutRange | Padding]) -> None:
     """Append what stands in a segment to ``found``. Raises UnreadableError behind what could be read."""
     with each.open() as source:
-        for one in _places(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset)):
+        for one in places(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset)):
             found.append(one)  # noqa: PERF402  what was met stays where the source fails
 
 
-def _places(each: Segment, regions: Iterator[Region | Run]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
+def places(each: Segment, regions: Iterable[Region | Run]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
+    """Yield where the batches stand that regions are, and what else there is."""
     for region in regions:
         if isinstance(region, Run):
             yield from _places_of_run(each, region)
@@ -161,8 +162,8 @@ def _places_of_run(each: Segment, run: Run) -> Iterator[BatchPlace | LeftOutRang
     names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "position", "size")
     columns = [run.column(name) for name in names]
     if run.first.is_control or min(columns[0]) < 0 or not all(map(_fits, *columns[:2])):
-        for row in range(run.count):
-            yield _place(each, run.batch(row))
+        for batch in run.batches():
+            yield _place(each, batch)
     else:
         yield from map(BatchPlace, *columns, repeat(each))
 

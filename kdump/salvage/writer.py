@@ -22,9 +22,9 @@ from kdump.log_dirs.finder import raise_it
 from kdump.primitives.terminal import path_text
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.salvage.merge import UNREADABLE
+from kdump.salvage.merge import UNREADABLE, places
 from kdump.segments import read, resync
-from kdump.segments.batch_runs import Run
+from kdump.segments.batch_runs import Run, of_data
 from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
@@ -158,17 +158,23 @@ def _content(run: list[BatchPlace]) -> Iterator[tuple[RecordBatch | Run, Bytes]]
         with segment.open() as source:
             while at < len(run) and run[at].segment is segment:
                 start = end = run[at].position
-                while at < len(run) and run[at].segment is segment and run[at].position == end:
-                    end += run[at].size
-                    at += 1
-                for region in read.read_runs(source, start, end, on_error="stop"):
-                    if not isinstance(region, (Run, RecordBatch)):
-                        text = f"byte {region.position}: it has changed since kdump read it first"
-                        raise UnreadableError(segment.name, text, "salvage a copy that nobody writes to")
-                    if isinstance(region, Run) and region.first.is_control:
-                        yield from ((batch, batch.raw) for batch in map(region.batch, range(region.count)))
-                    else:
-                        yield region, region.raw
+                stop = at
+                while stop < len(run) and run[stop].segment is segment and run[stop].position == end:
+                    end += run[stop].size
+                    stop += 1
+                for region in of_data(read.read_runs(source, start, end, on_error="stop")):
+                    found = list(places(segment, [region]))
+                    if found != run[at : at + len(found)] or not isinstance(region, (Run, RecordBatch)):
+                        raise _changed(run[at])
+                    at += len(found)
+                    yield region, region.raw
+                if at < stop:
+                    raise _changed(run[at])
+
+
+def _changed(place: BatchPlace) -> UnreadableError:
+    where = f"byte {place.position}: it has changed since kdump read it first"
+    return UnreadableError(place.segment.name, where, "salvage a copy that nobody writes to")
 
 
 def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:

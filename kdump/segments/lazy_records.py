@@ -79,7 +79,10 @@ class Unread(Sequence[Record]):
 
 
 class UnreadRun(Sequence[Record]):
-    """All records of batches of a run, from ``row`` on and before the row ``behind``; all are well-formed."""
+    """All records of batches of a run, from ``row`` on and before the row ``behind``.
+
+    All are well-formed, unless the reader was asked for batches alone.
+    """
 
     __slots__ = ("behind", "row", "run")
 
@@ -90,7 +93,7 @@ class UnreadRun(Sequence[Record]):
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """The lowest and the highest offset: batches that were written twice go back."""
+        """The lowest and the highest offset that the headers tell: batches that were written twice go back."""
         lows, highs = (self.run.column(name, self.row, self.behind) for name in ("base_offset", "last_offset"))
         return min(lows), max(highs)
 

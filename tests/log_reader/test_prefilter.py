@@ -15,7 +15,9 @@ from kdump.log_reader.filter import Filter
 from kdump.log_reader.prefilter import Prefilter, is_local, literal
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
+from kdump.printers.classic_text import DumpText
 from kdump.printers.jsonl import JsonLines
+from kdump.rows.selection import SegmentFacts
 from testing import GOLDEN, forge
 
 if not kernel.COMPILED:
@@ -55,10 +57,12 @@ def test_what_depends_on_its_surroundings_is_no_matter_for_blocks(pattern, local
     assert is_local(re.compile(pattern, re.VERBOSE)) is False
 
 
+MARKED = SegmentFacts(NAME, "t", 0, high_watermark=20, log_start=5)
+
+
 def printed(path, wanted, take, *, include_damaged=False):
     """What is printed of what a filter takes, how many records that are, and the damage."""
-    out = io.BytesIO()
-    printer = JsonLines(out)
+    printers = [JsonLines(io.BytesIO()), DumpText(io.BytesIO())]
     count, damage = 0, []
     for partition in Finder().find([str(path)]):
         for item in PartitionReader(filter=wanted, take=take, include_damaged=include_damaged).read(partition):
@@ -66,9 +70,9 @@ def printed(path, wanted, take, *, include_damaged=False):
                 damage.append(item.damage)
                 continue
             count += len(item.records) or (item.batch.count if take is Take.COUNT else 0)
-            if take is not Take.COUNT:
-                printer.found(item)
-    return out.getvalue(), count, damage
+            for printer in printers if take is not Take.COUNT else ():
+                printer.found(item._replace(file=MARKED))
+    return [printer.out.getvalue() for printer in printers], count, damage
 
 
 def same(path, wanted):
@@ -168,6 +172,14 @@ def test_batches_that_claim_another_count_are_damage_as_before(count, tmp_path):
     path.write_bytes(b"".join([*sound[:2], forge.batch(made, base_offset=4, count=count), sound[2]]))
     for wanted in FILTERS:
         same(path, wanted)
+
+
+def test_a_batch_that_ends_before_it_begins_ends_no_reading(tmp_path):
+    path = tmp_path / NAME
+    one = [forge.batch([forge.record(b"k", b"v")], base_offset=base) for base in (0, 1, 2, 3)]
+    odd = forge.batch([], base_offset=20, last_offset_delta=-1)
+    path.write_bytes(b"".join([*one, odd, *one[2:]]))
+    assert same(path, Filter(last_offset=19)) == 6
 
 
 def test_a_filter_that_takes_all_needs_no_prefilter():

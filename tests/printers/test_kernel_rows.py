@@ -81,7 +81,9 @@ def printed(path, *, unread, runs=None, kind=JsonLines, columns=rows.RECORD, mar
             if hasattr(item, "damage"):
                 printer.lost(item)
                 continue
-            taken += isinstance(item.records, UnreadRun if runs else Unread)
+            if isinstance(item.records, UnreadRun):
+                taken += 1 if runs else item.records.count_of_batches
+            taken += isinstance(item.records, Unread) and not runs
             printer.found(item if mark is None else item._replace(file=mark))
     printer.end()
     return out.getvalue(), taken
@@ -518,6 +520,30 @@ def same_lists(path, mark=None):
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
 def test_batches_of_golden_segments_are_listed_the_same(path):
     same_lists(path)
+
+
+@pytest.mark.parametrize("wanted", [Filter(first_offset=7), Filter(last_offset=30), Filter(since=-5), Filter()])
+@pytest.mark.parametrize("encoding", ["auto", "hex", "base64"])
+@pytest.mark.parametrize("redactor", [None, REDACTOR])
+def test_a_list_of_batches_shows_nothing_of_records(wanted, encoding, redactor, tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(batches(9)))
+    for take in (Take.BATCHES, Take.BATCH_RUNS):
+        for kind in (DumpText, JsonLines, Separated):
+            out = io.BytesIO()
+            printer = kind(
+                out,
+                batches=True,
+                encoding=encoding,
+                redactor=redactor,
+                **({} if kind is DumpText else {"columns": rows.BATCH}),
+            )
+            for partition in Finder().find([str(path)]):
+                for item in PartitionReader(wanted, take).read(partition):
+                    printer.found(item)
+            lines = out.getvalue().splitlines()
+            assert sum(b"lastOffset" in line or line.startswith(b"batch,") for line in lines) >= 7
+            assert not [line for line in lines if line.startswith(b"|")]
 
 
 @pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
