@@ -103,7 +103,7 @@ def command(
             jobs = min(len(copies), who_reads.each_in_one(found, who_reads.MANY_RECORDS))
         work = partial(_salvage, folder, limits)
         tasks = list(copies.items())
-        done = map(work, tasks) if jobs == 1 else Processes(jobs).results(work, tasks)
+        done = map(work, tasks) if 1 in (jobs, len(tasks)) else Processes(jobs).results(work, tasks)
         for name, merged, written, errors in done:
             for error in errors:
                 run.fail(error)
