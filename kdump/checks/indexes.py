@@ -99,8 +99,8 @@ class IndexCheck:
     def run(self, run: Run) -> None:
         """Take the next batches, which are like each other."""
         if run.first.is_control:
-            for row in range(run.count):
-                self.batch(run.batch(row))
+            for batch in run.batches():
+                self.batch(batch)
             return
         if not self.batches:
             self._first(run.last_offset_of(0))

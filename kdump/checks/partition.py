@@ -15,7 +15,6 @@ from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, shared_segment
 from kdump.segments.batch_runs import Run
-from kdump.segments.read import read_runs
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import zero_tail
 
@@ -213,7 +212,7 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
 
 def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region | Run]:
     """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
-    regions = read_runs(source, on_error="resync", first_offset=log.next_offset)
+    regions = read.read_runs(source, on_error="resync", first_offset=log.next_offset)
     return regions if tap is None else tap(segment, regions)
 
 

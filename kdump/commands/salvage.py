@@ -139,7 +139,7 @@ class _Copies:
 def _salvage(
     folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]
 ) -> tuple[str, Merged, writer.WrittenLog, list[UnreadableError]]:
-    """Write one partition; return what was had back, without the places, and what could not be read."""
+    """Write one partition; return its merged log without the places, what is written, and the errors of reading."""
     name, copies = named
     merged = merge(copies.parts)
     errors: list[UnreadableError] = []

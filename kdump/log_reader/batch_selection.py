@@ -113,7 +113,10 @@ class BatchSelection:
         """
         if not _is_plain(run):
             return None
-        records = UnreadRun(run, 0, run.count * run.has_usual_numbers if self._of_batches else run.sound)
+        if self._of_batches:
+            records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0)
+        else:
+            records = UnreadRun(run, 0, run.sound)
         if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):
             return None
         return SelectedBatch(file, run.first, run.first.base_offset, records)

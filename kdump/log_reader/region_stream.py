@@ -47,10 +47,8 @@ def stream(
         yield from _range(segment, source, span, on_error, runs=runs, packed=packed)
         return
     leash = read_ahead.Leash(source)
-    reader = resync.ResyncReader(
-        leash, 0, source.size, on_error, segment.base_offset, limit=None, runs=True, packed=packed
-    )
-    yield from read_ahead.read(reader.read(), leash, source.size, unpack=packed, check=check, make=make)
+    regions = segments_read.read_runs(leash, on_error=on_error, first_offset=segment.base_offset, packed=packed)
+    yield from read_ahead.read(regions, leash, source.size, unpack=packed, check=check, make=make)
 
 
 def part_of(

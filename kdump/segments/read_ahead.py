@@ -262,9 +262,9 @@ def read(
     """Yield ``regions``, ``size`` bytes that are read by ``leash``; threads take them ahead of time when that is much.
 
     With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. A thread
-    may hand a region to ``make`` before it is yielded; ``make`` returns how many bytes it made, and a MemoryError or
-    DamageError of it is passed over: whoever reads the region meets it again. An error that ends ``regions`` is raised
-    after the last region before it. The source must stay open until this is closed.
+    may call ``make`` with a region before it is yielded; ``make`` returns how many bytes it made. A MemoryError or a
+    DamageError of ``make`` is passed over: the reader of the region meets it again. This raises an error of ``regions``
+    after the regions before it. The source must stay open until this is closed.
     """
     stretches = Stretches(regions, unpack=unpack, check=check)
     threads = 0 if _alone else min(THREADS, processors() - 1)

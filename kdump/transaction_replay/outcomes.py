@@ -215,14 +215,10 @@ class TransactionFollower:
     def add_run(self, batches: Run) -> None:
         """Take the next batches, which are like each other."""
         row = 0
-        if not batches.first.is_control:
-            while row < batches.count and (self._entries or self._behind_hole):
-                self.add(batches.batch(row))
-                row += 1
-            self._replay.add_data(batches, row)
-            row = batches.count
-        for each in range(row, batches.count):
-            self.add(batches.batch(each))
+        while row < batches.count and (batches.first.is_control or self._entries or self._behind_hole):
+            self.add(batches.batch(row))
+            row += 1
+        self._replay.add_data(batches, row)
 
     @property
     def has_index(self) -> bool:
