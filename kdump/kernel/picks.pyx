@@ -43,8 +43,8 @@ def may_hold(const unsigned char[::1] block, bytes needle):
 cdef class Picks(Cursor):
     """Counts the records of one batch after the other that are wanted. ``since`` and ``until`` are ms.
 
-    Those of the offsets from ``first`` to ``last`` are. Each of ``headers`` must be there, a value of None takes any. ``values`` says whether the value must be there, or
-    must not; None takes both.
+    Their offsets are ``first`` to ``last``. Each of ``headers`` must be there, a value of None takes any. ``values`` says
+    whether the value must be there, or must not; None takes both.
     """
 
     cdef long long first
