@@ -4,6 +4,12 @@ cimport cython
 from kdump.kernel.cursor cimport Cursor
 from kdump.kernel.spelling cimport KeyedHash
 
+# The digits of a number, but for the last four; and the number, with zeros for these.
+cdef struct Upper:
+    unsigned long long value
+    Py_ssize_t size
+    unsigned char[24] digits
+
 cdef class Lines(Cursor):
     cdef public long long last_offset
     cdef public list gaps
@@ -23,6 +29,7 @@ cdef class Lines(Cursor):
     cdef int[::1] bound_ops
     cdef const unsigned char* literals
     cdef const int* steps
+    cdef Upper[32] upper
     cdef public bint stuck
 
     @cython.final
@@ -56,4 +63,3 @@ cdef inline bint reserve(Lines lines, Py_ssize_t more) except -1 nogil:
     return True
 
 cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil
-cdef bint copy(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil

@@ -18,6 +18,7 @@ from libc.string cimport memcpy
 from kdump.kernel.cursor cimport Cursor
 from kdump.kernel.quoting cimport is_utf8
 from kdump.kernel.spelling cimport KeyedHash, base64, hex_digits
+from kdump.kernel.words cimport copied_ascii
 
 _TEXTS = (
     *("header_keys", "decoded", "key", "value", "raw_key", "raw_value", "hex_key", "hex_value"),
@@ -41,9 +42,29 @@ cdef int _BASE64 = (_TEXTS.index("base64_key") - _TEXTS.index("key")) // 2
 cdef Py_ssize_t _DIGITS = 64  # of a keyed hash
 cdef int _END = 1 << 16  # behind all slots
 cdef unsigned long long _HIGH_BITS = 0x8080808080808080
-cdef bytes _PAIRS_OF_DIGITS = b"".join(b"%02d" % number for number in range(100))
-cdef char* _PAIRS = _PAIRS_OF_DIGITS
+cdef unsigned long long _TOO_HIGH = 10**18  # from here on the digits of a number are not kept
+cdef char[2 * 100] _PAIRS  # of digits
+cdef char[4 * 1000] _SHORT  # the digits of numbers up to 999, how many they are in the fourth byte
 cdef const unsigned char* _NOTHING = b""
+
+
+cdef void _fill_tables() noexcept:
+    cdef int value
+    cdef char* entry
+    for value in range(100):
+        _PAIRS[2 * value] = <char> (48 + value // 10)
+        _PAIRS[2 * value + 1] = <char> (48 + value % 10)
+    for value in range(1000):
+        entry = _SHORT + 4 * value
+        entry[3] = 1 + (value >= 10) + (value >= 100)
+        if value >= 100:
+            entry[0] = <char> (48 + value // 100)
+        if value >= 10:
+            entry[<int> entry[3] - 2] = <char> (48 + value // 10 % 10)
+        entry[<int> entry[3] - 1] = <char> (48 + value % 10)
+
+
+_fill_tables()
 
 
 def slots(others):
@@ -104,6 +125,8 @@ cdef class Lines(Cursor):
         self.room = -1  # the buffer is made with the first line
         self.need = 0
         self.buffer = bytearray()
+        for slot in range(NUMBERS):
+            keep(&self.upper[slot], 10000)  # any number: what is kept must be of one
 
     def lines(self, head, shape, limit):
         """Return the line of the batch, then those of its next records: of all, or of enough to fill ``limit`` bytes.
@@ -144,7 +167,7 @@ cdef class Lines(Cursor):
         """Write lines of this shape from now on."""
         self.ops = shape.ops
         self.pool = shape.pool
-        self.need = len(shape.pool) + 12 * len(shape.ops) + 16  # a number or a date takes 32 bytes at most
+        self.need = len(shape.pool) + 12 * len(shape.ops) + 64  # a number or a date takes 32 bytes at most
         self.literals = &self.pool[0]
         self.steps = &self.ops[0]
 
@@ -296,7 +319,7 @@ cdef class Lines(Cursor):
             out += size
             slot = op[2]
             if slot < _NUMBERS:
-                out = number(out, self.values[slot])
+                out = near(out, self.values[slot], &self.upper[slot])
             elif slot == _END:
                 break
             else:
@@ -365,7 +388,7 @@ cdef class Lines(Cursor):
         cdef const unsigned char* text = &self.data[at]
         if size > self.need:  # no record holds more than itself: there is room for that
             self.grow(size)
-        if not copy(&self.out[self.used], text, size) and not is_utf8(text, size):
+        if not copied_ascii(&self.out[self.used], text, size, self.data.shape[0] - at) and not is_utf8(text, size):
             return self.decode(slot, at, size)
         self.used += size
         return True
@@ -392,9 +415,34 @@ cdef class Lines(Cursor):
         return True
 
 
+cdef inline unsigned char* near(unsigned char* out, long long value, Upper* upper) noexcept nogil:
+    """Write a number of which ``upper`` may keep all digits but four; return the position behind it, as number() does.
+
+    Offsets and timestamps differ from record to record in the last ones alone.
+    """
+    cdef unsigned long long lower = <unsigned long long> value - upper.value
+    if lower >= 10000:
+        if <unsigned long long> value < 10000 or <unsigned long long> value >= _TOO_HIGH:
+            return number(out, value)
+        keep(upper, value)
+        lower = <unsigned long long> value - upper.value
+    memcpy(out, upper.digits, 16)
+    out += upper.size
+    four(out, <unsigned int> lower)
+    return out + 4
+
+
+cdef void keep(Upper* upper, unsigned long long value) noexcept nogil:
+    """Keep the digits of a number but for the last four: it has five or more, and is less than _TOO_HIGH."""
+    upper.value = value - value % 10000
+    upper.size = number(upper.digits, <long long> (value // 10000)) - upper.digits
+
+
 cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil:
     """Write a decimal number; return the position behind it. Up to 22 bytes are touched."""
     cdef unsigned long long rest = value
+    if rest < 1000:
+        return up_to_four(out, <unsigned int> rest)
     if value < 0:
         out[0] = 45
         out += 1
@@ -406,12 +454,9 @@ cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil:
         out = up_to_eight(out, <unsigned int> upper)
     else:
         out = up_to_eight(out, <unsigned int> (upper // 100000000))
-        four(out, <unsigned int> (upper % 100000000 // 10000))
-        four(out + 4, <unsigned int> (upper % 10000))
+        eight(out, <unsigned int> (upper % 100000000))
         out += 8
-    cdef unsigned int lower = <unsigned int> (rest % 100000000)
-    four(out, lower // 10000)
-    four(out + 4, lower % 10000)
+    eight(out, <unsigned int> (rest % 100000000))
     return out + 8
 
 
@@ -428,22 +473,18 @@ cdef inline unsigned char* up_to_eight(unsigned char* out, unsigned int value) n
 
 cdef inline unsigned char* up_to_four(unsigned char* out, unsigned int value) noexcept nogil:
     """Write a number of at most four digits; return the position behind it."""
-    cdef unsigned int upper
-    if value < 10:
-        out[0] = <unsigned char> (48 + value)
-        return out + 1
-    if value < 100:
-        memcpy(out, _PAIRS + 2 * value, 2)
-        return out + 2
-    upper = value // 100
-    if upper < 10:
-        out[0] = <unsigned char> (48 + upper)
-        out += 1
-    else:
-        memcpy(out, _PAIRS + 2 * upper, 2)
-        out += 2
-    memcpy(out, _PAIRS + 2 * (value - upper * 100), 2)
-    return out + 2
+    if value < 1000:
+        memcpy(out, _SHORT + 4 * value, 4)
+        return out + <int> _SHORT[4 * value + 3]
+    four(out, value)
+    return out + 4
+
+
+cdef inline void eight(unsigned char* out, unsigned int value) noexcept nogil:
+    """Write eight digits."""
+    cdef unsigned int upper = value // 10000
+    four(out, upper)
+    four(out + 4, value - upper * 10000)
 
 
 cdef inline void four(unsigned char* out, unsigned int value) noexcept nogil:
@@ -451,26 +492,3 @@ cdef inline void four(unsigned char* out, unsigned int value) noexcept nogil:
     cdef unsigned int upper = value // 100
     memcpy(out, _PAIRS + 2 * upper, 2)
     memcpy(out + 2, _PAIRS + 2 * (value - upper * 100), 2)
-
-
-cdef bint copy(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Copy ``text``; return whether it is ASCII."""
-    cdef unsigned long long word = 0
-    cdef unsigned long long bits = 0
-    cdef Py_ssize_t at = 0
-    if size >= 8:
-        while at + 8 < size:
-            memcpy(&word, text + at, 8)
-            memcpy(out + at, &word, 8)
-            bits |= word
-            at += 8
-        at = size - 8
-        memcpy(&word, text + at, 8)
-        memcpy(out + at, &word, 8)
-        bits |= word
-    else:
-        while at < size:
-            out[at] = text[at]
-            bits |= text[at]
-            at += 1
-    return not bits & _HIGH_BITS

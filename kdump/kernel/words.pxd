@@ -108,6 +108,39 @@ cdef extern from *:
         return ~(unsigned int) crc;
     }
 
+    /* Look at 64 bytes at once, further than the text goes as long as bytes are there; 0 where they are too few. */
+    static inline long long kdump_sixty_four(
+            unsigned char *out, const unsigned char *text, long long size, long long there, int *high) {
+        __m128i first, second, third, fourth, seen = _mm_setzero_si128();
+        unsigned long long bits;
+        long long at = 0;
+        if (size <= 16 && there >= 16) {
+            first = _mm_loadu_si128((const __m128i *) text);
+            _mm_storeu_si128((__m128i *) out, first);
+            *high = _mm_movemask_epi8(first) & ((1 << size) - 1);
+            return size;
+        }
+        for (; there - at >= 64; at += 64) {
+            const __m128i *from = (const __m128i *) (text + at);
+            __m128i *to = (__m128i *) (out + at);
+            first = _mm_loadu_si128(from), second = _mm_loadu_si128(from + 1);
+            third = _mm_loadu_si128(from + 2), fourth = _mm_loadu_si128(from + 3);
+            _mm_storeu_si128(to, first), _mm_storeu_si128(to + 1, second);
+            _mm_storeu_si128(to + 2, third), _mm_storeu_si128(to + 3, fourth);
+            if (size - at <= 64) {
+                bits = (unsigned long long) _mm_movemask_epi8(first)
+                    | (unsigned long long) _mm_movemask_epi8(second) << 16
+                    | (unsigned long long) _mm_movemask_epi8(third) << 32
+                    | (unsigned long long) _mm_movemask_epi8(fourth) << 48;
+                *high = _mm_movemask_epi8(seen) || bits & ~0ULL >> (64 - (size - at));
+                return size;
+            }
+            seen = _mm_or_si128(_mm_or_si128(seen, _mm_or_si128(first, second)), _mm_or_si128(third, fourth));
+        }
+        *high = _mm_movemask_epi8(seen);
+        return at;
+    }
+
     /* One to fifteen bytes, zeros behind them, without a look beyond them. */
     static inline __m128i kdump_up_to_fifteen(const unsigned char *text, int size) {
         unsigned long long low = 0, high = 0;
@@ -260,7 +293,17 @@ cdef extern from *:
     #define kdump_mixed(state, block, rounds) ((void) 0)
     #define kdump_stride() 0
     #define kdump_inserted(stride, to, text, stop, orders, seen, awkward) (text)
+    #define kdump_sixty_four(out, text, size, there, high) 0
     #endif
+
+    static inline int kdump_copied_ascii(
+            unsigned char *out, const unsigned char *text, long long size, long long there) {
+        int high = 0;
+        unsigned char seen = 0;
+        for (long long at = kdump_sixty_four(out, text, size, there, &high); at < size; at++)
+            seen |= out[at] = text[at];
+        return !high && seen < 128;
+    }
     """
     # The number of the lowest bit of a word that is not zero.
     int lowest "kdump_lowest"(unsigned long long word) noexcept nogil
@@ -270,6 +313,10 @@ cdef extern from *:
 
     # How many bytes this processor looks at when it inserts some between them: 32, 16, or 0 where it cannot.
     int best_stride "kdump_stride"() noexcept nogil
+
+    # Copy ``size`` bytes of a text, of one or more; return whether all are ASCII. ``there`` says how many there are to be
+    # read, ``size`` or more of them. Up to 64 bytes more than ``size`` are written.
+    bint copied_ascii "kdump_copied_ascii"(unsigned char* out, const unsigned char* text, Py_ssize_t size, Py_ssize_t there) noexcept nogil
 
     # Copy text, ``stride`` bytes at a time, 32 or 16, and return where it ends. As JSON, where ``awkward`` is NULL, with
     # a backslash in front of quotes and backslashes, up to bytes, or fewer at the end, that hold a control character or

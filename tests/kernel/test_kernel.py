@@ -285,6 +285,41 @@ def test_numbers_of_every_length_read_the_same(tmp_path):
     assert dumped(path) == general(path)
 
 
+def test_numbers_near_each_other_read_the_same(tmp_path):
+    """The digits above the last four are kept from one record to the next."""
+    chance = random.Random(5)
+    edges = [sign * 10**power for power in range(19) for sign in (1, -1)] + [20_000, 19_999_9999, (1 << 62) - 20_000]
+    far = [chance.choice(edges) + chance.choice((-10_001, -10_000, -9_999, -1, 0, 1, 9_999)) for _ in range(150)]
+    made = b"".join(
+        forge.batch(
+            [
+                forge.record(b"k" * (delta % 1002), None, offset=delta, timestamp=chance.randrange(-20_000, 20_000))
+                for delta in range(0, 4000, 73)
+            ],
+            base_offset=offset,
+            base_timestamp=chance.choice(far),
+        )
+        for offset in far
+    )
+    path = tmp_path / NAME
+    path.write_bytes(made)
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+
+
+def test_texts_of_every_length_read_the_same(tmp_path):
+    """They are copied 64 bytes at a time, which must not look beyond the file, nor at what follows the text."""
+    path = tmp_path / NAME
+    ends = [*range(1, 20), *range(60, 70), *range(124, 134), 192]
+    texts = [b"x" * size for size in (*range(140), 1023, 1024, 1025)]
+    for character in ("ü".encode(), b"\xff"):
+        texts += [b"x" * at + character + b"y" * (size - at) for size in (3, 14, 63, 64, 130) for at in range(size + 1)]
+    for text in [b"z" * size for size in ends] + [b"z" * (size - 1) + b"\xff" for size in ends]:
+        path.write_bytes(forge.batch([forge.record(text, None)]))
+        assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+    path.write_bytes(forge.batch([forge.record(text, text, offset=number) for number, text in enumerate(texts)]))
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+
+
 def test_decoders_read_the_same(tmp_path):
     path = tmp_path / NAME
     path.write_bytes(
