@@ -17,7 +17,6 @@ isal unpacks gzip, where it is installed, in half the time of zlib.
 from __future__ import annotations
 
 import struct
-import threading
 import zlib
 from functools import cache
 from importlib import import_module
@@ -27,6 +26,7 @@ from kdump.errors import DamageError, LimitError
 from kdump.primitives.wire import Bytes, read_unsigned_varint
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
@@ -52,6 +52,15 @@ _ZSTD_STEP: Final = 1 << 10
 """Bytes given to zstd at a time, which may stand for 32 MiB: a block of 4 bytes for 128 KiB."""
 _SNAPPY_GREATEST_RATIO: Final = 22
 """A copy of 3 bytes stands for 64 bytes at most."""
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_HEAD: Final = 9
+"""Bytes of the smallest frame: its head and that of a block without content."""
+_ZSTD_RLE, _ZSTD_COMPRESSED = 1, 2
+"""The kinds of blocks that are not plain."""
+_ZSTD_BLOCK: Final = 1 << 17
+"""Bytes of a block, at most (RFC 8878)."""
+_ZSTD_AT_ONCE: Final = 4 << 20
+"""Bytes that a frame may unpack to so that it is unpacked in one go."""
 _ZSTD_SOURCE: Final = 131075
 """Bytes that zstd-jni reads at a time. It forgives a cut-off frame when a whole one ends in the same read."""
 _GZIP_STEP: Final = 1 << 14
@@ -60,8 +69,6 @@ _GZIP_PLAIN_HEADER: Final = b"\x1f\x8b\x08" + bytes(7)
 _GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT, _GZIP_RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
 """Flags in the fourth byte of a gzip header (RFC 1952)."""
 _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
-
-_local = threading.local()
 
 
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
@@ -367,11 +374,28 @@ def _xxh32(data: Bytes) -> int:
     return xxhash.xxh32_intdigest(data)
 
 
+@cache
+def _of_thread() -> threading.local:
+    """Return what each thread has for itself: two must not use one decompressor at once."""
+    from threading import local  # needed for zstd alone
+
+    return local()
+
+
 def _zstd(data: Bytes, limit: int) -> bytes:
     zstandard = _library("zstandard")
-    decompressor = getattr(_local, "zstd", None)
+    own = _of_thread()
+    decompressor = getattr(own, "zstd", None)
     if decompressor is None:
-        decompressor = _local.zstd = zstandard.ZstdDecompressor()
+        decompressor = own.zstd = zstandard.ZstdDecompressor()
+    most = _zstd_most(data)
+    if 0 < most <= min(limit, _ZSTD_AT_ONCE):
+        try:
+            plain: bytes = decompressor.decompress(data, max_output_size=most)
+        except zstandard.ZstdError:
+            pass  # it is told below, in words of its own
+        else:
+            return plain
     parts: list[bytes] = []
     left = limit
     position = whole = 0
@@ -394,6 +418,32 @@ def _zstd(data: Bytes, limit: int) -> bytes:
             position += len(region)
         whole = position = position - len(frame.unused_data)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _zstd_most(data: Bytes) -> int:
+    """Return how many bytes a frame unpacks to at most, as the heads of its blocks say (RFC 8878).
+
+    It is 0 for what is not one whole frame alone, and where its head says that it unpacks to nothing or to more than
+    that: the library would believe it.
+    """
+    if len(data) < _ZSTD_HEAD or data[:4] != _ZSTD_MAGIC:
+        return 0
+    flags = data[4]
+    is_single = flags >> 5 & 1  # there is no size of a window then, but always that of the content
+    start = 6 - is_single + (0, 1, 2, 4)[flags & 3]
+    position = start + (is_single, 2, 4, 8)[flags >> 6]
+    told = int.from_bytes(data[start:position], "little") + (256 if flags >> 6 == 1 else 0)
+    has_told = position > start
+    most = 0
+    while position + 3 <= len(data):
+        head = data[position] | data[position + 1] << 8 | data[position + 2] << 16
+        kind, size = head >> 1 & 3, head >> 3
+        most += _ZSTD_BLOCK if kind == _ZSTD_COMPRESSED else size
+        position += 3 + (1 if kind == _ZSTD_RLE else size)
+        if head & 1:
+            is_whole = position + (4 if flags & 4 else 0) == len(data)
+            return most if is_whole and (not has_told or 0 < told <= most) else 0
+    return 0
 
 
 _DECOMPRESS: Final[tuple[Callable[[Bytes, int], bytes], ...]] = (

@@ -4,6 +4,7 @@ import zlib
 import lz4.block
 import pytest
 import snappy
+import zstandard
 
 from kdump.errors import DamageError, LimitError
 from kdump.primitives import compression
@@ -90,6 +91,28 @@ def test_a_zstd_frame_that_is_cut_off_is_forgiven_behind_a_whole_one_of_the_same
     )  # more than a read of 131,075 bytes
     assert len(outcome(compression.ZSTD, large + frame[:5])) == 140_000
     assert outcome(compression.ZSTD, frame + large[:-1]) == "compression"
+
+
+def test_a_zstd_frame_that_lies_about_its_size_is_refused():
+    text = b"abcdefgh" * 40
+    frame = compression.compress(compression.ZSTD, text)
+    window, blocks = frame[5:6], frame[6:]
+    assert compression.decompress(compression.ZSTD, frame[:4] + b"\x40" + window + b"\x40\0" + blocks) == text
+    for told in (b"\x40\x3f\0", b"\x80\0\0\0\0", b"\xc0" + bytes(8), b"\xc0" + b"\xf0" * 8):
+        lying = frame[:4] + told[:1] + window + told[1:] + blocks
+        assert outcome(compression.ZSTD, lying) == "compression"
+    with pytest.raises(LimitError):
+        compression.decompress(compression.ZSTD, frame, limit=len(text) - 1)
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_what_follows_a_zstd_frame_is_read_too(checksum):
+    frame = zstandard.ZstdCompressor(write_content_size=False, write_checksum=checksum).compress(b"one" * 9)
+    assert compression.decompress(compression.ZSTD, frame) == b"one" * 9
+    assert compression.decompress(compression.ZSTD, frame * 3) == b"one" * 27
+    for end in range(1, len(frame)):
+        assert outcome(compression.ZSTD, frame[:end]) == "compression"
+    assert outcome(compression.ZSTD, frame + b"garbage") == "compression"
 
 
 def test_the_wrong_header_checksum_of_old_lz4_frames():

@@ -9,7 +9,7 @@ from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records.magic_2 import Batch
-from kdump.segments import batch_runs, read_ahead, resync
+from kdump.segments import batch_runs, read_ahead, reader_threads, resync
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Trailing
 from kdump.segments.walk import Window, walk
@@ -201,7 +201,7 @@ def test_an_interruption_while_threads_begin_leaves_none(log, monkeypatch):
 
 
 def test_threads_that_begin_late_take_all_the_same(log, monkeypatch):
-    run, take = read_ahead._Crew._run, read_ahead.Stretches.take
+    run, take = reader_threads.Crew._run, read_ahead.Stretches.take
     takers = []
 
     def late(crew):
@@ -212,7 +212,7 @@ def test_threads_that_begin_late_take_all_the_same(log, monkeypatch):
         takers.append(threading.current_thread().name)
         return take(stretches, *most)
 
-    monkeypatch.setattr(read_ahead._Crew, "_run", late)
+    monkeypatch.setattr(reader_threads.Crew, "_run", late)
     monkeypatch.setattr(read_ahead.Stretches, "take", taken)
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         assert sum(region.size for region in read(source)) == source.size
@@ -239,8 +239,8 @@ def test_small_compressed_batches_have_no_threads(log, monkeypatch):
     """The lock would change hands for each of them; larger ones that follow are worth it."""
     monkeypatch.setattr(read_ahead, "WORTH_IT", 1)
     monkeypatch.setattr(read_ahead, "LARGE", 1000)
-    begun, crew = [], read_ahead._Crew
-    monkeypatch.setattr(read_ahead, "_Crew", lambda *given: begun.append(given) or crew(*given))
+    begun, crew = [], reader_threads.Crew
+    monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or crew(*given))
     small = [packed(number) for number in range(COUNT)]
     with LocalFile(log(*small)) as source:
         assert len(list(read(source))) == COUNT
@@ -252,7 +252,7 @@ def test_small_compressed_batches_have_no_threads(log, monkeypatch):
 
 
 def test_what_waits_unpacked_is_bounded(log, monkeypatch):
-    monkeypatch.setattr(read_ahead, "HELD", 1 << 20)
+    monkeypatch.setattr(reader_threads, "HELD", 1 << 20)
     made = []
     plain = Batch.unpack
     monkeypatch.setattr(Batch, "unpack", lambda batch: (made.append(batch), plain(batch))[1])
@@ -348,7 +348,7 @@ def test_no_more_is_made_than_may_be_held(log, monkeypatch):
 
     def make(region):
         made.append(region.position)
-        return read_ahead.MADE + 1
+        return reader_threads.MADE + 1
 
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         leash = read_ahead.Leash(source)
@@ -356,6 +356,6 @@ def test_no_more_is_made_than_may_be_held(log, monkeypatch):
         with closing(read_ahead.read(regions, leash, source.size, unpack=False, make=make)) as stream:
             next(stream)
             time.sleep(0.1)
-            assert len(made) <= read_ahead.THREADS
+            assert len(made) <= reader_threads.THREADS
             assert len(list(stream)) == COUNT - 1
     wait_for_their_end()
