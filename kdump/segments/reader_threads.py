@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from kdump.errors import DamageError
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.segments.batch_runs import Entries, Run
-    from kdump.segments.read_ahead import Leash, Stretches
     from kdump.segments.regions import Region
 
 T = TypeVar("T", bound="Region | Run | Entries")
@@ -25,6 +24,22 @@ HELD: Final = 16 << 20
 MADE: Final = 4 << 20
 """Unpacked and made bytes that wait to be read and keep a thread from making more."""
 THREADS: Final = 2
+
+
+class Tether(Protocol):
+    """A source that is read no more once ``is_over`` is set."""
+
+    is_over: bool
+
+
+class Supply(Protocol[T]):
+    """The regions of a segment, in stretches: see :class:`kdump.segments.read_ahead.Stretches`."""
+
+    def take(self) -> list[T]:
+        """Return the next regions, none at the end."""
+
+    def prepare(self, region: T) -> int:
+        """Make a region ready; return how many bytes are unpacked for it."""
 
 
 class Task(Generic[T]):
@@ -49,7 +64,7 @@ class Crew(Generic[T]):
     ``tasks`` is what they have taken, in order; None behind it says that no thread takes more.
     """
 
-    def __init__(self, stretches: Stretches[T], leash: Leash, make: Callable[[T], int] | None) -> None:
+    def __init__(self, stretches: Supply[T], leash: Tether, make: Callable[[T], int] | None) -> None:
         self.tasks: SimpleQueue[Task[T] | None] = SimpleQueue()
         self._make = make
         self._waiting: deque[Task[T]] = deque()
