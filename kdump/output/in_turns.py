@@ -10,27 +10,22 @@ Processes are forked, so that they read what their parent has open.
 
 from __future__ import annotations
 
-import gc
 import mmap
 import os
-import pickle
 import select
-import signal
-import sys
 import time
-from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeVar, cast
 
-from kdump.errors import KdumpError
 from kdump.output.stdout import OutputError
-from kdump.primitives.processes import no_process
+from kdump.primitives import forked
+from kdump.primitives.forked import GoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import NoReturn
+    from collections.abc import Callable, Sequence
 
+    from kdump.primitives.forked import Children
     from kdump.primitives.wire import Bytes
 
 P = TypeVar("P")
@@ -49,18 +44,10 @@ MISSING: Final = {NONE_BEFORE: -1, NONE_AFTER: 1}
 """Exit status of a process that misses a neighbour -> how far from it that one stands."""
 EVERY: Final = 0.1
 """Seconds after which a process tells what came of its pieces: the parent wakes to hear it."""
-_SIZE: Final = 8
 
 
 class WrongGuessError(BaseException):
     """A piece was begun on a guess that its turn shows to be wrong."""
-
-
-class _GoneError(BaseException):
-    """The process that should send or receive has ended. ``status`` is a key of MISSING."""
-
-    def __init__(self, status: int) -> None:
-        self.status = status
 
 
 class Turn(Generic[S]):
@@ -143,91 +130,38 @@ def run(jobs: int, pieces: Sequence[P], work: Callable[[P, Turn[S]], R], state: 
         return state
     jobs = min(jobs, len(pieces))
     turns: list[tuple[int, int]] = []
-    children: list[tuple[int, int]] = []
-    gc.freeze()  # else the first collection of each process would touch, and so copy, all that they share
-    try:
-        with _uninterrupted():
-            try:
-                for _ in range(jobs):
-                    turns.append(os.pipe())  # noqa: PERF401  those that there are must be closed where one fails
-                for number in range(jobs):
-                    children.append(_begin(partial(_child, number, jobs, pieces, work, turns), children))
-            except OSError as reason:
-                raise no_process(reason) from None
-        _send(turns[0][1], state)
-        for pair in turns:
-            os.close(pair[0])
-            os.close(pair[1])
-        turns.clear()
-        news = _News([reader for _, reader in children])
+
+    def child(number: int, news: list[object], tell: Callable[[], None]) -> None:
+        _do(number, jobs, pieces, work, turns, news, tell)
+
+    with ExitStack() as stack:
+        stack.callback(_close, turns)
+        try:
+            for _ in range(jobs):
+                turns.append(os.pipe())  # noqa: PERF401  those that there are must be closed where one fails
+            processes = stack.enter_context(forked.children(jobs, child))
+        except OSError as reason:
+            raise forked.no_process(reason) from None
+        forked.send(turns[0][1], state)
+        _close(turns)
         for number, piece in enumerate(pieces):
             try:
-                result = news.of(number % jobs)
-            except _GoneError:
-                _let_end([reader for _, reader in children])
-                _blame(number % jobs, [process for process, _ in children])
+                result = processes.told_by(number % jobs)
+            except GoneError:
+                processes.let_end()  # each writes what has its turn, and misses a neighbour
+                raise forked.failure(_first_to_end(processes, number % jobs, jobs)) from None
             if isinstance(result, BaseException):
                 raise _told(result)
             take(piece, result)
-        last: S = news.of((len(pieces) - 1) % jobs)
+        last: S = processes.told_by((len(pieces) - 1) % jobs)
         return last
-    finally:
-        gc.unfreeze()
-        for process, reader in children:
-            os.close(reader)
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-        for pair in turns:
-            os.close(pair[0])
-            os.close(pair[1])
 
 
-class _News:
-    """What processes tell, each in its order.
-
-    Whoever is asked for, all are heard: one whose pipe is full would wait, and the others for its turn.
-    """
-
-    def __init__(self, readers: Sequence[int]) -> None:
-        self._heard: list[deque[Any]] = [deque() for _ in readers]
-        self._talking = {reader: number for number, reader in enumerate(readers)}
-        self._waiting = select.poll()
-        for reader in readers:
-            self._waiting.register(reader, select.POLLIN)
-
-    def of(self, number: int) -> Any:
-        """Return the next that a process tells. Raises _GoneError where it has ended."""
-        heard = self._heard[number]
-        while not heard:
-            if number not in self._talking.values():
-                raise _GoneError(NONE_BEFORE)
-            for reader, _ in self._waiting.poll():
-                try:
-                    self._heard[self._talking[reader]].extend(_receive(reader))
-                except _GoneError:
-                    self._waiting.unregister(reader)
-                    del self._talking[reader]
-        return heard.popleft()
-
-
-def _begin(child: Callable[[int], None], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Start a process that ends with ``child``; return its number, and where it tells its results. Raises OSError.
-
-    ``child`` is called with the place to tell them to.
-    """
-    reader, writer = os.pipe()
-    try:
-        process = os.fork()
-    except OSError:
-        os.close(reader)
-        os.close(writer)
-        raise
-    if not process:
-        for end in (reader, *(other for _, other in others)):
-            os.close(end)
-        child(writer)
-    os.close(writer)
-    return process, reader
+def _close(turns: list[tuple[int, int]]) -> None:
+    for pair in turns:
+        os.close(pair[0])
+        os.close(pair[1])
+    turns.clear()
 
 
 def _told(failure: BaseException) -> BaseException:
@@ -237,96 +171,60 @@ def _told(failure: BaseException) -> BaseException:
     return failure
 
 
-def _let_end(readers: Sequence[int]) -> None:
-    """Wait for processes of which one has ended: each writes what has its turn, and misses a neighbour."""
-    waiting = select.poll()
-    for reader in readers:
-        waiting.register(reader, select.POLLIN)
-    left = len(readers)
-    while left:
-        for reader, _ in waiting.poll():
-            if not os.read(reader, AT_ONCE):
-                waiting.unregister(reader)
-                left -= 1
-
-
-def _blame(number: int, processes: Sequence[int]) -> NoReturn:
-    """Raise the error of a process without a result: with its exit status, or that of the neighbour that it misses."""
-    status = _end(processes[number])
-    for _ in processes:
+def _first_to_end(processes: Children, number: int, jobs: int) -> int:
+    """Return the exit status of a process without a result, or of the neighbour that it misses."""
+    status = processes.status(number)
+    for _ in range(jobs):
         if status in MISSING:
-            number = (number + MISSING[status]) % len(processes)
-            status = _end(processes[number])
-    if status == -signal.SIGINT:
-        raise KeyboardInterrupt from None
-    raise KdumpError(f"a process that read with others ended with {status}") from None
+            number = (number + MISSING[status]) % jobs
+            status = processes.status(number)
+    return status
 
 
-def _end(process: int) -> int:
-    """Return the exit status of a process that ends, which stays to be waited for: -9 where that signal ended it."""
-    ended = os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
-    if ended is None:  # the call waits, so that it always has an answer
-        return 1
-    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until new processes are listed: else they would go on alone."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _child(
+def _do(
     number: int,
     jobs: int,
     pieces: Sequence[P],
     work: Callable[[P, Turn[S]], R],
-    turns: list[tuple[int, int]],
-    results: int,
+    turns: Sequence[tuple[int, int]],
+    news: list[object],
+    tell: Callable[[], None],
 ) -> None:
-    """Do the work of one process, and end it."""
-    status = 1
-    news: list[object] = []
+    """Do the work of one process."""
+    mine, following = turns[number][0], turns[(number + 1) % jobs][1]
+    for pair in turns:
+        for end in pair:
+            if end not in (mine, following):
+                os.close(end)
+    waiting = select.poll()
+    waiting.register(mine, select.POLLIN)
+    turn: Turn[S] = Turn(partial(_receive, mine), lambda: waiting.poll(0))
+    told = time.monotonic()
+    for at in range(number, len(pieces), jobs):
+        news.append(_piece(pieces[at], work, turn))
+        if at + 1 < len(pieces):
+            _hand_on(following, turn.state)
+        else:
+            news.append(turn.state)
+        if time.monotonic() - told > EVERY:
+            tell()
+            told = time.monotonic()
+
+
+def _receive(mine: int) -> Any:
+    """Return the state that the process before hands on."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        mine, following = turns[number][0], turns[(number + 1) % jobs][1]
-        for pair in turns:
-            for end in pair:
-                if end not in (mine, following):
-                    os.close(end)
-        waiting = select.poll()
-        waiting.register(mine, select.POLLIN)
-        turn: Turn[S] = Turn(lambda: _receive(mine), lambda: waiting.poll(0))
-        told = time.monotonic()
-        for at in range(number, len(pieces), jobs):
-            news.append(_piece(pieces[at], work, turn))
-            if at + 1 < len(pieces):
-                _send(following, turn.state)
-            else:
-                news.append(turn.state)
-            if time.monotonic() - told > EVERY:
-                _send(results, news)
-                news.clear()
-                told = time.monotonic()
-        status = 0
-    except _GoneError as gone:  # the parent says so
-        status = gone.status
-    except (KdumpError, OSError, MemoryError) as failure:
-        news.append(failure)
-    except BaseException:  # a bug: the parent says that a process ended
-        sys.excepthook(*sys.exc_info())
-    finally:
-        if news:
-            with suppress(_GoneError, OSError):
-                _send(results, news)
-        with suppress(OSError):
-            sys.stderr.flush()
-        os._exit(status)
+        return forked.receive(mine)
+    except GoneError:
+        raise GoneError(NONE_BEFORE) from None
+
+
+def _hand_on(following: int, state: object) -> None:
+    """Give the turn to the process behind this one."""
+    try:
+        forked.send(following, state)
+    except GoneError:
+        raise GoneError(NONE_AFTER) from None
 
 
 def _piece(piece: P, work: Callable[[P, Turn[S]], R], turn: Turn[S]) -> R:
@@ -354,29 +252,3 @@ def _piece(piece: P, work: Callable[[P, Turn[S]], R], turn: Turn[S]) -> R:
 def _write(data: memoryview) -> None:
     while data:
         data = data[os.write(1, data) :]
-
-
-def _send(end: int, what: object) -> None:
-    data = pickle.dumps(what)
-    view = memoryview(len(data).to_bytes(_SIZE, "big") + data)
-    try:
-        while view:
-            view = view[os.write(end, view) :]
-    except BrokenPipeError:
-        raise _GoneError(NONE_AFTER) from None
-
-
-def _receive(end: int) -> Any:
-    """Return what the other end sends."""
-    return pickle.loads(_read(end, int.from_bytes(_read(end, _SIZE), "big")))  # noqa: S301  kdump's own
-
-
-def _read(end: int, size: int) -> bytes:
-    parts = []
-    while size:
-        part = os.read(end, size)
-        if not part:
-            raise _GoneError(NONE_BEFORE)
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kdump.errors import KdumpError
 
@@ -30,14 +32,17 @@ class Workers(Protocol):
         """
 
 
-def no_process(reason: OSError) -> KdumpError:
-    """Return the error of a system that starts no more processes."""
-    return KdumpError(f"the system starts no more processes ({reason.strerror}): --jobs 1 reads with this one alone")
+_AHEAD = 512
+"""Tasks that wait in the queue, at most: a pipe takes so many numbers in one go."""
+_NUMBER = 8
 
 
 @dataclass(frozen=True)
 class Processes:
-    """At most ``count`` forked processes, which take the work, the tasks and open files over from their parent."""
+    """At most ``count`` forked processes, which take the work, the tasks and open files over from their parent.
+
+    Each does the next task that none has begun.
+    """
 
     count: int
 
@@ -47,32 +52,47 @@ class Processes:
         tasks: Sequence[T],
         merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  results are few: the caller merges them
     ) -> Iterator[R]:
-        """Yield what ``work`` returns for each task, in order. Raises KdumpError where a process is killed."""
-        from concurrent.futures import ProcessPoolExecutor
-        from concurrent.futures.process import BrokenProcessPool
-        from multiprocessing import get_context
+        """Yield what ``work`` returns for each task, in order.
 
-        try:
-            count = max(1, min(self.count, len(tasks)))
-            with ProcessPoolExecutor(count, get_context("fork"), _begin, (work, tasks)) as pool:
+        Raises KdumpError, OSError and MemoryError as ``work`` does, and KdumpError where a process has no result.
+        """
+        from kdump.primitives import forked  # needed for several processes alone
+
+        def child(_: int, news: list[object], tell: Callable[[], None]) -> None:
+            os.close(last)
+            while number := os.read(queue, _NUMBER):
+                at = int.from_bytes(number, "big")
                 try:
-                    results = pool.map(_do, range(len(tasks)))
-                except OSError as reason:
-                    raise no_process(reason) from None
-                yield from results
-        except BrokenProcessPool:
-            raise KdumpError(
-                "a process was killed before it had a result; the system may lack memory (try fewer --jobs)"
-            ) from None
+                    news.append((at, work(tasks[at])))
+                except (KdumpError, OSError, MemoryError) as failure:
+                    news.append((at, failure))
+                tell()
 
-
-_do_task: Callable[[int], Any]
-
-
-def _begin(work: Callable[[T], R], tasks: Sequence[T]) -> None:
-    global _do_task  # noqa: PLW0603  a process of the pool gets once what it works on
-    _do_task = lambda number: work(tasks[number])  # noqa: E731  a name of its own would say no more
-
-
-def _do(number: int) -> Any:
-    return _do_task(number)
+        queue, last = os.pipe()
+        with ExitStack() as stack:
+            stack.callback(os.close, queue)
+            end_of_queue = stack.enter_context(ExitStack())
+            end_of_queue.callback(os.close, last)
+            try:
+                processes = stack.enter_context(forked.children(min(self.count, len(tasks)), child))
+            except OSError as reason:
+                raise forked.no_process(reason) from None
+            results: dict[int, R | BaseException] = {}
+            queued = 0
+            for at in range(len(tasks)):
+                if queued < len(tasks):
+                    wanted = range(queued, min(at + _AHEAD, len(tasks)))
+                    os.write(last, b"".join([number.to_bytes(_NUMBER, "big") for number in wanted]))
+                    queued = wanted.stop
+                    if queued == len(tasks):
+                        end_of_queue.close()
+                while at not in results:
+                    try:
+                        number, result = processes.told()
+                    except forked.GoneError as gone:
+                        raise forked.failure(gone.status) from None
+                    results[number] = result
+                outcome = results.pop(at)
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                yield outcome

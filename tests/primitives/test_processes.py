@@ -1,22 +1,116 @@
 import errno
-import multiprocessing
 import os
+import signal
+import time
+from pathlib import Path
 
 import pytest
 
-from kdump.errors import KdumpError
+from kdump.errors import DamageError, KdumpError
+from kdump.primitives import processes
 from kdump.primitives.processes import Processes
 
 
+def children():
+    """The processes that this one has started and not waited for."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
 def test_no_more_processes_are_forked_than_there_are_tasks():
+    before = len(children())
     results = Processes(50).results(abs, [-1, -2, -3])
     assert next(results) == 1
-    assert len(multiprocessing.active_children()) <= 3
+    assert len(children()) <= before + 3
     assert list(results) == [2, 3]
+    assert len(children()) == before
 
 
 def test_no_task_has_no_result():
     assert list(Processes(2).results(abs, [])) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("tasks", [1, 7, 3 * processes._AHEAD + 1])
+def test_results_come_in_the_order_of_the_tasks(count, tasks):
+    def work(number):
+        if number % 50 == 3:
+            time.sleep(0.002)
+        return number, b"x" * (number % 7 << 14)
+
+    results = list(Processes(count).results(work, range(tasks)))
+    assert results == [(number, b"x" * (number % 7 << 14)) for number in range(tasks)]
+
+
+def test_a_process_takes_the_next_task_while_another_is_busy():
+    def work(number):
+        if not number:
+            time.sleep(0.5)
+        return os.getpid()
+
+    first, *others = Processes(2).results(work, range(9))
+    assert len(set(others)) == 1
+    assert first not in others
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        KdumpError("that is it"),
+        DamageError("crc", "wrong", position=7),
+        OSError(5, "an I/O fault"),
+        MemoryError("none"),
+    ],
+    ids=lambda raised: type(raised).__name__,
+)
+def test_what_a_task_raises_comes_behind_the_results_before(raised):
+    def work(number):
+        if number == 3:
+            raise raised
+        return number
+
+    results = Processes(2).results(work, range(9))
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(type(raised)) as caught:
+        next(results)
+    assert str(caught.value) == str(raised)
+    assert not children()
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed before it had a result; the system may lack memory"),
+        (lambda: os._exit(7), "ended with 7"),
+    ],
+)
+@pytest.mark.parametrize("last", [0, 4])
+def test_a_process_without_a_result_is_told_and_none_is_left(end, words, last):
+    def work(number):
+        if number == last:
+            end()
+        return number
+
+    before = children()
+    with pytest.raises(KdumpError, match=words):
+        list(Processes(3).results(work, range(9)))
+    assert children() == before
+
+
+def test_a_bug_in_a_process_is_shown(capfd):
+    def work(number):
+        raise ValueError(f"a bug of {number}")
+
+    with pytest.raises(KdumpError, match="ended with 1"):
+        list(Processes(1).results(work, range(2)))
+    assert "ValueError: a bug of 0" in capfd.readouterr().err
+
+
+def test_ctrl_c_in_a_process_is_that_of_all():
+    def work(_):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Processes(2).results(work, range(2)))
 
 
 def test_a_system_that_starts_no_more_processes_is_told(monkeypatch):
@@ -24,5 +118,15 @@ def test_a_system_that_starts_no_more_processes_is_told(monkeypatch):
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(os, "fork", no_more)
+    open_before = len([*Path("/proc/self/fd").iterdir()])
     with pytest.raises(KdumpError, match=r"starts no more processes \(Resource temporarily unavailable\): --jobs 1"):
         list(Processes(2).results(abs, [1, 2, 3]))
+    assert len([*Path("/proc/self/fd").iterdir()]) == open_before
+
+
+def test_who_wants_no_more_results_leaves_no_process():
+    before = children()
+    results = Processes(2).results(abs, range(1000))
+    assert next(results) == 0
+    results.close()
+    assert children() == before

@@ -1,0 +1,217 @@
+"""Processes forked from this one: they take over what it knows and has open, and tell it what comes of their work."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import select
+import signal
+import sys
+from collections import deque
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from kdump.errors import KdumpError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_SIZE = 8
+_MUCH = 1 << 18
+
+
+class GoneError(BaseException):
+    """The process that should send or receive has ended. ``status`` is that of a child which this ends."""
+
+    def __init__(self, status: int = 1) -> None:
+        self.status = status
+
+
+class Children:
+    """Processes, by their numbers from 0 on, and what they tell.
+
+    Whichever is asked for, all are heard: one whose pipe is full would wait, and others for it.
+    """
+
+    def __init__(self, started: Sequence[tuple[int, int]]) -> None:
+        """``started`` has the system's number of each, and where it tells."""
+        self._processes = [process for process, _ in started]
+        self._heard: list[deque[Any]] = [deque() for _ in started]
+        self._talking = {reader: number for number, (_, reader) in enumerate(started)}
+        self._waiting = select.poll()
+        for reader in self._talking:
+            self._waiting.register(reader, select.POLLIN)
+
+    def told_by(self, number: int) -> Any:
+        """Return the next thing that a process tells. Raises GoneError where it has ended."""
+        heard = self._heard[number]
+        while not heard:
+            if number not in self._talking.values():
+                raise GoneError
+            self._hear()
+        return heard.popleft()
+
+    def told(self) -> Any:
+        """Return the next thing that any process tells. Raises GoneError with the status of one that has failed."""
+        while True:
+            for heard in self._heard:
+                if heard:
+                    return heard.popleft()
+            failed = [status for status in map(self.status, self._hear()) if status]
+            if failed or not self._talking:
+                raise GoneError(*failed[:1])
+
+    def _hear(self) -> list[int]:
+        """Wait until a process tells something; return those that have told everything."""
+        through = []
+        for reader, _ in self._waiting.poll():
+            number = self._talking[reader]
+            try:
+                self._heard[number].extend(receive(reader))
+            except GoneError:
+                through.append(number)
+                self._forget(reader)
+        return through
+
+    def let_end(self) -> None:
+        """Wait until all have told everything, which is forgotten."""
+        while self._talking:
+            for reader, _ in self._waiting.poll():
+                if not os.read(reader, _MUCH):
+                    self._forget(reader)
+
+    def _forget(self, reader: int) -> None:
+        self._waiting.unregister(reader)
+        del self._talking[reader]
+
+    def status(self, number: int) -> int:
+        """Return the exit status of a process that ends, -9 where that signal ended it."""
+        ended = os.waitid(os.P_PID, self._processes[number], os.WEXITED | os.WNOWAIT)
+        if ended is None:  # the call waits, so that it always has an answer
+            return 1
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+@contextmanager
+def children(count: int, work: Callable[[int, list[object], Callable[[], None]], None]) -> Iterator[Children]:
+    """Fork processes that each do ``work``, and hear them; at the end none is left.
+
+    ``work`` is called with the number of its process, a list of what is to be told, and what tells and empties it. What
+    is left in the list is told at last, and the KdumpError, OSError or MemoryError that ``work`` raises. Another error
+    is a bug, which the process shows. Raises OSError where the system starts no more processes.
+    """
+    started: list[tuple[int, int]] = []
+    gc.freeze()  # else the first collection of each process would touch, and so copy, all that they share
+    try:
+        with _uninterrupted():
+            for number in range(count):
+                started.append(_begin(partial(_child, number, work), started))
+        yield Children(started)
+    finally:
+        gc.unfreeze()
+        for process, reader in started:
+            os.close(reader)
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+
+
+def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Start a process that ends with ``child``, called with the place to tell results to; return its number and theirs.
+
+    Raises OSError.
+    """
+    reader, writer = os.pipe()
+    try:
+        process = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        raise
+    if not process:
+        for end in (reader, *(other for _, other in others)):
+            os.close(end)
+        child(writer)
+    os.close(writer)
+    return process, reader
+
+
+def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], None], results: int) -> NoReturn:
+    """Do the work of one process, and end it."""
+    status = 1
+    news: list[object] = []
+
+    def tell() -> None:
+        send(results, news)
+        news.clear()
+
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        work(number, news, tell)
+        status = 0
+    except GoneError as gone:  # the parent says so
+        status = gone.status
+    except (KdumpError, OSError, MemoryError) as failure:
+        news.append(failure)
+    except BaseException:  # a bug: the parent says that a process ended
+        sys.excepthook(*sys.exc_info())
+    finally:
+        if news:
+            with suppress(GoneError, OSError):
+                tell()
+        with suppress(OSError):
+            sys.stderr.flush()
+        os._exit(status)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until new processes are listed: else they would go on alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def failure(status: int) -> BaseException:
+    """Return what to raise for a process that has ended without a result."""
+    if status == -signal.SIGINT:
+        return KeyboardInterrupt()
+    if status == -signal.SIGKILL:
+        return KdumpError("a process was killed before it had a result; the system may lack memory (try fewer --jobs)")
+    return KdumpError(f"a process that read with others ended with {status}")
+
+
+def no_process(reason: OSError) -> KdumpError:
+    """Return the error of a system that starts no more processes."""
+    return KdumpError(f"the system starts no more processes ({reason.strerror}): --jobs 1 reads with this one alone")
+
+
+def send(end: int, what: object) -> None:
+    """Send an object to who has the other end of a pipe. Raises GoneError where nobody has."""
+    data = pickle.dumps(what)
+    view = memoryview(len(data).to_bytes(_SIZE, "big") + data)
+    try:
+        while view:
+            view = view[os.write(end, view) :]
+    except BrokenPipeError:
+        raise GoneError from None
+
+
+def receive(end: int) -> Any:
+    """Return the object that the other end of a pipe sends. Raises GoneError where it sends no more."""
+    return pickle.loads(_read(end, int.from_bytes(_read(end, _SIZE), "big")))  # noqa: S301  kdump's own
+
+
+def _read(end: int, size: int) -> bytes:
+    parts = []
+    while size:
+        part = os.read(end, size)
+        if not part:
+            raise GoneError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
