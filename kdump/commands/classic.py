@@ -70,10 +70,7 @@ def classic(
     decoders = (options.key_decoder_class, options.value_decoder_class, options.decoder_switch)
     if dialect.decoders_imply_print and any(name is not None for name in decoders):
         options = options._replace(print_data_log=True)
-    if kernel.COMPILED:
-        from kdump.kernel.cursor import keep_freed_memory
-
-        keep_freed_memory()
+    kernel.keep_freed_memory()
     with open_output(escape=True) as out:
         state = dialects_state.find(compat)
         dump_files(DumpRun(dialect, options, out, state=state, release=compat, jobs=jobs), java_split(files))

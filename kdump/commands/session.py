@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Final, Self
 
 import click
 
+from kdump import kernel
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.quantities import size
 
@@ -105,6 +106,9 @@ class Session:
     said: SaidSoFar = field(default_factory=SaidSoFar)
     before: Callable[[], object] = lambda: None
     """Called before anything is said or met: one of several processes waits for its turn."""
+
+    def __post_init__(self) -> None:
+        kernel.keep_freed_memory()
 
     @property
     def met(self) -> set[int]:

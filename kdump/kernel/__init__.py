@@ -29,7 +29,7 @@ MODULES: Final = (
     "payloads",
 )
 """What is compiled, each module after those that it builds on."""
-VERSION: Final = 9
+VERSION: Final = 10
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 
@@ -49,6 +49,17 @@ def _absence() -> str:
 
 _ABSENCE: Final = _absence()
 COMPILED: Final = not _ABSENCE
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep what is freed, tens of MiB, for the next block: the system would clear it first.
+
+    That holds for the whole process, so that only a program that is kdump and nothing else may ask for it.
+    """
+    if COMPILED:
+        from kdump.kernel import cursor
+
+        cursor.keep_freed_memory()
 
 
 def build() -> str:

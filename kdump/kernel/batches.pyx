@@ -53,20 +53,21 @@ cdef unsigned int[16] _SIZES
 cdef bint _HAS_CRC32C = has_crc32c()
 
 
-def rows(first, block, place, most):
+def rows(first, block, place, most, stop):
     """Return a row for each batch that follows ``first`` in ``block`` and is like it, behind its own; none without one.
 
     They are whole, their checksums are right, and they have its attributes and its delete horizon. ``place`` is where
-    the block stands in the file, ``most`` the greatest size of a batch in bytes. Of what is
-    not listed, one batch is looked at: to call this for each batch of a block reads the block at most twice.
+    the block stands in the file, ``most`` the greatest size of a batch in bytes. All begin before the position ``stop``
+    of the file. One batch behind those that are listed is looked at: to call this for each batch of a block reads the
+    block twice at most.
     """
     at = first.position - place
     if not 0 <= at <= len(block) - BATCH_HEADER.size:
         return array("q")
-    return _rows(first, block, at, place, most)
+    return _rows(first, block, at, place, most, stop - first.position)
 
 
-cdef _rows(first, block, Py_ssize_t at, long long place, long long most):
+cdef _rows(first, block, Py_ssize_t at, long long place, long long most, long long before):
     cdef const unsigned char[::1] text = block
     cdef const unsigned char* data = &text[at]
     cdef Py_ssize_t left = text.shape[0] - at
@@ -75,13 +76,13 @@ cdef _rows(first, block, Py_ssize_t at, long long place, long long most):
     cdef long long attributes = first.attributes
     cdef long long horizon = first.base_timestamp
     cdef Py_ssize_t size = like(data, left, attributes, horizon, most)
-    if size == 0 or not like(data + size, left - size, attributes, horizon, most) or not first.crc_valid:
+    if size == 0 or size >= before or not like(data + size, left - size, attributes, horizon, most) or not first.crc_valid:
         return array("q")
     with nogil:
         while size > 0 and (count == 0 or is_sound(data + stop, size)):
             stop += size
             count += 1
-            size = like(data + stop, left - stop, attributes, horizon, most)
+            size = like(data + stop, left - stop, attributes, horizon, most) if stop < before else 0
     if count < 2:
         return array("q")
     table = array("q", bytes(8 * _ROW * count))

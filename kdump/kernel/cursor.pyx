@@ -8,7 +8,7 @@ import sys
 
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 
-VERSION = 9
+VERSION = 10
 """The number that ``kdump/kernel/__init__.py`` must have: it counts up when what they ask of each other changes."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
@@ -55,10 +55,7 @@ cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # behind all data: to read there is 
 
 
 def keep_freed_memory():
-    """Have the C library keep what is freed, tens of MiB, for the next block: the system would clear it first.
-
-    That holds for the whole process, so that only a program that is kdump and nothing else may ask for it.
-    """
+    """Do what the package's function of this name says."""
     keep_freed()
 
 

@@ -183,13 +183,17 @@ class Entries:
         return Message(data, offset, self.start + at, limit=self.limit)
 
 
-def entries(first: Message, window: Window) -> Entries | None:
-    """Return the entries that follow each other from ``first`` on in the block of ``window``, None without a second."""
+def entries(first: Message, window: Window, stop: int | None = None) -> Entries | None:
+    """Return the entries, up to ``stop``, that follow each other from ``first`` on in the block of ``window``.
+
+    None without a second one.
+    """
     at = first.position - window.start
-    if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(window.block):
+    block = window.block if stop is None else window.block[: max(0, stop - window.start)]
+    if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(block):
         return None
-    stop = stretch(window.block, at, first.limit)
-    return Entries(first, window.block, window.start, stop) if stop > at + first.size else None
+    end = stretch(block, at, first.limit)
+    return Entries(first, block, window.start, end) if end > at + first.size else None
 
 
 @overload
@@ -225,8 +229,8 @@ def walk(
 ) -> Iterator[Region | Run | Entries]:
     """Yield what :func:`kdump.segments.walk.walk` does; batches that are sound and like each other come as one run.
 
-    With ``packed``, compressed batches stand alone. With ``old``, messages in a row come as one too. A run ends at
-    ``stop`` or before: whoever reads up to there needs no more.
+    With ``packed``, compressed batches stand alone. With ``old``, messages in a row come as one too. The batches of a
+    run begin before ``stop``, and messages in a row end there: whoever reads up to there needs no more.
     """
     if not kernel.COMPILED:
         yield from segment.walk(source, start, end, window, limit=limit)
@@ -239,7 +243,7 @@ def walk(
             if isinstance(region, Batch) and not (packed and region.header.attributes & CODEC_MASK):
                 found = run(region, window, stop)
             elif old and isinstance(region, Message):
-                found = entries(region, window)
+                found = entries(region, window, stop)
             if found is not None:
                 yield found
                 start, more = found.end, found.end < end
@@ -257,11 +261,10 @@ def of_data(regions: Iterable[Region | Run]) -> Iterator[Region | Run]:
 
 
 def run(first: Batch, window: Window, stop: int | None = None) -> Run | None:
-    """Return the run, up to ``stop``, that a batch in the block of ``window`` begins; None without a second one."""
+    """Return the run that a batch in the block of ``window`` begins; None without a second one before ``stop``."""
     block, start = window.block, window.start
-    if stop is not None:
-        block = block[: max(0, stop - start)]
-    rows = batches.rows(first, block, start, min(first.limit, LARGE))
+    behind = start + len(block) if stop is None else stop
+    rows = batches.rows(first, block, start, min(first.limit, LARGE), behind)
     if not rows:
         return None
     return Run(first, block, start, rows, start + rows[len(rows) - WIDTH + 1] - first.position)

@@ -25,6 +25,8 @@ BLOCK: Final = 1 << 20
 """Bytes read at a time, at most."""
 FIRST_BLOCK: Final = 1 << 16
 """Bytes read at first; each further block is twice as large, so that a short look reads little."""
+ACROSS: Final = 1 << 16
+"""Bytes read behind the place up to which batches are wanted: most often the last one ends there."""
 
 
 class Window:
@@ -40,8 +42,8 @@ class Window:
         self.block = memoryview(b"")
 
     def narrow(self, start: int, until: int) -> None:
-        """Read in large blocks from ``start`` on, and no further than to ``until`` but for what is asked for."""
-        self.start, self._until, self._next = start, until, BLOCK
+        """Read in large blocks from ``start`` on, and no further than batches that begin before ``until`` reach."""
+        self.start, self._until, self._next = start, until + ACROSS, BLOCK
 
     def load(self, position: int, size: int) -> tuple[memoryview, int]:
         """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""

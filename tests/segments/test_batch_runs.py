@@ -127,22 +127,23 @@ CHANGES = st.lists(st.tuples(st.integers(0, len(FOUR) - 1), st.one_of(EDGES, st.
     st.integers(0, len(FOUR) - BATCH_HEADER.size),
     st.integers(BATCH_HEADER.size, len(FOUR)),
     st.integers(0, 1 << 62),
+    st.integers(-1, len(FOUR) + 1),
 )
-def test_what_is_listed_is_what_the_general_path_finds(changes, at, cut, place):
+def test_what_is_listed_is_what_the_general_path_finds(changes, at, cut, place, stop):
     data = bytearray(FOUR)
     for position, byte in changes:
         data[position] = byte
     for block, start in ((data, at), (data, 0), (data[:cut], 0), (data[start_of(1) :], -start_of(1)), (data[:9], 0)):
         for most in (LARGE, len(batch(0)), len(batch(0)) - 1):
             first = Batch(memoryview(bytes(data))[max(0, start) :], place + start, len(batch(0)))
-            args = first, memoryview(bytes(block)), place, most
+            args = first, memoryview(bytes(block)), place, most, place + stop
             assert list(batches.rows(*args)) == listed(*args)
 
 
-def listed(first, block, place, most):
-    """The rows of the batches that are like the first, by the general path."""
+def listed(first, block, place, most, stop):
+    """The rows of the batches that are like the first and begin before ``stop``, by the general path."""
     found, at = [], first.position - place
-    while 0 <= at <= len(block) - BATCH_HEADER.size:
+    while 0 <= at <= len(block) - BATCH_HEADER.size and place + at < stop:
         size = LOG_OVERHEAD.size + LOG_OVERHEAD.read(block, at).size
         if not (BATCH_HEADER.size <= size <= most and at + size <= len(block)):
             break
@@ -189,8 +190,8 @@ def test_checksums_of_batches_of_any_size(size):
     first = batch(0)
     second = forge.batch([forge.record(b"k", bytes(at * 7 % 251 for at in range(size)), offset=0)], base_sequence=0)
     head = Batch(memoryview(first), 0, len(first))
-    assert len(batches.rows(head, memoryview(first + second), 0, LARGE)) == 2 * WIDTH
+    assert len(batches.rows(head, memoryview(first + second), 0, LARGE, LARGE)) == 2 * WIDTH
     for at in (BATCH_HEADER.offsets["attributes"] + 3, len(second) // 2 + 12, len(second) - 1):
         broken = bytearray(first + second)
         broken[len(first) + at] ^= 1
-        assert not batches.rows(head, memoryview(broken), 0, LARGE)
+        assert not batches.rows(head, memoryview(broken), 0, LARGE, LARGE)
