@@ -21,7 +21,7 @@ STRETCHES: Final = 4
 """Stretches that are under way."""
 HELD: Final = 16 << 20
 """Unpacked bytes that wait to be read and keep a thread from unpacking more."""
-MADE: Final = 4 << 20
+MADE: Final = 12 << 20
 """Unpacked and made bytes that wait to be read and keep a thread from making more."""
 THREADS: Final = 2
 
