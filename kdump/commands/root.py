@@ -21,38 +21,51 @@ from kdump.primitives.wire import INT32_MAX, to_int32
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from click.shell_completion import CompletionItem
+
 GROUPS: Final[dict[str, dict[str, str]]] = {
-    "Look": {"dump": "dump", "get": "get"},
+    "Look": {
+        "dump": "Print the records of Kafka's log segments.",
+        "get": "Show one record, or its batch, field by field.",
+    },
     "Answer": {
-        "report": "report",
-        "explain": "explain",
-        "diff": "diff",
-        "offsets": "offsets",
-        "transactions": "transactions",
-        "producers": "producers",
-        "coordinator": "coordinator",
-        "groups": "groups",
-        "metadata": "metadata",
-        "du": "disk_usage",
-        "stats": "statistics",
-        "retention": "retention",
-        "compaction": "compaction",
+        "report": "Show the whole picture of log dirs on one page.",
+        "explain": "Explain why a consumer is given a record, or is not.",
+        "diff": "Compare the copies that brokers have of the same partitions.",
+        "offsets": "Say where each partition begins and ends.",
+        "transactions": "Say which transactions are open or hang, and what ends them.",
+        "producers": "Say which producers each partition knows.",
+        "coordinator": "Say which partition coordinates an id.",
+        "groups": "Tell consumer groups, their members, offsets and lag.",
+        "metadata": "Tell what the KRaft metadata log says.",
+        "du": "Say what fills the disk: every folder and file of log dirs.",
+        "stats": "Say what topics are made of: batches, codecs, producers.",
+        "retention": "Say which segments a broker deletes, when and why.",
+        "compaction": "Say what the log cleaner does next.",
     },
     "Check and repair": {
-        "check": "check",
-        "verify-index": "verify_index",
-        "salvage": "salvage",
-        "slice": "slice",
-        "rebuild-index": "rebuild_index",
+        "check": "Check partitions: their logs, indexes and checkpoints.",
+        "verify-index": "Check the indexes of segments against their log.",
+        "salvage": "Get sound batches out of damaged logs.",
+        "slice": "Write a segment of the batches that hold offsets A to B.",
+        "rebuild-index": "Write fresh indexes of segments.",
     },
-    "Pipelines": {"spark-export": "spark_export"},
-    "More": {"help": "help", "compat": "compat", "completion": "completion"},
+    "Pipelines": {"spark-export": "Write every record to Parquet, with Spark."},
+    "More": {
+        "help": "Explain a command or a topic; without one, list the topics.",
+        "compat": "List the outputs that --compat chooses from.",
+        "completion": "Print the completion script of a shell.",
+    },
 }
-"""The subcommands as help lists them, each with the module under kdump.commands that holds it."""
-COMMANDS: Final[dict[str, str]] = {name: module for group in GROUPS.values() for name, module in group.items()}
+"""The subcommands as help lists them, each with the first sentence of its own help: to list them imports none."""
+COMMANDS: Final = tuple(name for group in GROUPS.values() for name in group)
+_MODULES: Final = {name: name.replace("-", "_") for name in COMMANDS} | {"du": "disk_usage", "stats": "statistics"}
+"""The modules under kdump.commands that hold them."""
 
 HELP_MARGIN: Final = 6
 """Columns of help that are blank before and after a command's name."""
+COMPLETION: Final = 45
+"""Letters that a shell shows of what a command does."""
 
 
 class Int32(click.types.IntParamType):
@@ -111,6 +124,12 @@ def _closed_pipe() -> Iterator[None]:
         raise click.exceptions.Exit(CLOSED_PIPE) from None
 
 
+def short_help(name: str, limit: int = COMPLETION) -> str:
+    """Return what a list says of a command, in ``limit`` letters."""
+    sentence = next(names[name] for names in GROUPS.values() if name in names)
+    return click.Command(name, help=sentence).get_short_help_str(limit)
+
+
 class Root(click.Group):
     """The group of subcommands, each imported when it is called."""
 
@@ -135,20 +154,26 @@ class Root(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click passes it
-        module = COMMANDS.get(cmd_name)
+        module = _MODULES.get(cmd_name)
         if module is None:
             return None
         command: click.Command = import_module(f"kdump.commands.{module}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  likewise
         """Write the subcommands group by group."""
         widest = max(map(len, COMMANDS))
         limit = formatter.width - widest - HELP_MARGIN
         for title, names in GROUPS.items():
-            found = [(name.ljust(widest), self.get_command(ctx, name)) for name in names]
             with formatter.section(title):
-                formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in found if command])
+                formatter.write_dl([(name.ljust(widest), short_help(name, limit)) for name in names])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command, or an option."""
+        from click.shell_completion import CompletionItem  # for shells alone
+
+        found = [CompletionItem(name, help=short_help(name)) for name in COMMANDS if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

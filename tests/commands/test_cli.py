@@ -7,7 +7,7 @@ import pytest
 
 from kdump.commands.classic import DECODER_SWITCHES
 from kdump.commands.dump import SECTIONS
-from kdump.commands.root import COMMANDS, GROUPS, root
+from kdump.commands.root import COMMANDS, GROUPS, root, short_help
 from kdump.dump_log_segments.decoders.switches import PARSERS
 from kdump.internal_topics.decode import DECODERS
 from testing import GOLDEN, ROOT, forge
@@ -180,6 +180,28 @@ def test_help_lists_every_command_once_in_its_group():
     assert {title: listed[title] for title in GROUPS} == {title: list(names) for title, names in GROUPS.items()}
 
 
+COMPLETE = "from kdump.commands.root import root; root(prog_name='kdump')"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_list_says_of_a_command_what_its_own_help_says(name):
+    command = root.get_command(click.Context(root), name)
+    for limit in range(45, 100):
+        assert short_help(name, limit) == command.get_short_help_str(limit)
+    assert short_help(name) == command.get_short_help_str()
+    assert not command.hidden
+
+
+def test_names_of_commands_are_completed_with_what_they_do():
+    asked = {"_KDUMP_COMPLETE": "fish_complete", "COMP_WORDS": "kdump", "COMP_CWORD": "d"}
+    done = python("-c", COMPLETE, env={**os.environ, **asked}, check=True)
+    assert re.findall(r"^plain,(.*)\t(.*)$", done.stdout.decode(), re.MULTILINE) == [
+        ("dump", "Print the records of Kafka's log segments."),
+        ("diff", "Compare the copies that brokers have of..."),
+        ("du", "Say what fills the disk: every folder and..."),
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
@@ -195,8 +217,7 @@ def test_help_lists_every_command_once_in_its_group():
 def test_words_of_options_are_completed(words, completed):
     line = " ".join(map(str, ["kdump", *words]))
     asked = {"_KDUMP_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
-    code = "from kdump.commands.root import root; root(prog_name='kdump')"
-    done = python("-c", code, env={**os.environ, **asked}, check=True)
+    done = python("-c", COMPLETE, env={**os.environ, **asked}, check=True)
     assert [text.removeprefix("plain,") for text in done.stdout.decode().split()] == completed
 
 
