@@ -16,7 +16,7 @@ that cannot be read raises UnreadableError; wrong usage raises UsageError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
@@ -167,7 +167,7 @@ class _Question:
             folders_only=every,
         )
         self._said: tuple[list[str], list[str], list[str]] = ([], [], [])
-        wanted = replace(self.asked, topics=(), partitions=frozenset()) if also else self.asked
+        wanted = self.asked._replace(topics=(), partitions=frozenset()) if also else self.asked
         places = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
         self.where = ", ".join(fspath(path) for path in places)
         found = Finder(wanted, fail=raise_it).find(tuple(fspath(path) for path in places))

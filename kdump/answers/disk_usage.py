@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlia
 from kdump.answers.collector import Collector, Needs
 from kdump.errors import UnreadableError
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, SIBLING_NAME
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, is_sibling
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
 from kdump.segments.regions import Damage
@@ -245,7 +245,7 @@ def _state(partition: Partition, folder: str, topic: str) -> str:
         return _STATES[leftover["state"]]
     if topic == METADATA:
         return "metadata"
-    known = partition.segments or any(SIBLING_NAME.fullmatch(entry.name) for entry in partition.others)
+    known = partition.segments or any(is_sibling(entry.name) for entry in partition.others)
     return "current" if known else "unknown"
 
 

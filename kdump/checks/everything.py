@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -183,7 +182,7 @@ def _log(
         if any(error.path == each.path for each in live):
             log.forget()
 
-    for checked in partition.check(replace(part, segments=tuple(live)), read, log, fail, tap, options.jobs):
+    for checked in partition.check(part._replace(segments=tuple(live)), read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
     findings = [*log.findings, *log.finish()]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)

@@ -12,7 +12,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.findings import Finding, Level
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, SIBLING_NAME
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, is_sibling
 from kdump.log_dirs.finder import raise_it
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
 
 def _is_known(name: str) -> bool:
     """Tell whether others look at a file of this name."""
-    is_sibling = SIBLING_NAME.fullmatch(name) or SEGMENT_NAME.fullmatch(name)
-    return is_sibling is not None or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
+    is_of_log = is_sibling(name) or SEGMENT_NAME.fullmatch(name) is not None
+    return is_of_log or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 
 
 def _bytes(partition: Partition, entry: Entry) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kdump.primitives.near_names import did_you_mean
@@ -22,7 +21,7 @@ def absent(wanted: Wanted, met: Collection[Name], paths: Sequence[str]) -> Itera
     where = paths[0] if len(paths) == 1 else "these paths"
     numbers = " with a number that --partition names" if wanted.partitions else ""
     for topic in wanted.topics or ([None] if wanted.partitions else []):
-        one = replace(wanted, topics=() if topic is None else (topic,))
+        one = wanted._replace(topics=() if topic is None else (topic,))
         if not any(one.takes(name) for name in met):
             of = "" if topic is None else f" of topic {topic!r}"
             yield f"no partition{of}{numbers} is in {where}{_hint(topic, met)}"

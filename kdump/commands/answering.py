@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -152,14 +151,14 @@ class Answering:
         """What the folders that were met are called."""
         self.unread: set[Name] = set()
         """What the folders are called that cannot be listed."""
-        self.asked = asked if topics is None else replace(asked, topics=topics)
+        self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None) -> list[Partition]:
         """Return the partitions of ``paths`` (by default all) and those of the topics needed for them.
 
         None is without a topic.
         """
-        wanted = replace(self.asked, topics=(), partitions=frozenset()) if self._also else self.asked
+        wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, fail=self.session.fail)
         where = self.paths if paths is None else paths
         found = list(finder.find(where, None))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,7 @@ def command(
     run = session.Session(quiet=quiet)
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
-    finder = Finder(replace(wanted, remote=None, logs_only=True), note=run.note, fail=run.fail)
+    finder = Finder(wanted._replace(remote=None, logs_only=True), note=run.note, fail=run.fail)
     partitions = list(run.watched(finder.find(paths, None)))
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at

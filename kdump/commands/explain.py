@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,13 +19,14 @@ from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.explain.explanation import Explanation
 
-_WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
+_WHAT: Final = Pattern(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
 
 
 @click.command("explain")
@@ -102,7 +102,7 @@ def _range(text: str) -> OffsetRange:
 
 def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
     session, damage = run.session, once(run.session.damage)
-    metadata = Finder(replace(run.asked, topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
+    metadata = Finder(run.asked._replace(topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
     wrong = once(session.wrong_index)
     states = LogDirStates(in_words(wrong), session.fail)
     found = run.partitions()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -135,12 +135,12 @@ def partitions_of(
     """Return the partitions that are meant: all where ``topic`` is None; loose segments where none has the name."""
     if topic is None:
         return list(Finder(wanted, note=run.note, fail=run.fail).find(paths))
-    one = replace(wanted, topics=(topic,), partitions=frozenset({int(number or 0)}))
+    one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
     partitions = list(Finder(one, fail=run.fail).find(paths))
     if partitions:
         return partitions
     named = [path for path in paths if not Path(path).is_dir()]
-    every = Finder(replace(wanted, remote=None), note=run.note, fail=run.fail).find(named) if named else ()
+    every = Finder(wanted._replace(remote=None), note=run.note, fail=run.fail).find(named) if named else ()
     return [part for part in every if part.topic is None]
 
 

@@ -16,6 +16,7 @@ from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
 from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.patterns import Pattern
 from kdump.primitives.timestamps import iso_or_ms
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.image import MetadataLog
     from kdump.log_dirs.partition import Partition
 
-RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
-TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
+RANGE: Final = Pattern(r"(\d+)\.\.(\d*)", re.ASCII)
+TIMES: Final = Pattern(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
 class Asked(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import UsageError
 from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.patterns import Pattern
 from kdump.primitives.timestamps import iso
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
+_AGO: Final = Pattern(r"-(?:\d+(?:ms|[smhdw]))+")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST_MS: Final = 10**11
 """A smaller number is hardly a time in ms: it lies in the first three years after 1970."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +75,7 @@ def command(
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)
-    finder = Finder(replace(wanted, remote=None), note=run.note, fail=run.fail)
+    finder = Finder(wanted._replace(remote=None), note=run.note, fail=run.fail)
     elsewhere = Finder(wanted, note=run.note, fail=run.fail)
     copies: dict[str, _Copies] = {}
     marks = CheckpointMarks(run.note, run.fail)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kdump.primitives.patterns import Pattern
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -21,7 +23,7 @@ MEANT: Final[dict[str, tuple[str, ...]]] = {
 """Options of other tools -> what says the same here; the first that a command has is suggested."""
 IN: Final = "--in"
 GET: Final = "get"
-_RECORD: Final = re.compile(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
+_RECORD: Final = Pattern(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
 
 
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:

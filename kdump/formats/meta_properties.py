@@ -12,6 +12,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
+from kdump.primitives.patterns import Pattern
 from kdump.primitives.wire import to_int32
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 BLANKS = " \t\f"
-LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
+LINE = Pattern(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}
 """Version -> the keys without which a broker does not start."""
 NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}

@@ -26,10 +26,11 @@ Source: the JSON definitions in ``src/main/resources/common/message`` of Kafka's
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from textwrap import dedent
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -269,7 +270,7 @@ def defaults(struct: Struct) -> Values:
     return {slot.name: slot.default() for slot in struct.slots}
 
 
-VERSIONS: Final = re.compile(r"(\d+)(\+|-\d+)?")
+VERSIONS: Final = Pattern(r"(\d+)(\+|-\d+)?")
 
 
 def _versions(text: str) -> Versions:

@@ -10,6 +10,8 @@ import posixpath
 import re
 from typing import Final, NamedTuple
 
+from kdump.primitives.patterns import Pattern
+
 LOG: Final = "log"
 INDEX: Final = "index"
 TIME_INDEX: Final = "timeindex"
@@ -91,20 +93,20 @@ def _any(*names: str) -> str:
 
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
 """The base offset, and the segment id of a segment of tiered storage."""
-SEGMENT_NAME: Final = re.compile(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
-INDEX_NAME: Final = re.compile(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})", re.ASCII)
-KRAFT_SNAPSHOT_NAME: Final = re.compile(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}", re.ASCII)
-SIBLING_NAME: Final = re.compile(
+SEGMENT_NAME: Final = Pattern(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
+INDEX_NAME: Final = Pattern(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})", re.ASCII)
+KRAFT_SNAPSHOT_NAME: Final = Pattern(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}", re.ASCII)
+SIBLING_NAME: Final = Pattern(
     rf".*\.{_any(*SIBLINGS)}(?:\.\w+)?|.*-checkpoint|.*\.{KRAFT_SNAPSHOT}\.{_any(PART, DELETED)}|.*\.{TMP}|"
     + _any(PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, CLEAN_SHUTDOWN),
     re.ASCII,
 )
-LOG_DIR_FILE: Final = re.compile(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
-FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
-LEFTOVER_FOLDER: Final = re.compile(
+LOG_DIR_FILE: Final = Pattern(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
+FOLDER_NAME: Final = Pattern(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
+LEFTOVER_FOLDER: Final = Pattern(
     rf"(?P<folder>.+-\d{{1,10}})\.[0-9a-f]{{32}}-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})", re.ASCII
 )
-TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
+TIERED_FOLDER: Final = Pattern(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
 
 
 class Name(NamedTuple):
@@ -135,6 +137,12 @@ def is_foreign(name: str) -> bool:
     """Tell whether a broker does not start on a log dir that holds a folder of this name (LogManager.loadLogs)."""
     known = FOLDER_NAME.fullmatch(name) is not None or LEFTOVER_FOLDER.fullmatch(name) is not None
     return not known and name != REMOTE_INDEX_CACHE
+
+
+def is_sibling(name: str) -> bool:
+    """Tell whether a file is called as those that a broker writes beside a segment or in a log dir."""
+    plain = name.removesuffix(f".{LOG}").isdecimal()  # a segment's, nearly always
+    return not plain and SIBLING_NAME.fullmatch(name) is not None
 
 
 def is_kraft_snapshot(path: str) -> bool:

@@ -11,7 +11,6 @@ files on their way (``LogFileUtils``); ``<base offset>-<uuid>.log`` one of tiere
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,12 +21,12 @@ from kdump.log_dirs.file_names import (
     LEFTOVER_FOLDER,
     LOG_DIR_FILE,
     SEGMENT_NAME,
-    SIBLING_NAME,
     SIBLINGS,
     Name,
     folder_name,
     folder_name_in,
     is_foreign,
+    is_sibling,
 )
 from kdump.log_dirs.files import HEAD, Entry, Files, is_archive
 from kdump.log_dirs.local import LOCAL
@@ -49,8 +48,7 @@ _NAME_FOLDER: Final = "name a log dir, a partition's folder, or an archive of th
 _MANY: Final = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What to take: topics (names or globs), partitions, and whether leftovers (deleted, swap, stray, ...) count.
 
     Empty means all.
@@ -141,7 +139,7 @@ class Finder:
 
     def remote(self) -> Iterator[Partition]:
         """Yield the partitions in remote storage, as they are there: segments may overlap."""
-        wanted = replace(self.wanted, remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
+        wanted = self.wanted._replace(remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
         finder = Finder(wanted, note=self.note, fail=self.fail)
         finder.met, finder.unread = self.met, self.unread
         storage = self.wanted.remote
@@ -187,7 +185,7 @@ class Finder:
             for entry in entries:
                 if entry.is_folder:
                     yield entry
-                elif SIBLING_NAME.fullmatch(entry.name) and not self.wanted.siblings:
+                elif is_sibling(entry.name) and not self.wanted.siblings:
                     self._skipped.append(files.shown(entry.path))
                 else:
                     yield from self._file(entry, files)
@@ -203,7 +201,7 @@ class Finder:
                     place = _Place(archives.open_archive(source, shown))
                 elif self.wanted.folders_only:
                     raise UsageError(f"{shown} is a file: {_NAME_FOLDER}")
-                elif not SEGMENT_NAME.fullmatch(entry.name) and not SIBLING_NAME.fullmatch(entry.name):
+                elif not SEGMENT_NAME.fullmatch(entry.name) and not is_sibling(entry.name):
                     self._doubt(head, shown, is_log=entry.name.endswith(f".{file_names.LOG}"))
         except UnreadableError as error:
             self.fail(error)
@@ -221,7 +219,7 @@ class Finder:
                 with place.open(place.name) as source:
                     self._doubt(source.read(0, record_layout.UP_TO_MAGIC), place.name)
                 limit = self.wanted.max_batch_bytes
-                segment = Segment(place, place.name, place.look(place.name).size, None, limit=limit)  # type: ignore[union-attr]  # it has this one file
+                segment = Segment(place, place.name, place.look(place.name).size, None, {}, limit)  # type: ignore[union-attr]  # it has this one file
                 yield Partition(place, "", None, None, (segment,), limit=limit)
             return
         for path, reason in place.left_out:
@@ -268,7 +266,7 @@ class Finder:
                 self.note(f"{files.shown(entry.path)} was named before, and is read once")
                 continue
             self._seen.add(entry.identity)
-            if SIBLING_NAME.fullmatch(entry.name):
+            if is_sibling(entry.name):
                 others.append(entry)
                 continue
             try:
@@ -315,7 +313,7 @@ class Finder:
                 self.met.add(name)
                 if self._takes(name, None):
                     found = self._partition(folder.path, name, inside, files)
-                    yield replace(found, foreign=True) if folder.path in foreign else found
+                    yield found._replace(foreign=True) if folder.path in foreign else found
             below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
             below.sort(key=_folder_order, reverse=True)
             left += [(named, entry) for named, entry in below if self._enters(named, entry, files, is_log_dir)]

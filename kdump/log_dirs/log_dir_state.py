@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError
@@ -44,8 +43,7 @@ class WrongFile(NamedTuple):
         return f"{self.path}: {self.damage}"
 
 
-@dataclass(frozen=True)
-class LogDirState:
+class LogDirState(NamedTuple):
     """A log dir. Offsets are by topic and partition; a file that is missing or cannot be read gives none.
 
     ``path`` is as the user wrote it, as near as can be. ``sound`` has the names of the files that are there and
@@ -53,14 +51,14 @@ class LogDirState:
     """
 
     path: str
-    sound: frozenset[str] = frozenset()
-    properties: MetaProperties | None = None
-    recovery_points: Offsets = field(default_factory=dict)
-    high_watermarks: Offsets = field(default_factory=dict)
-    log_starts: Offsets = field(default_factory=dict)
-    cleaned: Offsets = field(default_factory=dict)
+    sound: frozenset[str]
+    properties: MetaProperties | None
+    recovery_points: Offsets
+    high_watermarks: Offsets
+    log_starts: Offsets
+    cleaned: Offsets
     """The first dirty offsets of the log cleaner."""
-    failed: tuple[UnreadableError, ...] = ()
+    failed: tuple[UnreadableError, ...]
 
     @property
     def is_log_dir(self) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs.local import LOCAL
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Entry, Files, OpenSource, Source
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A file of batches. ``base_offset`` is that of its name, else of its first batch, None when it has none.
 
     ``siblings`` gives the paths of the files beside it that are there, by suffix (``index``, ``timeindex``, ...).
@@ -25,7 +23,7 @@ class Segment:
     path: str
     size: int
     base_offset: int | None
-    siblings: dict[str, str] = field(default_factory=dict)
+    siblings: dict[str, str]
     limit: int = DEFAULT_LIMIT
     """Bytes that one batch may take, as it is and unpacked."""
     modified: int | None = None
@@ -34,6 +32,8 @@ class Segment:
     """Bytes that the file occupies; None where the place does not tell."""
     until: int | None = None
     """The offset from which on another segment is read in its place; None for its end."""
+    start: int = 0
+    """The byte of the file at which it begins, which is another one for a part of a segment alone."""
 
     @property
     def name(self) -> str:
@@ -64,8 +64,7 @@ class Segment:
             return source.read(0, source.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(NamedTuple):
     """The segments of one folder in offset order. ``others`` are the folder's other files, where it was listed.
 
     ``whole`` says whether all segments of the folder that follow the first one are among them.

@@ -8,7 +8,7 @@ leader copies its own segments, whose borders are others. Each offset is then ta
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError, UnreadableError, UsageError
@@ -128,17 +128,17 @@ def joined(local: Partition, remote: Partition) -> Partition:
         if end is None or end > begins:
             kept[-1] = _ending(kept[-1], begins)
     segments = sorted((*kept, *local.segments), key=lambda one: (one.base_offset is None, one.base_offset or 0))
-    return replace(local, segments=tuple(segments))
+    return local._replace(segments=tuple(segments))
 
 
 def each_offset_once(remote: Partition) -> Partition:
     """Return a partition of remote storage without what other segments of it hold."""
-    return joined(replace(remote, segments=(), others=()), remote)
+    return joined(remote._replace(segments=(), others=()), remote)
 
 
 def _ending(segment: Segment, offset: int) -> Segment:
     """Return a segment that ends with an offset. Its indexes tell of more, and are left out."""
-    return replace(segment, until=offset, siblings={})
+    return segment._replace(until=offset, siblings={})
 
 
 def _order(segment: Segment) -> tuple[int, int, int]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
@@ -21,8 +20,7 @@ RecordType: TypeAlias = Literal["data", "control", "tombstone"]
 RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Filter:
+class Filter(NamedTuple):
     """What to take. None and empty take all; times are ms, ``since`` included and ``until`` not."""
 
     first_offset: int | None = None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
+
+from kdump.primitives.patterns import Pattern
 
 Encoding: TypeAlias = Literal["auto", "utf8", "hex", "base64", "json"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "utf8", "hex", "base64", "json")
@@ -51,6 +52,6 @@ def is_json(text: str) -> bool:
     return not _LONE_ESCAPE.search(text)
 
 
-_LONE_ESCAPE: Final = re.compile(
+_LONE_ESCAPE: Final = Pattern(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )

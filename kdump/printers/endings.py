@@ -6,8 +6,7 @@ A printer's module is imported when its format is chosen: ``kdump --help`` needs
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,8 +35,7 @@ class Printer(Protocol):
     def end(self) -> None: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrintOptions:
+class PrintOptions(NamedTuple):
     """What a printer shows of batches and records, and how; each format uses the fields that it has room for."""
 
     columns: Sequence[Column]

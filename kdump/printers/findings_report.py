@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from kdump.findings import Level, many
+from kdump.primitives.patterns import Pattern
 from kdump.primitives.terminal import harmless_line, path_text
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ VERDICTS: Final = {
 NO_START: Final = "A broker does not start with this"
 HOLES: Final = "offsets are missing, all batches that are there are sound"
 ALL: Final = "--verbose writes them all"
-_DIGITS: Final = re.compile(r"\d+")
+_DIGITS: Final = Pattern(r"\d+")
 
 
 @dataclass

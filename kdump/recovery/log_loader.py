@@ -21,7 +21,7 @@ from kdump.log_dirs import file_names
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, at, origin, split
+from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, at, split
 from kdump.segments import read
 from kdump.segments.batch_runs import Run, of_data
 from kdump.segments.regions import Damage
@@ -200,7 +200,7 @@ class _Start:
     def cut(self, each: Segment, position: int, reason: str) -> None:
         """Take note of what goes when a file is cut at ``position``; sound batches behind it are counted."""
         if position < each.size:
-            begin = origin(each)
+            begin = each.start
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)
             self.cuts = [*others, _lost(each, position, reason)]
 
@@ -396,7 +396,7 @@ def _lost(each: Segment, position: int, reason: str) -> Cut:
                 first = begin if first is None else min(first, begin)
                 last = end if last is None else max(last, end)
                 records += count
-    return Cut(each.name, origin(each) + position, each.size - position, reason, first, last, records)
+    return Cut(each.name, each.start + position, each.size - position, reason, first, last, records)
 
 
 def _span(region: RecordBatch | Run) -> tuple[int, int, int]:

@@ -7,7 +7,6 @@ the broker begins to load the log again. Sources: Kafka's classes LogLoader (``r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
@@ -35,11 +34,10 @@ class RefusedError(Exception):
     """The broker cannot split the segment, and throws."""
 
 
-@dataclass(frozen=True, slots=True)
 class SplitPart(Segment):
     """A segment that a split made: the bytes of a file from ``start`` on. It has an index, which tells nothing."""
 
-    start: int = 0
+    __slots__ = ()
 
     def open(self) -> OpenSource:
         """Open that part of the file. Raises UnreadableError."""
@@ -68,14 +66,9 @@ class _Slice:
         return self._source.read(self._start + position, max(0, min(size, self.size - position)))
 
 
-def origin(segment: Segment) -> int:
-    """Return where a segment begins in its file, in bytes."""
-    return segment.start if isinstance(segment, SplitPart) else 0
-
-
 def at(segment: Segment, position: int) -> str:
     """Return a place in a segment for people: the file as it is today, and the byte in it."""
-    return f"{segment.name}, byte {origin(segment) + position}"
+    return f"{segment.name}, byte {segment.start + position}"
 
 
 def split(error: OffsetOverflowError) -> list[SplitPart]:
@@ -109,9 +102,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
 
 def _part(whole: Segment, start: int, end: int, base: int) -> SplitPart:
     siblings = {INDEX: "", TIME_INDEX: ""}
-    return SplitPart(
-        whole.files, whole.path, end - start, base, siblings, limit=whole.limit, start=origin(whole) + start
-    )
+    return SplitPart(whole.files, whole.path, end - start, base, siblings, limit=whole.limit, start=whole.start + start)
 
 
 def _overflows(segment: Segment, indexed: int) -> bool:

@@ -7,7 +7,7 @@ groups have offsets in are looked up afterwards, the metadata log is replayed be
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -144,7 +144,7 @@ def live(partition: Partition) -> Partition | None:
         name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
         if name is None or name["state"] is None:
             segments.append(segment)
-    return replace(partition, segments=tuple(segments))
+    return partition._replace(segments=tuple(segments))
 
 
 def live_of(partitions: Iterable[Partition]) -> list[Partition]:

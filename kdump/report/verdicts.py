@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.findings import is_hole, many
-from kdump.log_dirs.file_names import SEGMENT_NAME, SIBLING_NAME
+from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling
 from kdump.printers.findings_report import NO_START
 from kdump.printers.quantities import share, size, time
 
@@ -273,7 +273,7 @@ def _folders(lines: list[Line]) -> list[str]:
 
 def _is_file(line: Line) -> bool:
     name = posixpath.basename(line["file"])
-    return SEGMENT_NAME.fullmatch(name) is not None or SIBLING_NAME.fullmatch(name) is not None
+    return SEGMENT_NAME.fullmatch(name) is not None or is_sibling(name)
 
 
 def _named(names: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -90,7 +90,7 @@ class PartitionEvidence:
         """The producer state at the end of the log."""
         if self.place is None:
             return None
-        log = self.place._replace(partition=replace(self.place.partition, segments=self.segments))
+        log = self.place._replace(partition=self.place.partition._replace(segments=self.segments))
         replay = ProducerReplay(log)
         for segment in self.segments[first_segment(self.segments, replay.since) :]:
             with segment.open() as source:
@@ -159,7 +159,7 @@ class PartitionEvidence:
         """The leader epochs of the log."""
         if self.place is None:
             return None
-        return lineage(replace(self.place.partition, segments=self.segments), self.place.wrong)
+        return lineage(self.place.partition._replace(segments=self.segments), self.place.wrong)
 
     @cached_property
     def other_logs(self) -> tuple[tuple[OtherCopy, Partition, Lineage], ...]:
@@ -167,7 +167,7 @@ class PartitionEvidence:
         found = []
         for other in self.others:
             copy = other.place.partition
-            log = replace(copy, segments=tuple(one for one in copy.segments if not _state(one)))
+            log = copy._replace(segments=tuple(one for one in copy.segments if not _state(one)))
             found.append((other, log, lineage(log, other.place.wrong)))
         return tuple(found)
 

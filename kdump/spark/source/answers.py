@@ -7,7 +7,7 @@ Kafka's own topics first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
@@ -107,7 +107,7 @@ class AnswerPlan:
             folders_only=output.every_folder,
             max_batch_bytes=options.max_batch_bytes,
         )
-        wanted = replace(self.asked, topics=(), partitions=frozenset()) if output.also else self.asked
+        wanted = self.asked._replace(topics=(), partitions=frozenset()) if output.also else self.asked
         failed: list[UnreadableError] = []
         finder = Finder(wanted, note=note, fail=failed.append)
         self.found: list[Partition] = [

@@ -6,7 +6,6 @@ task tells that has its first partition; what does not fit from log dir to log d
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.answers.log_dir_pass import stretches
@@ -71,9 +70,9 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         tasks.append(CheckTask(stretch, list(known.values()), [], at))
         for part in stretch:
             if part.topic is not None:
-                known.setdefault((part.files, part.log_dir), replace(part, segments=(), others=()))
+                known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
             elif any(entry.name in READERS for entry in part.others):  # it is a log dir
-                known[part.files, f"{part.folder}/"] = replace(part, segments=())
+                known[part.files, f"{part.folder}/"] = part._replace(segments=())
     across = list(everything.across(partitions, LogDirs()))
     return [*tasks, CheckTask([], [], [*_closed(unreadable), *map(finding_line, across)], at)]
 

@@ -246,7 +246,7 @@ def _remote_partitions(
     from kdump.log_dirs.tiered_log import RemotePartitions, RemoteStorage
 
     storage = RemoteStorage.of(options.remote, dict(options.remote_key))
-    return RemotePartitions(Finder(replace(wanted, remote=storage), note=note, fail=fail).remote(), fail)
+    return RemotePartitions(Finder(wanted._replace(remote=storage), note=note, fail=fail).remote(), fail)
 
 
 def look(

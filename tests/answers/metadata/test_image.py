@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -47,7 +46,7 @@ LISTS = ("endPoints", "features")
 def test_image_is_what_a_controller_wrote_into_its_snapshot(release, end):
     found = partitions(GOLDEN / "brokers" / release / "__cluster_metadata-0")
     snapshot = next(each for each in copies(found).snapshots if each.end_offset == end)
-    log_alone = [replace(partition, others=()) for partition in found]
+    log_alone = [partition._replace(others=()) for partition in found]
     image = image_of(log_alone, offset=end, damage=no_damage)
     assert image.end_offset == end
     assert records(image) == records(load(snapshot, no_damage))
@@ -56,7 +55,7 @@ def test_image_is_what_a_controller_wrote_into_its_snapshot(release, end):
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
 def test_image_from_a_snapshot_on_is_the_image_from_the_log_alone(folder):
     found = partitions(folder)
-    log_alone = [replace(partition, others=()) for partition in found]
+    log_alone = [partition._replace(others=()) for partition in found]
     whole, alone = image_of(found, damage=no_damage), image_of(log_alone, damage=no_damage)
     assert (whole.end_offset, whole.epoch, whole.timestamp) == (alone.end_offset, alone.epoch, alone.timestamp)
     assert records(whole) == records(alone)
@@ -87,7 +86,7 @@ def test_no_metadata_log_is_no_image():
 
 
 def test_log_without_its_beginning_is_a_named_break():
-    found = [replace(partition, segments=partition.segments[1:], others=()) for partition in partitions(FOLDERS[1])]
+    found = [partition._replace(segments=partition.segments[1:], others=()) for partition in partitions(FOLDERS[1])]
     said = []
     image = image_of(found, damage=said.append)
     assert "the records from offset 0 on are missing" in said[0]
