@@ -4,8 +4,8 @@ import sys
 
 CTRL_C = 130
 """What a shell reports for a program that Ctrl-C ended (128 + SIGINT)."""
-MANY = 10_000
-"""New objects after which Python looks for garbage: what imports make stays, and what a dump makes goes at once."""
+MANY = 50_000
+"""New objects after which Python looks for garbage, more than imports make: these stay, a dump's go at once."""
 
 
 def main() -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import click
@@ -135,7 +135,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met, 4 only an index is wrong.
     """
     run = session.Session(quiet=quiet)
-    options = DumpOptions.of(given)
+    options = DumpOptions(given)
     dump = Dump(run, options)
     finder = Finder(options.wanted, note=run.note, fail=run.fail)
     partitions: Iterable[Partition] = finder.find(paths)
@@ -314,7 +314,7 @@ class Dump:
                     yield item
             live[partition.folder] = LiveReader(reader, partition, after)
         looked = time.monotonic()
-        while live or any(Path(path).is_dir() for path in paths):
+        while live or any(map(os.path.isdir, paths)):
             for each in live.values():
                 yield from each.poll()
             if time.monotonic() - looked >= LOOK:

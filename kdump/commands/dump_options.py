@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +17,6 @@ from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
-    from kdump.log_dirs.finder import Wanted
     from kdump.primitives.encodings import Encoding
     from kdump.printers.colours import Paint
     from kdump.rows.columns import Column
@@ -42,41 +40,41 @@ MARK: Final = "crcValid"
 """The column that marks what is damaged."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DumpOptions:
-    """What a dump prints, and how. Raises UsageError where two options exclude each other."""
+    """What a dump prints, and how."""
 
-    wanted: Wanted
-    filter: Filter
-    output: str
-    template: str | None
-    """A format string, which takes the place of ``output``."""
-    batches: bool
-    limit: int | None
-    head: int | None
-    tail: int | None
-    count: bool
-    encoding: Encoding
-    decode: str
-    delimiter: str | None
-    fields: tuple[str, ...]
-    keys_only: bool
-    color: str
-    no_payload: bool
-    redact: bool
-    redact_key: str | None
-    on_error: OnError
-    include_damaged: bool
-    jobs: int | None
-    """How many processes read; None for as many as are worth it."""
-    follow: bool
+    def __init__(self, given: dict[str, Any]) -> None:
+        """``given`` is what click parsed, by the names of the parameters.
 
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> DumpOptions:
-        """Return the options that click parsed, by the names of their parameters."""
-        return cls(wanted=shared.wanted(given), filter=shared.filter_of(given), **given)
+        Raises UsageError where two options exclude each other.
+        """
+        self.wanted = shared.wanted(given)
+        self.filter = shared.filter_of(given)
+        self.output: str = given["output"]
+        self.template: str | None = given["template"]
+        """A format string, which takes the place of ``output``."""
+        self.batches: bool = given["batches"]
+        self.limit: int | None = given["limit"]
+        self.head: int | None = given["head"]
+        self.tail: int | None = given["tail"]
+        self.count: bool = given["count"]
+        self.encoding: Encoding = given["encoding"]
+        self.decode: str = given["decode"]
+        self.delimiter: str | None = given["delimiter"]
+        self.fields: tuple[str, ...] = given["fields"]
+        self.keys_only: bool = given["keys_only"]
+        self.color: str = given["color"]
+        self.no_payload: bool = given["no_payload"]
+        self.redact: bool = given["redact"]
+        self.redact_key: str | None = given["redact_key"]
+        self.on_error: OnError = given["on_error"]
+        self.include_damaged: bool = given["include_damaged"]
+        self.jobs: int | None = given["jobs"]
+        """How many processes read; None for as many as are worth it."""
+        self.follow: bool = given["follow"]
+        self._refuse()
 
-    def __post_init__(self) -> None:
+    def _refuse(self) -> None:
         plain = self.template is not None or self.output == "raw"
         if self.template is not None and (self.batches or self.output != "text"):
             raise UsageError("--format has records in its own form: neither -o nor --batches go with it")

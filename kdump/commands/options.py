@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -222,6 +221,8 @@ def redactor(*, redact: bool, file: str | None) -> Redactor | None:
 
 def _secret(file: str | None) -> bytes:
     if file is not None:
+        from pathlib import Path  # slow to import
+
         try:
             found = Path(file).read_bytes().strip()
         except OSError as reason:

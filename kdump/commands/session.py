@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Final, Self
 
 import click
@@ -85,27 +84,27 @@ class Progress(StatusLine):
         return f"{min(100, 100 * self.done // self.total):3}%  {text}  {left // 60}:{left % 60:02} left"
 
 
-@dataclass
 class SaidSoFar:
     """What a run has met and said so far, as one process tells it another."""
 
-    met: set[int] = field(default_factory=set)
-    failed: set[str] = field(default_factory=set)
-    """What could not be read, or is not there."""
-    ranges: dict[str, Counter[str]] = field(default_factory=dict)
-    """By file how many damaged ranges of each kind there are."""
+    def __init__(self) -> None:
+        self.met: set[int] = set()
+        self.failed: set[str] = set()
+        """What could not be read, or is not there."""
+        self.ranges: dict[str, Counter[str]] = {}
+        """By file how many damaged ranges of each kind there are."""
 
 
-@dataclass
 class Session:
     """One run of a command. Whatever is said goes to standard error; what was met makes the exit status."""
 
-    quiet: bool = False
-    progress: Progress = field(default_factory=Progress)
-    """It shows nothing until :meth:`watch` is called."""
-    said: SaidSoFar = field(default_factory=SaidSoFar)
-    before: Callable[[], object] = lambda: None
-    """Called before anything is said or met: one of several processes waits for its turn."""
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.progress = Progress()
+        """It shows nothing until :meth:`watch` is called."""
+        self.said = SaidSoFar()
+        self.before: Callable[[], object] = lambda: None
+        """Called before anything is said or met: one of several processes waits for its turn."""
 
     def __post_init__(self) -> None:
         kernel.keep_freed_memory()

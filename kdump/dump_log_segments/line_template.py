@@ -9,7 +9,6 @@ none; this is also what stands without a type).
 from __future__ import annotations
 
 from functools import cache
-from string import Formatter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str]
 @cache
 def line(text: str) -> Line:
     """Parse ``text``. Raises ValueError for a type that is none of those above."""
+    from string import Formatter  # rows and checks write no such lines
+
     parts: list[str | Field] = []
     for literal, name, kind, _ in Formatter().parse(text):
         if literal:

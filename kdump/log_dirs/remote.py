@@ -8,7 +8,6 @@ import posixpath
 import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
 
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.log_dirs.files import Entry, Files, OpenSource
@@ -52,6 +51,8 @@ def place(path: str) -> tuple[Files, str]:
     if found is None:
         return LOCAL, posixpath.abspath(path)
     if found["scheme"] == "file":
+        from urllib.parse import unquote, urlsplit  # slow to import
+
         return LOCAL, unquote(urlsplit(path).path)
     return RemoteFiles.of(path)
 
@@ -105,6 +106,8 @@ class RemoteFiles:
             raise KdumpError(
                 f"pyarrow is not installed, which opens {uri.partition(':')[0]}: pip install pyarrow"
             ) from None
+
+        from urllib.parse import urlsplit  # slow to import
 
         scheme, _, rest = uri.partition(":")
         scheme = _HADOOP_NAMES.get(scheme, scheme)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError
@@ -34,16 +33,13 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcomes, Scan
 
 
-@dataclass
 class _Last:
     """The last of what was selected of a segment or of a part: damaged ranges, and batches that hold so much."""
 
-    lost: list[DamagedRange]
-    batches: deque[SelectedBatch]
-    held: int
+    def __init__(self, lost: list[DamagedRange], batches: deque[SelectedBatch], held: int) -> None:
+        self.lost, self.batches, self.held = lost, batches, held
 
 
-@dataclass
 class PartitionReader:
     """Reads partitions through a filter.
 
@@ -51,26 +47,34 @@ class PartitionReader:
     (by default that raises), ``progress`` with the bytes that are done.
     """
 
-    filter: Filter = field(default_factory=Filter)
-    take: Take = Take.RECORDS
-    outcomes: bool = True
-    """Whether to tell what became of transactions, which may take a second look at the headers of a partition."""
-    on_error: OnError = "resync"
-    include_damaged: bool = False
-    """Whether to yield batches with a wrong crc too, as far as they can be read."""
-    wrong_index: Callable[[str], None] = lambda _: None
-    fail: Callable[[UnreadableError], None] = raise_it
-    note: Callable[[str], None] = lambda _: None
-    progress: Callable[[int], None] = lambda _: None
     offer: Offer | None = None
     """What reads batches itself (:class:`kdump.log_reader.batch_selection.BatchSelection`)."""
     make: Callable[[SelectedBatch, Run], int] | None = None
     """Makes something of all records of a run before it comes, in a thread; returns how many bytes it holds."""
-    _followed: tuple[Partition, Outcomes] | None = None
-    _ahead: dict[int, Outcomes] = field(default_factory=dict)
-    """By the identity of the partition."""
 
-    def __post_init__(self) -> None:
+    def __init__(  # noqa: PLR0913  each option by its name
+        self,
+        filter: Filter = Filter(),  # noqa: A002, B008  what it is; a tuple
+        take: Take = Take.RECORDS,
+        *,
+        outcomes: bool = True,
+        on_error: OnError = "resync",
+        include_damaged: bool = False,
+        wrong_index: Callable[[str], None] = lambda _: None,
+        fail: Callable[[UnreadableError], None] = raise_it,
+        note: Callable[[str], None] = lambda _: None,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Without ``outcomes`` it does not tell what became of transactions, which may take a second look at headers.
+
+        With ``include_damaged`` batches with a wrong crc are yielded too, as far as they can be read.
+        """
+        self.filter, self.take, self.outcomes = filter, take, outcomes
+        self.on_error, self.include_damaged = on_error, include_damaged
+        self.wrong_index, self.fail, self.note, self.progress = wrong_index, fail, note, progress
+        self._followed: tuple[Partition, Outcomes] | None = None
+        self._ahead: dict[int, Outcomes] = {}
+        """By the identity of the partition."""
         self.marks = CheckpointMarks(self.wrong_index, self.fail)
         takes_all = self.filter in (Filter(), Filter(committed=True))
         in_runs = self.take in (Take.RUNS, Take.COUNT, Take.BATCH_RUNS)

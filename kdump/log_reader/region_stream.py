@@ -12,7 +12,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.segments import read as segments_read
 from kdump.segments import read_ahead, resync, walk
 from kdump.segments.batch_runs import Run
-from kdump.segments.index_lookup import Range
+from kdump.segments.regions import Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

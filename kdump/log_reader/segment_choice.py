@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError
-from kdump.segments.index_lookup import Range, Seeker
+from kdump.segments.regions import Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,8 +33,12 @@ def segments(partition: Partition, wanted: Filter, skipped: Callable[[int], None
 
 def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Callable[[str], None]) -> Range | None:
     """Return the bytes of a segment to read, as far as its indexes can tell; None for nothing."""
-    seeker = Seeker(segment, source, wrong_index)
     span: Range | None = Range()
+    if not wanted.is_bounded:
+        return span
+    from kdump.segments.index_lookup import Seeker  # for a part of a log alone
+
+    seeker = Seeker(segment, source, wrong_index)
     if wanted.first_offset is not None or wanted.last_offset is not None:
         span = seeker.by_offset(wanted.first_offset, wanted.last_offset)
     if wanted.since is not None and span is not None:

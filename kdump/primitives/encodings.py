@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
 
@@ -45,6 +44,8 @@ def _no_number(word: str) -> NoReturn:
 
 def is_json(text: str) -> bool:
     """Tell whether a text is one value of JSON (RFC 8259): NaN and Infinity are none, nor are halves of characters."""
+    import json  # for --encoding json alone
+
     try:
         json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):

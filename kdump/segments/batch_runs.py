@@ -28,7 +28,6 @@ if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.batches import OTHERS, WIDTH
     from kdump.kernel.cursor import FAR, Cursor
-    from kdump.kernel.messages import stretch
     from kdump.kernel.records import Records
 
     _COLUMNS: Final = {name: 2 + number for number, name in enumerate((*BATCH_HEADER.fields._fields, *OTHERS))}
@@ -192,6 +191,8 @@ def entries(first: Message, window: Window, stop: int | None = None) -> Entries 
     block = window.block if stop is None else window.block[: max(0, stop - window.start)]
     if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(block):
         return None
+    from kdump.kernel.messages import stretch  # for the logs of old brokers alone
+
     end = stretch(block, at, first.limit)
     return Entries(first, block, window.start, end) if end > at + first.size else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import record_layout
@@ -17,6 +17,7 @@ from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
+from kdump.segments.regions import Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
 
 SMALL: Final = 1 << 18
 """Bytes below which a segment is read whole: its indexes would save nothing."""
-
-
-class Range(NamedTuple):
-    """The bytes of a segment to read; ``end`` is None for all that follow."""
-
-    start: int = 0
-    end: int | None = None
 
 
 class WrongIndexError(Exception):

@@ -83,3 +83,10 @@ class Trailing(NamedTuple):
 Region: TypeAlias = RecordBatch | Damage | Padding | Trailing
 
 OnError: TypeAlias = Literal["stop", "skip", "resync"]
+
+
+class Range(NamedTuple):
+    """The bytes of a segment to read; ``end`` is None for all that follow."""
+
+    start: int = 0
+    end: int | None = None

@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from array import array
 from functools import cached_property
-from heapq import merge
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
@@ -359,6 +358,8 @@ class ResyncReader:
 
 def _candidates(block: memoryview, starts: int) -> Iterator[int]:
     """Yield where in ``block`` a header may begin, in order, below ``starts``."""
+    from heapq import merge  # for damage and parts of large segments alone
+
     stop = min(starts + record_layout.MAGIC_POSITION, len(block))
     for first in range(record_layout.MAGIC_POSITION, stop, CHUNK):
         last = min(first + CHUNK, stop)
