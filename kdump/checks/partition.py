@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
@@ -54,8 +53,7 @@ class _Ways(NamedTuple):
     jobs: int
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedSegment:
+class CheckedSegment(NamedTuple):
     """What was found in one segment; ``size`` is what was read of its log, in bytes."""
 
     name: str

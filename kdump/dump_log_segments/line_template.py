@@ -61,6 +61,8 @@ WRITE: Final[dict[str, Callable[[object], str]]] = {
     "option": _option,
 }
 
+_BRACE: Final = "\0"
+"""What stands for a brace of the text while it is parsed."""
 NUMBERS: Final = {"", "long", "int"}
 """The types of what Java writes as it is."""
 KINDS: Final = 64
@@ -82,14 +84,16 @@ def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str]
 @cache
 def line(text: str) -> Line:
     """Parse ``text``. Raises ValueError for a type that is none of those above."""
-    from string import Formatter  # rows and checks write no such lines
+    begin, *fields = text.replace("{{", _BRACE).split("{")
+    parts: list[str | Field] = [_literal(begin)]
+    for field in fields:
+        inside, _, behind = field.partition("}")
+        name, _, kind = inside.partition(":")
+        if kind not in WRITE:
+            raise ValueError(f"{text!r}: no such type of a field: {kind}")
+        parts += [Field(name, kind), _literal(behind)]
+    return Line(tuple(filter(None, parts)))
 
-    parts: list[str | Field] = []
-    for literal, name, kind, _ in Formatter().parse(text):
-        if literal:
-            parts.append(literal)
-        if name is not None:
-            if kind not in WRITE:
-                raise ValueError(f"{text!r}: no such type of a field: {kind}")
-            parts.append(Field(name, kind or ""))
-    return Line(tuple(parts))
+
+def _literal(text: str) -> str:
+    return text.replace(_BRACE, "{").replace("}}", "}")

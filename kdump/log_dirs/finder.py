@@ -31,7 +31,6 @@ from kdump.log_dirs.file_names import (
 from kdump.log_dirs.files import HEAD, Entry, Files, is_archive
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
-from kdump.log_dirs.remote import as_written, places
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -147,7 +146,12 @@ class Finder:
             yield from finder.find(paths, files)
 
     def _everywhere(self, paths: Iterable[str], files: Files | None) -> Iterator[Partition]:
-        for place, inside in places(paths, as_written) if files is None else [(files, paths)]:
+        if files is not None:
+            yield from self._find(paths, files)
+            return
+        from kdump.log_dirs.remote import as_written, places  # a dump has none
+
+        for place, inside in places(paths, as_written):
             yield from self._find(inside, place)
 
     def _find(self, paths: Iterable[str], files: Files) -> Iterator[Partition]:

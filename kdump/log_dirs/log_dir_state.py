@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kdump.errors import DamageError, UnreadableError
-from kdump.formats import checkpoints, meta_properties
-from kdump.formats.checkpoints import PartitionOffset
-from kdump.formats.meta_properties import MetaProperties
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kdump.formats.checkpoints import PartitionOffset
+    from kdump.formats.meta_properties import MetaProperties
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.wire import Bytes
@@ -21,13 +20,25 @@ if TYPE_CHECKING:
     Offsets = Mapping[tuple[str | None, int | None], int]
 
 
+def _properties(data: Bytes) -> MetaProperties:
+    from kdump.formats import meta_properties  # many partitions lie in no log dir
+
+    return meta_properties.read(data)
+
+
+def _checkpoint(data: Bytes) -> tuple[PartitionOffset, ...]:
+    from kdump.formats import checkpoints  # likewise
+
+    return checkpoints.read(data)
+
+
 READERS: Final[dict[str, Callable[[Bytes], object]]] = {
-    file_names.META_PROPERTIES: meta_properties.read,
+    file_names.META_PROPERTIES: _properties,
     file_names.CLEAN_SHUTDOWN: bytes,
-    file_names.RECOVERY_POINTS: checkpoints.read,
-    file_names.HIGH_WATERMARKS: checkpoints.read,
-    file_names.LOG_STARTS: checkpoints.read,
-    file_names.CLEANER_OFFSETS: checkpoints.read,
+    file_names.RECOVERY_POINTS: _checkpoint,
+    file_names.HIGH_WATERMARKS: _checkpoint,
+    file_names.LOG_STARTS: _checkpoint,
+    file_names.CLEANER_OFFSETS: _checkpoint,
 }
 """The files of a log dir by name. What counts of the mark of a clean shutdown is that it is there."""
 
@@ -120,11 +131,10 @@ class LogDirStates:
                 continue
             if data is not None and (content := self.judge(name, path, data)) is not None:
                 found[name] = content
-        properties = found.get(file_names.META_PROPERTIES)
         return LogDirState(
             path=partition.files.shown(partition.log_dir or "."),
             sound=frozenset(found),
-            properties=properties if isinstance(properties, MetaProperties) else None,
+            properties=cast("MetaProperties | None", found.get(file_names.META_PROPERTIES)),
             recovery_points=_offsets(found, file_names.RECOVERY_POINTS),
             high_watermarks=_offsets(found, file_names.HIGH_WATERMARKS),
             log_starts=_offsets(found, file_names.LOG_STARTS),
@@ -142,7 +152,5 @@ class LogDirStates:
 
 
 def _offsets(found: Mapping[str, object], name: str) -> Offsets:
-    entries = found.get(name)
-    if not isinstance(entries, tuple):
-        return {}
-    return {entry[:2]: entry.offset for entry in entries if isinstance(entry, PartitionOffset)}
+    entries = cast("tuple[PartitionOffset, ...]", found.get(name, ()))
+    return {entry[:2]: entry.offset for entry in entries}

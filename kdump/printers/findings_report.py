@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from kdump.findings import Level, many
@@ -39,23 +39,21 @@ ALL: Final = "--verbose writes them all"
 _DIGITS: Final = Pattern(r"\d+")
 
 
-@dataclass
 class CheckSummary:
     """What a check went through and found; ``size`` is that of the log in bytes."""
 
-    segments: int = 0
-    batches: int = 0
-    size: int = 0
-    levels: Counter[Level] = field(default_factory=Counter)
-    damaged: list[str] = field(default_factory=list)
-    """The folders of the partitions whose log is damaged."""
-    poisoned: list[str] = field(default_factory=list)
-    """The folders of the partitions that are damaged only where consumers stop at a batch that a broker takes."""
-    holes: list[str] = field(default_factory=list)
-    """The folders of the partitions that miss offsets, and are sound but for that."""
-    fatal: list[str] = field(default_factory=list)
-    """The files and folders with which a broker does not start."""
-    commonplace: Counter[str] = field(default_factory=Counter)
+    def __init__(self) -> None:
+        self.segments = self.batches = self.size = 0
+        self.levels: Counter[Level] = Counter()
+        self.damaged: list[str] = []
+        """The folders of the partitions whose log is damaged."""
+        self.poisoned: list[str] = []
+        """The folders of the partitions that are damaged only where consumers stop at a batch that a broker takes."""
+        self.holes: list[str] = []
+        """The folders of the partitions that miss offsets, and are sound but for that."""
+        self.fatal: list[str] = []
+        """The files and folders with which a broker does not start."""
+        self.commonplace: Counter[str] = Counter()
 
     def add(self, findings: Sequence[Finding], folder: str = "") -> None:
         """Count what was found in the partition of ``folder``."""
@@ -92,8 +90,7 @@ class FindingsBlock(NamedTuple):
     advice: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shown:
+class Shown(NamedTuple):
     """What people want to read of the findings."""
 
     quiet: bool = False

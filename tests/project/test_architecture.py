@@ -211,6 +211,36 @@ def test_help_imports_nothing_heavy():
     assert done.stderr.decode().split("\n")[-2] == "[]"
 
 
+LOG = ROOT / "golden" / "brokers" / "4.2.2" / "c-none-0" / "00000000000000000000.log"
+SLOW = {"pathlib", "urllib.parse", "json", "string", "heapq", "dataclasses", "tarfile", "subprocess", "multiprocessing"}
+"""Modules of Python that few runs need, each of which takes as long to import as several of kdump's."""
+
+
+@pytest.mark.parametrize(
+    ("words", "needed", "most"),
+    [
+        (["--files", LOG], set(), 62),
+        (["--help"], set(), 16),
+        (["dump", LOG], set(), 100),
+        (["dump", LOG, "-o", "jsonl"], {"json", "heapq"}, 92),  # click looks for options that are called like -o
+        (["check", LOG], {"json", "dataclasses", "heapq"}, 105),
+    ],
+    ids=lambda value: " ".join(map(str, value[:1])) if isinstance(value, list) else None,
+)
+def test_a_start_imports_little(words, needed, most):
+    words = list(map(str, ["kdump", *words]))
+    code = (
+        f"import sys; before = set(sys.modules); sys.argv = {words}\nfrom kdump.cli import main\nmain()\n"
+        "print(*sorted({*sys.modules} - before), file=sys.stderr)"
+    )
+    imported = python("-c", code, check=True).stderr.decode().split("\n")[-2].split()
+    assert {*imported} & SLOW <= needed
+    assert len([name for name in imported if name.startswith("kdump")]) <= most
+    if words[1] == "--help":
+        commands = {name for name in imported if name.startswith("kdump.commands.")}
+        assert commands == {f"kdump.commands.{name}" for name in ("root", "classic", "limit_options")}
+
+
 def test_both_entries_start_it():
     assert b"Usage:" in kdump("--help").stdout
 
