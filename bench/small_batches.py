@@ -87,13 +87,13 @@ def main() -> int:
                 [] if words[0] in {"get", "slice", "rebuild-index", "explain"} or "table" in words else ["--jobs", "1"]
             )
             tool = Tool(line, [*python, *words, *jobs], env)
-            used = medians([_afresh(tool, folder) for _ in range(args.rounds)])
+            used = medians([afresh(tool, folder) for _ in range(args.rounds)])
             shown = line.format(logs="LOGS", out="OUT", most="N")
             print(f"| {shown} | {used.wall:.2f} | {used.cpu:.2f} | {used.cpu / first.cpu:.1f} |", flush=True)
     return 0
 
 
-def _afresh(tool: Tool, folder: Path) -> Measured:
+def afresh(tool: Tool, folder: Path) -> Measured:
     """Run once; what was written before is not there."""
     for path in folder.glob("written*"):
         if path.is_dir():

@@ -1,0 +1,99 @@
+"""Where the last of what a filter takes stands in a segment: who counts records from the end holds none of them."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.rows.selection import DamagedRange, SelectedBatch, last_of
+from kdump.segments.lazy_records import UnreadRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+STRETCH: Final = 1 << 16
+"""Bytes that batches are marked as one in, at most, unless one has more."""
+
+
+class Stretch(NamedTuple):
+    """Bytes from ``start`` to ``end`` in which as many records, or batches, are wanted as ``held`` says.
+
+    ``crc_valid`` says of all batches whether their checksums are right.
+    """
+
+    start: int
+    end: int
+    held: int
+    crc_valid: bool
+
+
+class TailMarks:
+    """The damage that is met in a segment or in a part of it, and the stretches that hold the last ``most`` or more."""
+
+    def __init__(self, most: int) -> None:
+        self.lost: list[DamagedRange] = []
+        self.held = 0
+        self._most = most
+        self._numbers = array("q")
+        self._from = 0
+        self._is_cut = True
+
+    def read(self, items: Iterable[SelectedBatch | DamagedRange], size: Callable[[SelectedBatch], int]) -> None:
+        """Take note of what is selected; ``size`` says how much of what is wanted a batch holds."""
+        for item in items:
+            if isinstance(item, DamagedRange):
+                self.lost.append(item)
+                self._is_cut = True
+            else:
+                self._add(item, size(item))
+
+    def _add(self, item: SelectedBatch, held: int) -> None:
+        start = item.batch.position
+        end = item.records.end if isinstance(item.records, UnreadRun) else item.batch.end
+        numbers = self._numbers
+        self.held += held
+        if not self._is_cut and numbers[-3] <= start and end - numbers[-4] <= STRETCH and numbers[-1] == item.crc_valid:
+            numbers[-3] = end
+            numbers[-2] += held
+        else:
+            numbers.extend((start, end, held, item.crc_valid))
+            self._is_cut = False
+        while self.held - numbers[self._from + 2] >= self._most:
+            self.held -= numbers[self._from + 2]
+            self._from += len(Stretch._fields)
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Yield the stretches in order."""
+        width = len(Stretch._fields)
+        for at in range(self._from, len(self._numbers), width):
+            start, end, held, crc_valid = self._numbers[at : at + width]
+            yield Stretch(start, end, held, bool(crc_valid))
+
+
+def joined(parts: Iterable[TailMarks]) -> Iterator[Stretch]:
+    """Yield the stretches of parts in a row; those that touch each other as one."""
+    last: Stretch | None = None
+    for stretch in chain.from_iterable(part.stretches() for part in parts):
+        if last is None:
+            last = stretch
+        elif (last.end, last.crc_valid) == (stretch.start, stretch.crc_valid):
+            last = last._replace(end=stretch.end, held=last.held + stretch.held)
+        else:
+            yield last
+            last = stretch
+    if last is not None:
+        yield last
+
+
+def without_first(
+    items: Iterator[SelectedBatch], less: int, size: Callable[[SelectedBatch], int]
+) -> Iterator[SelectedBatch]:
+    """Yield what is behind the first ``less`` records or batches, and none in front that is empty."""
+    for item in items:
+        held = size(item)
+        if held > less:
+            yield from last_of(item, held - less) if less else (item,)
+            yield from items
+            return
+        less -= held
