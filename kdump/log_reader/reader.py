@@ -5,7 +5,6 @@ Segments and bytes that cannot hold what is wanted are skipped (:mod:`kdump.log_
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,9 @@ from kdump.log_reader import region_stream, segment_choice
 from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
+from kdump.log_reader.tail_marks import TailMarks, joined, without_first
 from kdump.records.record_batch import RecordBatch
-from kdump.rows.selection import DamagedRange, last_of
+from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
@@ -27,17 +27,11 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.batch_selection import Offer
-    from kdump.rows.selection import SegmentFacts, SelectedBatch
+    from kdump.log_reader.tail_marks import TailStretch
+    from kdump.rows.selection import SegmentFacts
     from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError, Region
     from kdump.transaction_replay.outcomes import Outcomes, Scan
-
-
-class _Last:
-    """The last of what was selected of a segment or of a part: damaged ranges, and batches that hold so much."""
-
-    def __init__(self, lost: list[DamagedRange], batches: deque[SelectedBatch], held: int) -> None:
-        self.lost, self.batches, self.held = lost, batches, held
 
 
 class PartitionReader:
@@ -108,30 +102,47 @@ class PartitionReader:
     def tail(self, partition: Partition, count: int) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the last ``count`` records that the filter takes (or batches), reading segments from the last one.
 
-        A segment is read from its end, and no further than these stand in it. The damage that is met in a segment
-        comes before its batches.
+        A segment is read from its end, and no further than these stand in it; then what was counted is read again, in
+        order. The damage that is met in a segment comes before its batches.
         """
         selection, facts = self._begin(partition)
         if not count:
             return
-        found: list[_Last] = []
+        found: list[tuple[Segment, list[TailMarks]]] = []
+        left = count
         for segment in reversed(list(segment_choice.segments(partition, self.filter, self.progress))):
-            found.append(self._last_of(segment, selection, facts._replace(name=segment.name), count))
-            count -= found[-1].held
-            if count <= 0:
+            found.append((segment, self._last_of(segment, selection, facts._replace(name=segment.name), left)))
+            left -= sum(marks.held for marks in found[-1][1])
+            if left <= 0:
                 break
-        for last in reversed(found):
-            yield from last.lost
-            yield from last.batches
+        again = self._silent()
+        for segment, parts in reversed(found):
+            file = facts._replace(name=segment.name)
+            for marks in parts:
+                yield from marks.lost
+            batches = again._marked(segment, selection, file, parts)
+            if left <= 0:  # there are as many and more: some of the first segment are too many
+                batches = without_first(batches, -left, self._size)
+                left = 1
+            yield from batches
 
-    def _last_of(self, segment: Segment, selection: BatchSelection, file: SegmentFacts, count: int) -> _Last:
-        """Return the last ``count`` records or batches of a segment."""
-        parts: list[_Last] = []
+    def _silent(self) -> PartitionReader:
+        """Return a reader of the same that has said everything."""
+        from copy import copy  # needed for the last records alone
+
+        again = copy(self)
+        again.wrong_index = again.note = again.progress = _told
+        again.marks = CheckpointMarks(_told, self.fail)
+        return again
+
+    def _last_of(self, segment: Segment, selection: BatchSelection, file: SegmentFacts, count: int) -> list[TailMarks]:
+        """Return where the last ``count`` records or batches of a segment stand, and perhaps some before them."""
+        parts: list[TailMarks] = []
         left, lost = count, 0
         in_parts = not self.filter.is_bounded and self.on_error == "resync"
         for part in self._backwards(segment) if in_parts else ():
             stop = part.stop
-            parts.append(self._last(self._segment(segment, selection, file, part), left))
+            parts.append(self._marks(self._segment(segment, selection, file, part), left))
             lost = lost or part.lost
             left -= parts[-1].held
             if part.reached != stop and not part.is_over:  # what seemed a batch is part of a damaged one
@@ -139,15 +150,47 @@ class PartitionReader:
             if left <= 0 or not in_parts:
                 break
         if not in_parts:
-            return self._last(self._segment(segment, selection, file), count)
+            return [self._marks(self._segment(segment, selection, file), count)]
         if lost:
             self.tell_lost(segment, lost)
-        parts.reverse()
-        return _Last(
-            [item for part in parts for item in part.lost],
-            deque(item for part in parts for item in part.batches),
-            count - left,
-        )
+        return parts[::-1]
+
+    def _marks(self, items: Iterator[SelectedBatch | DamagedRange], count: int) -> TailMarks:
+        marks = TailMarks(count)
+        marks.read(items, self._size)
+        return marks
+
+    def _marked(
+        self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailMarks]
+    ) -> Iterator[SelectedBatch]:
+        """Yield the batches that are marked in a segment; damage is told already."""
+        try:
+            with segment.open() as source:
+                for stretch in joined(parts):
+                    held = 0
+                    for item in self._stretch(source, stretch, selection, file):
+                        if isinstance(item, SelectedBatch):
+                            held += self._size(item)
+                            yield item
+                    if held != stretch.held:
+                        raise UnreadableError(
+                            segment.name, f"byte {stretch.start}: it has changed since kdump read it first"
+                        )
+        except UnreadableError as error:
+            self.fail(error)
+
+    def _stretch(
+        self, source: Source, stretch: TailStretch, selection: BatchSelection, file: SegmentFacts
+    ) -> Iterator[SelectedBatch | DamagedRange]:
+        """Yield what the filter takes of a stretch that is marked."""
+        start, end = stretch.start, stretch.end
+        if not stretch.crc_valid:
+            yield from self._wrong_crc(Damage(start, end - start, "crc", "", start), source, selection, file)
+            return
+        runs = self._runs or selection.in_runs
+        with closing(region_stream.stretch(source, start, end, runs=runs, packed=self._packed)) as regions:
+            for region in regions:
+                yield from self._region(region, source, selection, file)
 
     def _backwards(self, segment: Segment) -> Iterator[SegmentPart]:
         from kdump.log_reader import tail_parts  # needed for the last records alone
@@ -156,23 +199,6 @@ class PartitionReader:
             yield from tail_parts.backwards(segment)
         except UnreadableError as error:
             self.fail(error)
-
-    def _last(self, items: Iterator[SelectedBatch | DamagedRange], count: int) -> _Last:
-        """Return the last ``count`` records or batches of what was selected."""
-        last = _Last([], deque(), 0)
-        for item in items:
-            if isinstance(item, DamagedRange):
-                last.lost.append(item)
-                continue
-            last.batches.append(item)
-            last.held += self._size(item)
-            while last.held - self._size(last.batches[0]) >= count:
-                last.held -= self._size(last.batches.popleft())
-        if last.held >= count and self.take is not Take.BATCHES:
-            first = last.batches.popleft()
-            last.batches.extendleft(reversed(list(last_of(first, self._size(first) - (last.held - count)))))
-            last.held = count
-        return last
 
     def _size(self, item: SelectedBatch) -> int:
         return 1 if self.take is Take.BATCHES else len(item.records)
@@ -284,6 +310,10 @@ class PartitionReader:
                     yield item
             if self.on_error == "stop":
                 return
+
+
+def _told(_: object) -> None:
+    """Say nothing once more."""
 
 
 def _making(

@@ -62,6 +62,19 @@ def part_of(
     part.reached, part.hops = reader.reached, reader.hops
 
 
+def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region | Run, None, None]:
+    """Yield the batches of bytes that held nothing else when they were read before."""
+    runs = runs and source.limit >= compression.DEFAULT_LIMIT
+    if runs and isinstance(source, local.LocalFile):
+        leash = read_ahead.Leash(source)
+        regions = segments_read.read_runs(leash, start, end, on_error="stop", packed=packed)
+        yield from read_ahead.read(regions, leash, end - start, unpack=packed, check=packed)
+    elif runs:
+        yield from segments_read.read_runs(source, start, end, on_error="stop", packed=packed)
+    else:
+        yield from segments_read.read(source, start, end, on_error="stop")
+
+
 def _range(
     segment: Segment, source: Source, span: Range, on_error: OnError, *, runs: bool, packed: bool
 ) -> Iterator[Region | Run]:

@@ -16,7 +16,7 @@ STRETCH: Final = 1 << 16
 """Bytes that batches are marked as one in, at most, unless one has more."""
 
 
-class Stretch(NamedTuple):
+class TailStretch(NamedTuple):
     """Bytes from ``start`` to ``end`` in which as many records, or batches, are wanted as ``held`` says.
 
     ``crc_valid`` says of all batches whether their checksums are right.
@@ -61,19 +61,19 @@ class TailMarks:
             self._is_cut = False
         while self.held - numbers[self._from + 2] >= self._most:
             self.held -= numbers[self._from + 2]
-            self._from += len(Stretch._fields)
+            self._from += len(TailStretch._fields)
 
-    def stretches(self) -> Iterator[Stretch]:
+    def stretches(self) -> Iterator[TailStretch]:
         """Yield the stretches in order."""
-        width = len(Stretch._fields)
+        width = len(TailStretch._fields)
         for at in range(self._from, len(self._numbers), width):
             start, end, held, crc_valid = self._numbers[at : at + width]
-            yield Stretch(start, end, held, bool(crc_valid))
+            yield TailStretch(start, end, held, bool(crc_valid))
 
 
-def joined(parts: Iterable[TailMarks]) -> Iterator[Stretch]:
+def joined(parts: Iterable[TailMarks]) -> Iterator[TailStretch]:
     """Yield the stretches of parts in a row; those that touch each other as one."""
-    last: Stretch | None = None
+    last: TailStretch | None = None
     for stretch in chain.from_iterable(part.stretches() for part in parts):
         if last is None:
             last = stretch

@@ -98,6 +98,12 @@ class UnreadRun(Sequence[Record]):
         return min(lows), max(highs)
 
     @property
+    def end(self) -> int:
+        """The position behind the last batch."""
+        position, size = (self.run.column(name, self.behind - 1, self.behind)[0] for name in ("position", "size"))
+        return position + size
+
+    @property
     def count_of_batches(self) -> int:
         """The number of batches."""
         return self.behind - self.row
