@@ -39,6 +39,8 @@ cdef class Lines(Cursor):
     @cython.final
     cdef void bind(self) noexcept nogil
     @cython.final
+    cdef bint settle(self) except -1 nogil
+    @cython.final
     cdef bint follow(self) except -1 nogil
     @cython.final
     cdef bint gap(self) except -1 with gil

@@ -139,6 +139,7 @@ cdef class Lines(Cursor):
         cdef Py_ssize_t most = limit
         cdef Py_ssize_t start
         self.used = 0
+        self.keyed_hash.count = 0
         if head is not None:
             self.take(head)
             self.line()
@@ -161,6 +162,7 @@ cdef class Lines(Cursor):
                         whole = self.used
             except (IndexError, DamageError):
                 pass
+        self.settle()
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")  # no line, no buffer yet
 
     cdef void take(self, object shape):
@@ -221,6 +223,7 @@ cdef class Lines(Cursor):
         cdef bint has_shape = shape is not None
         cdef bint bound = shape is not None and shape.of_batch
         self.used = 0
+        self.keyed_hash.count = 0
         self.stuck = False
         self.data = self.block
         if head is not None:
@@ -278,7 +281,15 @@ cdef class Lines(Cursor):
         if self.stuck and self.left > 0 and first:  # its line does not stand without one of its records
             self.row -= 1
             self.left = 0
+        self.settle()
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
+
+    @cython.boundscheck(False)
+    cdef bint settle(self) except -1 nogil:
+        """Write the hashes that wait: before what is written is read or moved."""
+        if self.keyed_hash.count:
+            self.keyed_hash.settle(&self.out[0])
+        return True
 
     cdef bint follow(self) except -1 nogil:
         """Count the record, and note when its offset does not follow the last one."""
@@ -363,7 +374,7 @@ cdef class Lines(Cursor):
         elif way == _BASE64:
             self.used = base64(out, text, size) - &self.out[0]
         else:
-            self.keyed_hash.digits(out, text, size)
+            self.keyed_hash.digits(&self.out[0], self.used, text, size)
             self.used += _DIGITS
         return True
 

@@ -593,7 +593,7 @@ cdef class RowLines(Lines):
         """Write a keyed hash with what stands before each."""
         self.constant(self.prefix)
         reserve(self, _DIGITS)
-        self.keyed_hash.digits(&self.out[self.used], text, size)
+        self.keyed_hash.digits(&self.out[0], self.used, text, size)
         self.used += _DIGITS
         return True
 
@@ -607,6 +607,7 @@ cdef class RowLines(Lines):
             return True
         self.used = begin
         self.header_list()
+        self.settle()
         size = self.used - begin
         reserve(self, 2 * size + BEYOND)
         size = cell(&self.out[self.used], &self.out[begin], size, &bits) - &self.out[self.used]
@@ -689,6 +690,7 @@ cdef class RowLines(Lines):
             if self.content_size >= 0:
                 value = bytes(self.data[self.content_at : self.content_at + self.content_size])
             pairs.append(Header(name, value))
+        self.settle()
         self.used = start
         return self.write(self.general.headers(pairs))
 

@@ -6,7 +6,8 @@ and :mod:`kdump.rows.redaction`.
 """
 
 from libc.string cimport memcpy, memset
-from kdump.kernel.words cimport has_sha, mixed
+from kdump.kernel.sha256 cimport has_sha, mixed, mixed_two, write_digest
+from kdump.kernel.words cimport hex_in_sixteens
 
 cdef const char* _DIGITS = "0123456789abcdef"
 cdef const char* _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -46,7 +47,7 @@ _pair(_PAIRS, _LETTERS, 64)
 cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
     """Write two digits for each byte."""
     cdef Py_ssize_t at
-    for at in range(size):
+    for at in range(hex_in_sixteens(out, text, size), size):
         memcpy(out + 2 * at, _HEX + 2 * text[at], 2)
 
 
@@ -224,8 +225,18 @@ cdef Py_ssize_t behind_scalar(const unsigned char* text, Py_ssize_t at, Py_ssize
     return at if at - first <= _LONGEST else -2
 
 
+cdef struct Lane:  # a hash in the making
+    unsigned int[8] state
+    const unsigned char* text  # the next of its whole blocks
+    Py_ssize_t left  # blocks to come: of the text, of its end, and the outer one
+    int padded  # blocks of the end
+    Py_ssize_t at  # where the digits go, -1 where they are written
+    unsigned char[64 * 2] end  # what is behind the whole blocks, padded
+    unsigned char[64] outer
+
+
 cdef class KeyedHash:
-    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret."""
+    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret. It belongs to one kernel: hashes wait here for each other."""
 
     def __init__(self, secret):
         cdef bytes key = (secret if len(secret) <= _BLOCK else _digest(secret)).ljust(_BLOCK, b"\0")
@@ -237,17 +248,79 @@ cdef class KeyedHash:
         memcpy(self.outer, _FIRST, 32)
         mix(self.outer, pad)
 
-    cdef void digits(self, unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-        """Write the 64 hex digits of the hash of a text."""
-        cdef unsigned int[8] state
-        cdef unsigned char[32] digest
-        memcpy(state, self.inner, 32)
-        summed(state, text, size, digest)
-        memcpy(state, self.outer, 32)
-        summed(state, digest, 32, digest)
-        hex_digits(out, digest, 32)
+    cdef void digits(self, unsigned char* out, Py_ssize_t at, const unsigned char* text, Py_ssize_t size) noexcept nogil:
+        """Write the 64 hex digits of the hash of a text to ``at``, when they are settled at the latest."""
+        if self.count == WAITING:
+            self.settle(out)
+        self.waiting[self.count] = Waiting(text, size, at)
+        self.count += 1
+
+    cdef void settle(self, unsigned char* out) noexcept nogil:
+        """Write all digits that are still to be written: their places are told from ``out`` on."""
+        cdef Lane[2] lanes
+        cdef Lane* lane
+        cdef int begun = 0
+        cdef int at
+        for at in range(2):
+            lanes[at].left = 0
+            lanes[at].at = -1
+            memcpy(lanes[at].outer + 32, _BEHIND_A_DIGEST, 32)
+        while True:
+            for at in range(2):
+                if lanes[at].left == 0 and begun < self.count:
+                    start(self, &lanes[at], self.waiting[begun])
+                    begun += 1
+            if lanes[0].left > 0 and lanes[1].left > 0:
+                mix_two(lanes[0].state, next_block(self, &lanes[0]), lanes[1].state, next_block(self, &lanes[1]))
+            elif lanes[0].left > 0 or lanes[1].left > 0:
+                lane = &lanes[lanes[0].left == 0]
+                mix(lane.state, next_block(self, lane))
+            else:
+                break
+            for at in range(2):
+                if lanes[at].left == 0 and lanes[at].at >= 0:
+                    write_digest(lanes[at].outer, lanes[at].state)
+                    hex_digits(out + lanes[at].at, lanes[at].outer, 32)
+                    lanes[at].at = -1
+        self.count = 0
 
 
+cdef inline void start(KeyedHash keyed_hash, Lane* lane, Waiting waiting) noexcept nogil:
+    """Begin a hash in a lane."""
+    cdef Py_ssize_t rest = waiting.size % _BLOCK
+    cdef unsigned long long bits = 8 * <unsigned long long> (_BLOCK + waiting.size)
+    cdef unsigned char* behind
+    cdef int at
+    memcpy(lane.state, keyed_hash.inner, 32)
+    lane.text = waiting.text
+    lane.at = waiting.at
+    lane.padded = 1 if rest < _BLOCK - 8 else 2
+    lane.left = waiting.size // _BLOCK + lane.padded + 1
+    memset(lane.end, 0, 2 * _BLOCK)
+    memcpy(lane.end, waiting.text + waiting.size - rest, rest)
+    lane.end[rest] = 0x80
+    behind = lane.end + _BLOCK * lane.padded
+    for at in range(8):
+        behind[-1 - at] = <unsigned char> (bits >> (8 * at))
+
+
+cdef inline const unsigned char* next_block(KeyedHash keyed_hash, Lane* lane) noexcept nogil:
+    """Return the next block of a lane, whose state is made ready for it."""
+    lane.left -= 1
+    if lane.left > lane.padded:
+        lane.text += _BLOCK
+        return lane.text - _BLOCK
+    if lane.left > 0:
+        return lane.end + _BLOCK * (lane.padded - lane.left)
+    write_digest(lane.outer, lane.state)
+    memcpy(lane.state, keyed_hash.outer, 32)
+    return lane.outer
+
+
+cdef unsigned char[32] _BEHIND_A_DIGEST  # in the block of the outer hash: its padding, and the bits of both blocks
+memset(_BEHIND_A_DIGEST, 0, 32)
+_BEHIND_A_DIGEST[0] = 0x80
+_BEHIND_A_DIGEST[30] = 8 * (64 + 32) >> 8
 cdef unsigned int[8] _FIRST = [
     0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19
 ]
@@ -261,29 +334,6 @@ cdef unsigned int[64] _ROUNDS = [
     0x19A4C116, 0x1E376C08, 0x2748774C, 0x34B0BCB5, 0x391C0CB3, 0x4ED8AA4A, 0x5B9CCA4F, 0x682E6FF3,
     0x748F82EE, 0x78A5636F, 0x84C87814, 0x8CC70208, 0x90BEFFFA, 0xA4506CEB, 0xBEF9A3F7, 0xC67178F2,
 ]
-
-
-cdef void summed(unsigned int* state, const unsigned char* text, Py_ssize_t size, unsigned char* digest) noexcept nogil:
-    """Finish SHA-256 of ``size`` bytes whose first block, before them, is in ``state`` already."""
-    cdef unsigned char[128] last
-    cdef unsigned long long bits = 8 * <unsigned long long> (_BLOCK + size)
-    cdef Py_ssize_t blocks
-    cdef int at
-    while size >= _BLOCK:
-        mix(state, text)
-        text += _BLOCK
-        size -= _BLOCK
-    blocks = 1 if size < _BLOCK - 8 else 2
-    memset(last, 0, _BLOCK * blocks)
-    memcpy(last, text, size)
-    last[size] = 0x80
-    for at in range(8):
-        last[_BLOCK * blocks - 1 - at] = <unsigned char> (bits >> (8 * at))
-    mix(state, last)
-    if blocks == 2:
-        mix(state, last + _BLOCK)
-    for at in range(32):
-        digest[at] = <unsigned char> (state[at >> 2] >> (24 - 8 * (at & 3)))
 
 
 cdef inline unsigned int word_at(const unsigned char* text) noexcept nogil:
@@ -311,6 +361,17 @@ cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
         mixed(state, block, _ROUNDS)
     else:
         mix_in_words(state, block)
+
+
+cdef void mix_two(
+    unsigned int* state, const unsigned char* block, unsigned int* other, const unsigned char* its_block
+) noexcept nogil:
+    """Take one block into each of two states."""
+    if _SHA:
+        mixed_two(state, block, other, its_block, _ROUNDS)
+    else:
+        mix_in_words(state, block)
+        mix_in_words(other, its_block)
 
 
 cdef void mix_in_words(unsigned int* state, const unsigned char* block) noexcept nogil:

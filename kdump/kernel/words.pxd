@@ -16,43 +16,8 @@ cdef extern from *:
     #endif
 
     #if defined(__GNUC__) && defined(__x86_64__)
-    #include <cpuid.h>
     #include <immintrin.h>
     #include <string.h>
-
-    static int kdump_has_sha(void) {
-        unsigned int a, b = 0, c, d;
-        __builtin_cpu_init();
-        return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __builtin_cpu_supports("sse4.1");
-    }
-
-    /* Words stand in lanes, the first one lowest; the state as the instructions want it: a, b, e, f and c, d, g, h. */
-    __attribute__((target("sha,sse4.1"))) static void kdump_mixed(
-            unsigned int *state, const unsigned char *block, const unsigned int *rounds) {
-        const __m128i ordered = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
-        __m128i abef = _mm_set_epi32((int) state[0], (int) state[1], (int) state[4], (int) state[5]);
-        __m128i cdgh = _mm_set_epi32((int) state[2], (int) state[3], (int) state[6], (int) state[7]);
-        __m128i words[16], first = abef, second = cdgh, next, sum;
-        unsigned int lanes[8];
-        for (int t = 0; t < 16; t++) {
-            if (t < 4) {
-                words[t] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *) block + t), ordered);
-            } else {
-                sum = _mm_add_epi32(
-                    _mm_sha256msg1_epu32(words[t - 4], words[t - 3]), _mm_alignr_epi8(words[t - 1], words[t - 2], 4));
-                words[t] = _mm_sha256msg2_epu32(sum, words[t - 1]);
-            }
-            sum = _mm_add_epi32(words[t], _mm_loadu_si128((const __m128i *) rounds + t));
-            next = _mm_sha256rnds2_epu32(cdgh, abef, sum);
-            cdgh = _mm_sha256rnds2_epu32(abef, next, _mm_shuffle_epi32(sum, 0x0e));
-            abef = cdgh;
-            cdgh = next;
-        }
-        _mm_storeu_si128((__m128i *) lanes, _mm_add_epi32(abef, first));
-        _mm_storeu_si128((__m128i *) (lanes + 4), _mm_add_epi32(cdgh, second));
-        state[0] = lanes[3], state[1] = lanes[2], state[4] = lanes[1], state[5] = lanes[0];
-        state[2] = lanes[7], state[3] = lanes[6], state[6] = lanes[5], state[7] = lanes[4];
-    }
 
     /* x to the power of 8 * size - 33, modulo the polynomial of CRC-32C, all with the bits in reverse order. */
     static unsigned int kdump_power(int size) {
@@ -287,14 +252,30 @@ cdef extern from *:
             : kdump_shuffled_either(to, text, stop, orders, seen, awkward);
     }
     #else
-    #define kdump_has_sha() 0
     #define kdump_has_crc32c() 0
     #define kdump_crc32c(data, size) 0
-    #define kdump_mixed(state, block, rounds) ((void) 0)
     #define kdump_stride() 0
     #define kdump_inserted(stride, to, text, stop, orders, seen, awkward) (text)
     #define kdump_sixty_four(out, text, size, there, high) 0
     #endif
+
+    static inline long long kdump_hex_in_sixteens(unsigned char *out, const unsigned char *text, long long size) {
+        long long at = 0;
+    #if defined(__GNUC__) && defined(__x86_64__)
+        const __m128i low = _mm_set1_epi8(0x0f), zero = _mm_set1_epi8('0'), nine = _mm_set1_epi8('9');
+        const __m128i beyond = _mm_set1_epi8('a' - '9' - 1);
+        for (; size - at >= 16; at += 16) {
+            __m128i bytes = _mm_loadu_si128((const __m128i *) (text + at));
+            __m128i first = _mm_add_epi8(_mm_and_si128(_mm_srli_epi16(bytes, 4), low), zero);
+            __m128i second = _mm_add_epi8(_mm_and_si128(bytes, low), zero);
+            first = _mm_add_epi8(first, _mm_and_si128(_mm_cmpgt_epi8(first, nine), beyond));
+            second = _mm_add_epi8(second, _mm_and_si128(_mm_cmpgt_epi8(second, nine), beyond));
+            _mm_storeu_si128((__m128i *) (out + 2 * at), _mm_unpacklo_epi8(first, second));
+            _mm_storeu_si128((__m128i *) (out + 2 * at + 16), _mm_unpackhi_epi8(first, second));
+        }
+    #endif
+        return at;
+    }
 
     static inline int kdump_copied_ascii(
             unsigned char *out, const unsigned char *text, long long size, long long there) {
@@ -314,6 +295,9 @@ cdef extern from *:
     # How many bytes this processor looks at when it inserts some between them: 32, 16, or 0 where it cannot.
     int best_stride "kdump_stride"() noexcept nogil
 
+    # Write two hex digits for each byte, of as many bytes as fill sixteens; return how many these are.
+    Py_ssize_t hex_in_sixteens "kdump_hex_in_sixteens"(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
+
     # Copy ``size`` bytes of a text, of one or more; return whether all are ASCII. ``there`` says how many there are to be
     # read, ``size`` or more of them. Up to 64 bytes more than ``size`` are written.
     bint copied_ascii "kdump_copied_ascii"(unsigned char* out, const unsigned char* text, Py_ssize_t size, Py_ssize_t there) noexcept nogil
@@ -324,12 +308,6 @@ cdef extern from *:
     # stands in it. Move ``to`` behind what is written: up to 64 bytes more are touched. The high bits of ``seen`` tell of
     # bytes beyond ASCII. ``orders`` says for each set of eight bytes how they stand when one is inserted before each.
     const unsigned char* inserted "kdump_inserted"(int stride, unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen, int* awkward) noexcept nogil
-
-    # Whether this processor has instructions for SHA-256.
-    bint has_sha "kdump_has_sha"() noexcept nogil
-
-    # Take a block of 64 bytes into the state of SHA-256, with its 64 constants, by these instructions.
-    void mixed "kdump_mixed"(unsigned int* state, const unsigned char* block, const unsigned int* rounds) noexcept nogil
 
     # Whether this processor has instructions for CRC-32C. Ask before the first checksum: that makes it ready.
     bint has_crc32c "kdump_has_crc32c"() noexcept nogil

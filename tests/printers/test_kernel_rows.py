@@ -154,6 +154,35 @@ def test_keyed_hashes_of_any_size(alone, tmp_path):
         spelling.mix_words(alone=False)
 
 
+@pytest.mark.parametrize("alone", [False, True], ids=["instructions", "words"])
+@pytest.mark.parametrize("kind", [JsonLines, Separated, text, formatted])
+@pytest.mark.parametrize("limit", [1, 1 << 20])
+def test_hashes_that_wait_go_to_their_places(limit, kind, alone, tmp_path, monkeypatch):
+    """Rows grow, move, and begin anew while some wait: the kernel leaves names that are no text to the general path."""
+    monkeypatch.setattr(kernel_rows, "CHUNK", limit)
+    spelling.mix_words(alone)
+    try:
+        names = [b"h", b"", b"\xff", b'"', "é".encode()]
+        body = [
+            forge.record(
+                None if number % 3 == 0 else b"k" * number,
+                None if number % 7 == 0 else b"v" * (number * 37 % 300),
+                offset=number,
+                headers=[
+                    (names[number % 5 if at == 30 else 0], None if at % 11 == 5 else b"x" * (number * at % 130))
+                    for at in range(number % 40)
+                ],
+            )
+            for number in range(180)
+        ]
+        path = tmp_path / NAME
+        path.write_bytes(b"".join(forge.batch(body, base_offset=60 * at) for at in range(6)))
+        assert same(path, kind=kind, redactor=REDACTOR) == 6
+        assert same_in_runs(path, kind=kind, redactor=REDACTOR)
+    finally:
+        spelling.mix_words(alone=False)
+
+
 TEXT = st.one_of(
     st.none(),
     st.binary(max_size=40),
