@@ -8,6 +8,7 @@ says that it was aborted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
@@ -55,21 +56,17 @@ class Doubt(NamedTuple):
     last_offset: int
 
 
+@dataclass(frozen=True)
 class Outcomes:
     """The outcomes of one partition's transactions: whatever is listed nowhere was committed.
 
     ``whole`` says whether the log was followed to its end. Otherwise what looks open may have ended behind it.
     """
 
-    def __init__(
-        self,
-        aborted: tuple[AbortedTxn | EndedTransaction, ...],
-        open_now: tuple[OpenTransaction, ...],
-        doubts: tuple[Doubt, ...],
-        *,
-        whole: bool,
-    ) -> None:
-        self.aborted, self.open, self.doubts, self.whole = aborted, open_now, doubts, whole
+    aborted: tuple[AbortedTxn | EndedTransaction, ...] = ()
+    open: tuple[OpenTransaction, ...] = ()
+    whole: bool = True
+    doubts: tuple[Doubt, ...] = ()
 
     def of(self, batch: RecordBatch) -> Outcome | None:
         """Return what became of a batch's transaction.
@@ -91,11 +88,11 @@ class Outcomes:
 
     def among(self, first: int, last: int) -> Outcomes:
         """Return the same without what does not reach into the offsets from ``first`` to ``last``."""
-        return Outcomes(
-            tuple(one for one in self.aborted if (one.first_offset or 0) <= last and one.last_offset >= first),
-            tuple(one for one in self.open if one.first_offset <= last),
-            tuple(one for one in self.doubts if one.first_offset <= last and one.last_offset >= first),
-            whole=self.whole,
+        return replace(
+            self,
+            aborted=tuple(one for one in self.aborted if (one.first_offset or 0) <= last and one.last_offset >= first),
+            open=tuple(one for one in self.open if one.first_offset <= last),
+            doubts=tuple(one for one in self.doubts if one.first_offset <= last and one.last_offset >= first),
         )
 
     @property
@@ -314,7 +311,7 @@ def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:  # noqa: 
             if opened.first_offset < begun.first_offset:
                 still_open[opened.producer_id] = opened
         end = segment_told.end
-    return Outcomes(tuple(aborted), tuple(still_open.values()), tuple(doubts), whole=whole)
+    return Outcomes(tuple(aborted), tuple(still_open.values()), whole, tuple(doubts))
 
 
 def follow(
