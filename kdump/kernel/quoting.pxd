@@ -5,6 +5,7 @@ from libc.string cimport memcpy
 cdef enum:
     BEYOND = 64  # bytes that escaped() and cell() touch behind what they may write
 
+cdef bint plain(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned char also) noexcept nogil
 cdef unsigned char* escaped(unsigned char* out, const unsigned char* text, Py_ssize_t size, const unsigned char* shown, unsigned long long* bits) noexcept nogil
 cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil
 cdef unsigned char* cell(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits) noexcept nogil

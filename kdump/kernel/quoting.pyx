@@ -5,7 +5,7 @@ What C needs stands in ``quoting.pxd``.
 """
 
 from libc.string cimport memcpy, memmove
-from kdump.kernel.words cimport best_stride, inserted, lowest, ordered
+from kdump.kernel.words cimport best_stride, copied_plain, inserted, lowest, ordered
 
 cdef int _ESCAPE = 8  # bytes of an entry of a table of escapes
 
@@ -29,7 +29,7 @@ cdef int _STRIDE = best_stride()
 
 
 def look_at(most):
-    """Look at 32, 16 or no bytes at once when some are inserted, at most as many as the processor can; return how many.
+    """Look at 64, 16 or no bytes at once when some are inserted, at most as many as the processor can; return how many.
 
     What is written is the same.
     """
@@ -46,6 +46,16 @@ def escapes(quote):
         shown = text[1 : len(text) - 1].encode() if byte < 128 else bytes([byte])
         table += shown.ljust(7, b"\0") + bytes([len(shown)])
     return table
+
+
+cdef bint plain(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned char also) noexcept nogil:
+    """Copy a short text if it stands as it is in a string of JSON, is ASCII and without ``also``; say if that is done.
+
+    BEYOND bytes are touched. A longer text is never copied, an empty one neither.
+    """
+    if _STRIDE == 64:
+        return 0 < size <= 64 and copied_plain(out, text, <int> size, also)
+    return also == 34 and 4 <= size <= 16 and copied(out, text, size)
 
 
 cdef unsigned char* escaped(
@@ -132,6 +142,8 @@ cdef unsigned char* cell(
     cdef unsigned long long[4] words
     cdef unsigned char seen = 0
     cdef int awkward = size == 0 or text[0] == 32 or text[size - 1] == 32
+    if not awkward and plain(out, text, size, 44):
+        return out + size
     out[0] = 34
     if _STRIDE:
         inserted(_STRIDE, &end, text, text + size, _ORDERS, bits, &awkward)

@@ -18,7 +18,7 @@ from kdump.kernel.quoting import escapes
 cimport cython
 from libc.string cimport memcpy, memmove, memset
 from kdump.kernel.lines cimport Lines, number, reserve
-from kdump.kernel.quoting cimport BEYOND, cell, copied, escaped, is_utf8
+from kdump.kernel.quoting cimport BEYOND, cell, escaped, is_utf8, plain
 from kdump.kernel.spelling cimport base64, hex_digits, json_value
 
 WAYS = ("string", "json", "cell", "marked_cell", "hex_cell", "base64_cell", "mark", "shown", "general")
@@ -394,9 +394,9 @@ cdef class RowLines(Lines):
         cdef Py_ssize_t begin = self.used
         cdef unsigned long long bits = 0
         cdef Py_ssize_t left = size
-        if 4 <= size <= 16:
+        if 0 < size <= BEYOND:
             reserve(self, BEYOND)
-            if copied(&self.out[begin + 1], &self.data[at], size):
+            if plain(&self.out[begin + 1], &self.data[at], size, 34):
                 self.out[begin] = self.out[begin + 1 + size] = 34
                 self.used += size + 2
                 return True
@@ -649,7 +649,7 @@ cdef class RowLines(Lines):
         """Write bytes of the record as they are; return whether they are ASCII that stands so in a string of JSON."""
         cdef Py_ssize_t begin = self.used
         reserve(self, _ESCAPE * size + BEYOND)
-        if 4 <= size <= 16 and copied(&self.out[begin], &self.data[at], size):
+        if size > 0 and plain(&self.out[begin], &self.data[at], size, 34):
             self.used += size
             return True
         return not self.escaped(at, size) & _HIGH_BITS and self.used == begin + size

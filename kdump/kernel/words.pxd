@@ -177,58 +177,76 @@ cdef extern from *:
         return text;
     }
 
-    /* Each byte stands behind what may be inserted before it; what is not wanted of these 64 bytes is squeezed out. */
+    /* Each byte of 32 stands behind what may be inserted before it; what is not wanted of these 64 is squeezed out. */
     __attribute__((always_inline, target("avx512vbmi2,avx512bw,avx512vl,bmi2,popcnt")))
-    static inline const unsigned char *kdump_squeezed(
+    static inline unsigned char *kdump_squeezed(
+            unsigned char *out, __m256i bytes, unsigned int there, unsigned int odd, __m512i insert) {
+        __m512i pairs = _mm512_or_si512(_mm512_slli_epi16(_mm512_cvtepu8_epi16(bytes), 8), insert);
+        unsigned long long wanted = _pdep_u64(odd, 0x5555555555555555ULL) | _pdep_u64(there, 0xaaaaaaaaaaaaaaaaULL);
+        _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(wanted, pairs));
+        return out + _mm_popcnt_u64(wanted);
+    }
+
+    __attribute__((always_inline, target("avx512vbmi2,avx512bw,avx512vl,bmi2,popcnt")))
+    static inline const unsigned char *kdump_in_sixty_fours(
             unsigned char **to, const unsigned char *text, const unsigned char *stop, unsigned long long *seen,
             int *awkward) {
-        const __m256i quote = _mm256_set1_epi8('"'), comma = _mm256_set1_epi8(',');
-        const __m256i newline = _mm256_set1_epi8(10), cr = _mm256_set1_epi8(13);
-        const __m256i last_control = _mm256_set1_epi8(0x1f), del = _mm256_set1_epi8(0x7f);
-        const __m256i backslash = _mm256_set1_epi8('\\\\');
+        const __m512i quote = _mm512_set1_epi8('"'), backslash = _mm512_set1_epi8('\\\\');
         const __m512i insert = _mm512_set1_epi16(awkward ? '"' : '\\\\');
+        __m512i all = _mm512_setzero_si512();
         unsigned char *out = *to;
-        unsigned int high = 0, found_awkward = 0;
-        while (text < stop) {
-            int size = stop - text < 32 ? (int) (stop - text) : 32;
-            unsigned int there = _bzhi_u32(~0u, size);
-            __m256i bytes = _mm256_maskz_loadu_epi8(there, text);
-            unsigned int odd = _mm256_cmpeq_epi8_mask(bytes, quote);
+        int found_awkward = 0, ended = 0;
+        while (text < stop && !ended) {
+            int size = stop - text < 64 ? (int) (stop - text) : 64;
+            unsigned long long there = _bzhi_u64(~0ULL, size);
+            __m512i bytes = _mm512_maskz_loadu_epi8(there, text);
+            unsigned long long odd = _mm512_cmpeq_epi8_mask(bytes, quote);
             if (awkward) {
-                unsigned int lines = _mm256_cmpeq_epi8_mask(bytes, newline) | _mm256_cmpeq_epi8_mask(bytes, cr);
-                found_awkward |= odd | lines | _mm256_cmpeq_epi8_mask(bytes, comma);
+                if (!found_awkward)
+                    found_awkward = (odd | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(','))
+                        | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(10))
+                        | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(13))) != 0;
             } else {
-                if (_mm256_mask_cmple_epu8_mask(there, bytes, last_control) | _mm256_cmpeq_epi8_mask(bytes, del))
-                    break;
-                odd |= _mm256_cmpeq_epi8_mask(bytes, backslash);
+                unsigned long long end = _mm512_mask_cmple_epu8_mask(there, bytes, _mm512_set1_epi8(0x1f))
+                    | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(0x7f));
+                odd |= _mm512_cmpeq_epi8_mask(bytes, backslash);
+                if (end) {
+                    size = __builtin_ctzll(end);
+                    there = _bzhi_u64(~0ULL, size);
+                    bytes = _mm512_maskz_mov_epi8(there, bytes);
+                    odd &= there;
+                    ended = 1;
+                }
             }
-            high |= _mm256_movepi8_mask(bytes);
+            all = _mm512_or_si512(all, bytes);
             text += size;
             if (odd == 0) {
-                _mm256_storeu_si256((__m256i *) out, bytes);
+                _mm512_storeu_si512(out, bytes);
                 out += size;
                 continue;
             }
-            __m512i pairs = _mm512_or_si512(_mm512_slli_epi16(_mm512_cvtepu8_epi16(bytes), 8), insert);
-            unsigned long long wanted = _pdep_u64(odd, 0x5555555555555555ULL) | _pdep_u64(there, 0xaaaaaaaaaaaaaaaaULL);
-            _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(wanted, pairs));
-            out += size + _mm_popcnt_u32(odd);
+            out = kdump_squeezed(
+                out, _mm512_castsi512_si256(bytes), (unsigned int) there, (unsigned int) odd, insert);
+            if (size > 32)
+                out = kdump_squeezed(
+                    out, _mm512_extracti64x4_epi64(bytes, 1), (unsigned int) (there >> 32), (unsigned int) (odd >> 32),
+                    insert);
         }
         *to = out;
         if (found_awkward)
             *awkward = 1;
-        if (high)
+        if (_mm512_movepi8_mask(all))
             *seen |= 0x8080808080808080ULL;
         return text;
     }
 
-    /* How many bytes this processor looks at when it inserts some: 32, 16, or 0 where it cannot. */
+    /* How many bytes this processor looks at when it inserts some: 64, 16, or 0 where it cannot. */
     static int kdump_stride(void) {
         __builtin_cpu_init();
         if (!__builtin_cpu_supports("popcnt") || !__builtin_cpu_supports("ssse3"))
             return 0;
         return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bw")
-            && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2") ? 32 : 16;
+            && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2") ? 64 : 16;
     }
 
     __attribute__((target("ssse3,popcnt"))) static const unsigned char *kdump_shuffled_either(
@@ -242,13 +260,28 @@ cdef extern from *:
     static const unsigned char *kdump_squeezed_either(
             unsigned char **to, const unsigned char *text, const unsigned char *stop, unsigned long long *seen,
             int *awkward) {
-        return awkward ? kdump_squeezed(to, text, stop, seen, awkward) : kdump_squeezed(to, text, stop, seen, NULL);
+        return awkward ? kdump_in_sixty_fours(to, text, stop, seen, awkward)
+            : kdump_in_sixty_fours(to, text, stop, seen, NULL);
+    }
+
+    __attribute__((target("avx512vbmi2,avx512bw,avx512vl,bmi2,popcnt")))
+    static int kdump_copied_plain(unsigned char *out, const unsigned char *text, int size, int also) {
+        unsigned long long there = _bzhi_u64(~0ULL, size);
+        __m512i bytes = _mm512_maskz_loadu_epi8(there, text);
+        /* One more is less than this for control characters, for DEL and beyond it, where it is negative. */
+        unsigned long long odd = _mm512_mask_cmple_epi8_mask(
+            there, _mm512_add_epi8(bytes, _mm512_set1_epi8(1)), _mm512_set1_epi8(0x20));
+        odd |= _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('"'));
+        odd |= _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('\\\\'));
+        odd |= _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8((char) also));
+        _mm512_storeu_si512(out, bytes);
+        return odd == 0;
     }
 
     static inline const unsigned char *kdump_inserted(
             int stride, unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
             unsigned long long *seen, int *awkward) {
-        return stride == 32 ? kdump_squeezed_either(to, text, stop, seen, awkward)
+        return stride == 64 ? kdump_squeezed_either(to, text, stop, seen, awkward)
             : kdump_shuffled_either(to, text, stop, orders, seen, awkward);
     }
     #else
@@ -256,6 +289,7 @@ cdef extern from *:
     #define kdump_crc32c(data, size) 0
     #define kdump_stride() 0
     #define kdump_inserted(stride, to, text, stop, orders, seen, awkward) (text)
+    #define kdump_copied_plain(out, text, size, also) 0
     #define kdump_sixty_four(out, text, size, there, high) 0
     #endif
 
@@ -292,7 +326,7 @@ cdef extern from *:
     # A word as memory has it, with its first byte lowest; and back.
     unsigned long long ordered "kdump_ordered"(unsigned long long word) noexcept nogil
 
-    # How many bytes this processor looks at when it inserts some between them: 32, 16, or 0 where it cannot.
+    # How many bytes this processor looks at when it inserts some between them: 64, 16, or 0 where it cannot.
     int best_stride "kdump_stride"() noexcept nogil
 
     # Write two hex digits for each byte, of as many bytes as fill sixteens; return how many these are.
@@ -302,9 +336,12 @@ cdef extern from *:
     # read, ``size`` or more of them. Up to 64 bytes more than ``size`` are written.
     bint copied_ascii "kdump_copied_ascii"(unsigned char* out, const unsigned char* text, Py_ssize_t size, Py_ssize_t there) noexcept nogil
 
-    # Copy text, ``stride`` bytes at a time, 32 or 16, and return where it ends. As JSON, where ``awkward`` is NULL, with
-    # a backslash in front of quotes and backslashes, up to bytes, or fewer at the end, that hold a control character or
-    # DEL; as CSV with a quote in front of quotes, all of it, and ``awkward`` is set where a cell needs quotes for what
+    # Copy 1 to 64 bytes of a text; return whether all are ASCII without control characters and DEL, and none a quote, a
+    # backslash or ``also``. 64 bytes are touched. It takes a processor that looks at as many.
+    bint copied_plain "kdump_copied_plain"(unsigned char* out, const unsigned char* text, int size, int also) noexcept nogil
+
+    # Copy text, ``stride`` bytes at a time, 64 or 16, and return where it ends. As JSON, where ``awkward`` is NULL, with
+    # a backslash in front of quotes and backslashes, up to a control character or DEL, or up to 16 bytes before it; as CSV with a quote in front of quotes, all of it, and ``awkward`` is set where a cell needs quotes for what
     # stands in it. Move ``to`` behind what is written: up to 64 bytes more are touched. The high bits of ``seen`` tell of
     # bytes beyond ASCII. ``orders`` says for each set of eight bytes how they stand when one is inserted before each.
     const unsigned char* inserted "kdump_inserted"(int stride, unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen, int* awkward) noexcept nogil

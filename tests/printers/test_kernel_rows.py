@@ -119,7 +119,7 @@ def test_golden_segments_print_the_same(path):
         same_in_runs(path, kind=kind, redactor=REDACTOR)
 
 
-@pytest.mark.parametrize("stride", [32, 16, 0])
+@pytest.mark.parametrize("stride", [64, 16, 0])
 def test_every_byte_at_every_place_prints_the_same(stride, tmp_path):
     if quoting.look_at(stride) != stride:
         pytest.skip("this processor cannot look at so many bytes at once")
@@ -138,7 +138,7 @@ def test_every_byte_at_every_place_prints_the_same(stride, tmp_path):
             path.write_bytes(forge.batch([forge.record(None, mark * 40, headers=[])]))
             assert same(path)  # nothing stands behind the last text
     finally:
-        quoting.look_at(32)
+        quoting.look_at(64)
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["instructions", "words"])
