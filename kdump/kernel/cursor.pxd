@@ -36,6 +36,8 @@ cdef class Cursor:
     @cython.final
     cdef bint agree(self) except -1 nogil
     @cython.final
+    cdef bint pass_over(self) except -1 nogil
+    @cython.final
     cdef bint read(self) except -1 nogil
     @cython.final
     cdef long long longer(self, long long value, Py_ssize_t at, int last) except -1 nogil
