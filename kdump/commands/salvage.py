@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -191,7 +192,7 @@ def _tell(name: str, merged: Merged, run: session.Session) -> None:
             run.fail(UnreadableError(lost.segment.name, f"{lost.size} bytes could not be read{behind}: {lost.reason}"))
         else:
             run.damage(f"{lost.segment.name}: byte {lost.position}: {lost.size} bytes are not placed: {lost.reason}")
-    for gap in merged.gaps[:20]:
+    for gap in islice(merged.gaps, 20):
         only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
         run.note(f"{name}: {only} not there")
     if len(merged.gaps) > 20:

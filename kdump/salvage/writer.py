@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError
@@ -20,24 +20,28 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
 from kdump.primitives.terminal import path_text
-from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.salvage.merge import UNREADABLE, places
-from kdump.segments import read, resync
-from kdump.segments.batch_runs import Run, of_data
+from kdump.salvage.merge import UNREADABLE
+from kdump.segments import resync
+from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
     from kdump.log_dirs.partition import Partition
-    from kdump.primitives.wire import Bytes
-    from kdump.salvage.merge import BatchPlace, LeftOutRange, Merged
+    from kdump.records.record_batch import RecordBatch
+    from kdump.salvage.chains import Chain, LeftOutRange
+    from kdump.salvage.merge import Merged
 
 VERSION: Final = 2
 """The version of account.json: 1 called missing offsets otherwise."""
 COPIED: Final = 1 << 20
+MISSING: Final = '\n "missingOffsets": []'
+"""Where the missing offsets stand in account.json."""
+_GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
 
 
 class SegmentLimits(NamedTuple):
@@ -85,96 +89,143 @@ def write(
     """
     folder = out / "logs" / name
     folder.mkdir(parents=True)
-    replay = Replay()
-    epochs: list[EpochEntry] = []
-    segments = size = 0
-    records: int | None = 0
-    for run in _runs(merged.placed, limits.segment):
-        segments += 1
-        builder = IndexBuilder(run[0].base_offset, interval=limits.interval)
-        stem = f"{run[0].base_offset:020}"
-        with (folder / f"{stem}.{file_names.LOG}").open("xb") as file:
-            for region, data in _content(run):
-                at = file.tell()
-                file.write(data)
-                if isinstance(region, Run):
-                    replay.add_data(region)
-                    builder.add_run(region, at)
-                    count: int | None = region.records(0, region.count)
-                else:
-                    try:
-                        ended = replay.add(region) if region.magic >= record_layout.MAGIC_2 else None
-                    except DamageError:  # a marker of another kind than a transaction's: no index names it
-                        ended = None
-                    builder.add(region, ended, position=at)
-                    count = region.count
-                records = None if records is None or count is None else records + count
-            size += file.tell()
-        for place in run:
-            if place.epoch >= 0 and (not epochs or place.epoch > epochs[-1].epoch):
-                epochs.append(EpochEntry(place.epoch, place.base_offset))
-        indexes = builder.finish()
-        (folder / f"{stem}.{file_names.INDEX}").write_bytes(indexes.offset_index)
-        (folder / f"{stem}.{file_names.TIME_INDEX}").write_bytes(indexes.time_index)
-        if indexes.txn_index:
-            (folder / f"{stem}.{file_names.TXN_INDEX}").write_bytes(indexes.txn_index)
-    (folder / file_names.LEADER_EPOCHS).write_bytes(leader_epoch.encode(epochs))
+    with closing(_LogWriter(folder, limits, log_start)) as log:
+        for region in _content(merged.placed):
+            log.add(region)
+        log.finish()
+    (folder / file_names.LEADER_EPOCHS).write_bytes(leader_epoch.encode(log.epochs))
     _copy_metadata(copies, folder, fail)
-    written = WrittenLog(segments, len(merged.placed), size, records, _below(merged.placed, log_start))
+    written = log.written
     _account(merged, name, copies, out / "lost+found" / name, written, log_start)
     return written
 
 
-def _below(placed: list[BatchPlace], log_start: int | None) -> BelowLogStart | None:
-    """Return what ends below the log start offset, None where nothing does or none is known."""
-    found = [] if log_start is None else [place for place in placed if place.last_offset < log_start]
-    if not found:
-        return None
-    return BelowLogStart(len(found), sum(place.size for place in found), found[0].base_offset, found[-1].last_offset)
+class _LogWriter:
+    """Writes batches that come in order to segments with indexes."""
+
+    def __init__(self, folder: Path, limits: SegmentLimits, log_start: int | None) -> None:
+        self.epochs: list[EpochEntry] = []
+        self.written = WrittenLog(0, 0, 0, 0)
+        self._folder, self._limits, self._log_start = folder, limits, log_start
+        self._replay = Replay()
+        self._builder = IndexBuilder(0)
+        self._file: BinaryIO | None = None
+        self._size = 0
+
+    def add(self, region: RecordBatch | Run) -> None:
+        """Write the next batch, or the next ones, which are data."""
+        if not isinstance(region, Run):
+            self._add_batch(region)
+            return
+        row = 0
+        while row < region.count:
+            behind = self._fitting(region, row)
+            self._add_run(region if behind - row == region.count else region.part(row, behind))
+            row = behind
+
+    def _fitting(self, run: Run, row: int) -> int:
+        """Return behind which row of a run the segment is full; begin another where that at ``row`` does not fit."""
+        bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
+        self._segment_for(bases[0], lasts[0], sizes[0])
+        left = self._limits.segment - self._size
+        highest = self._builder.base_offset + MAX_RELATIVE_OFFSET
+        if sum(sizes) <= left and lasts[-1] <= highest:
+            return run.count
+        for number, (last, size) in enumerate(zip(lasts, sizes, strict=True)):
+            left -= size
+            if number and (left < 0 or last > highest):
+                return row + number
+        return run.count
+
+    def _segment_for(self, base: int, last: int, size: int) -> BinaryIO:
+        """Return the file of the segment that takes a batch of ``size`` bytes with these offsets."""
+        full = self._size + size > self._limits.segment or last - self._builder.base_offset > MAX_RELATIVE_OFFSET
+        if self._file is not None and not (full and self._size):
+            return self._file
+        self.finish()
+        self._builder = IndexBuilder(base, interval=self._limits.interval)
+        self._file = (self._folder / f"{base:020}.{file_names.LOG}").open("xb")
+        self.written = self.written._replace(segments=self.written.segments + 1)
+        return self._file
+
+    def _add_run(self, run: Run) -> None:
+        file = self._segment_for(run.first.base_offset, run.first.last_offset, run.first.size)
+        self._replay.add_data(run)
+        self._builder.add_run(run, self._size)
+        self._count(file, run, run.count, run.records(0, run.count))
+        lasts = run.column("last_offset")
+        if self._log_start is not None and lasts[0] < self._log_start:
+            for base, last, size in zip(run.column("base_offset"), lasts, run.column("size"), strict=True):
+                self._below(base, last, size)
+        epochs = run.column("partition_leader_epoch")
+        if not self.epochs or max(epochs) > self.epochs[-1].epoch:
+            for epoch, base in zip(epochs, run.column("base_offset"), strict=True):
+                self._enter(epoch, base)
+
+    def _add_batch(self, batch: RecordBatch) -> None:
+        base, last = batch.base_offset, batch.last_offset
+        file = self._segment_for(base, last, batch.size)
+        try:
+            ended = self._replay.add(batch) if batch.magic >= record_layout.MAGIC_2 else None
+        except DamageError:  # a marker of another kind than a transaction's: no index names it
+            ended = None
+        self._builder.add(batch, ended, position=self._size)
+        self._count(file, batch, 1, batch.count)
+        self._below(base, last, batch.size)
+        self._enter(-1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch, base)
+
+    def _count(self, file: BinaryIO, region: RecordBatch | Run, batches: int, records: int | None) -> None:
+        """Write the bytes of batches, and count them."""
+        file.write(region.raw)
+        self._size += region.size
+        written = self.written
+        self.written = written._replace(
+            batches=written.batches + batches,
+            size=written.size + region.size,
+            records=None if written.records is None or records is None else written.records + records,
+        )
+
+    def _below(self, base: int, last: int, size: int) -> None:
+        """Count a batch that ends below the log start offset."""
+        if self._log_start is None or last >= self._log_start:
+            return
+        below = self.written.below_log_start or BelowLogStart(0, 0, base, last)
+        self.written = self.written._replace(
+            below_log_start=BelowLogStart(below.batches + 1, below.bytes + size, below.first_offset, last)
+        )
+
+    def _enter(self, epoch: int, base: int) -> None:
+        if epoch >= 0 and (not self.epochs or epoch > self.epochs[-1].epoch):
+            self.epochs.append(EpochEntry(epoch, base))
+
+    def finish(self) -> None:
+        """Write the indexes of the segment."""
+        if self._file is None:
+            return
+        self.close()
+        stem, indexes = self._folder / f"{self._builder.base_offset:020}", self._builder.finish()
+        stem.with_suffix(f".{file_names.INDEX}").write_bytes(indexes.offset_index)
+        stem.with_suffix(f".{file_names.TIME_INDEX}").write_bytes(indexes.time_index)
+        if indexes.txn_index:
+            stem.with_suffix(f".{file_names.TXN_INDEX}").write_bytes(indexes.txn_index)
+
+    def close(self) -> None:
+        """Close the log of the segment."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._size = None, 0
 
 
-def _runs(placed: list[BatchPlace], limit: int) -> Iterator[list[BatchPlace]]:
-    """Yield what goes into each segment."""
-    run: list[BatchPlace] = []
-    size = 0
-    for place in placed:
-        if run and (size + place.size > limit or place.last_offset - run[0].base_offset > MAX_RELATIVE_OFFSET):
-            yield run
-            run, size = [], 0
-        run.append(place)
-        size += place.size
-    if run:
-        yield run
-
-
-def _content(run: list[BatchPlace]) -> Iterator[tuple[RecordBatch | Run, Bytes]]:
-    """Yield the batches with their bytes, data that are alike in one go; a source stays open as long as they are its.
+def _content(placed: Iterable[Chain]) -> Iterator[RecordBatch | Run]:
+    """Yield the batches of chains, data that are alike in one go; a source stays open as long as they are its.
 
     Raises UnreadableError where a file is not any more what it was when its batches were placed.
     """
-    at = 0
-    while at < len(run):
-        segment = run[at].segment
-        with segment.open() as source:
-            while at < len(run) and run[at].segment is segment:
-                start = end = run[at].position
-                stop = at
-                while stop < len(run) and run[stop].segment is segment and run[stop].position == end:
-                    end += run[stop].size
-                    stop += 1
-                for region in of_data(read.read_runs(source, start, end, on_error="stop")):
-                    found = list(places(segment, [region]))
-                    if found != run[at : at + len(found)] or not isinstance(region, (Run, RecordBatch)):
-                        raise _changed(run[at])
-                    at += len(found)
-                    yield region, region.raw
-                if at < stop:
-                    raise _changed(run[at])
-
-
-def _changed(place: BatchPlace) -> UnreadableError:
-    where = f"byte {place.position}: it has changed since kdump read it first"
-    return UnreadableError(place.segment.name, where, "salvage a copy that nobody writes to")
+    for _, chains in groupby(placed, lambda each: id(each.segment)):
+        first = next(chains)
+        with first.segment.open() as source:
+            for each in chain([first], chains):
+                yield from each.regions(source)
 
 
 def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:
@@ -229,18 +280,25 @@ def _account(
         "bytes": written.size,
         "duplicates": merged.duplicates,
         "paddingBytes": merged.padding,
-        "missingOffsets": list(_missing(merged.gaps, log_start)),
+        "missingOffsets": [],
         "lost": ranges,
     }
-    (folder / "account.json").write_text(json.dumps(account, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    with (folder / "account.json").open("x", encoding="utf-8", newline="") as file:
+        before, key, behind = json.dumps(account, indent=1, ensure_ascii=False).partition(MISSING)
+        file.write(f"{before}{key[:-1]}")
+        separator, end = "\n", "]"
+        for gap in _missing(merged.gaps, log_start):  # a compacted log may have as many as batches
+            file.write(separator + gap)
+            separator, end = ",\n", "\n ]"
+        file.write(f"{end}{behind}\n")
 
 
-def _missing(gaps: list[range], log_start: int | None) -> Iterator[dict[str, int | bool | None]]:
-    """Yield the missing offsets; what begins below the log start offset and ends above it is told in two parts."""
+def _missing(gaps: Iterable[range], log_start: int | None) -> Iterator[str]:
+    """Yield missing offsets as account.json has them; those around the log start offset are told in two parts."""
     for gap in gaps:
         inside = [log_start] if log_start is not None and gap.start < log_start < gap.stop else []
         for start, until in pairwise([gap.start, *inside, gap.stop]):
-            yield {"missingFrom": start, "missingUntil": until, "belowLogStart": _is_below(until, log_start)}
+            yield _GAP % (start, until, json.dumps(_is_below(until, log_start)))
 
 
 def _is_below(until: int | None, log_start: int | None) -> bool | None:

@@ -95,6 +95,12 @@ class Run:
         at = position - self.start
         return Batch(self.block[at : at + size], position, size, self.first.limit, crc_valid=True)
 
+    def part(self, row: int, behind: int) -> Run:
+        """Return the batches from ``row`` on and before the row ``behind`` as a run."""
+        first = self.batch(row)
+        rows = self.rows[row * WIDTH : behind * WIDTH]
+        return Run(first, self.block, self.start, rows, sum(self.column("size", row, behind)))
+
     def batches(self, row: int = 0) -> Iterator[Batch]:
         """Yield the batches from ``row`` on as objects."""
         return map(self.batch, range(row, self.count))

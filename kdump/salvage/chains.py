@@ -1,0 +1,344 @@
+"""Sound batches in a row as a few numbers: salvage holds none of them, however many there are.
+
+Where copies overlap, their batches are looked at one by one; they are read anew for that, and a checksum says whether
+they are still the same.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from itertools import repeat
+from operator import lt
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
+
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.records import control
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments.batch_runs import Run, of_data
+from kdump.segments.regions import Damage, Padding, Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.log_dirs.files import Source
+    from kdump.log_dirs.partition import Segment
+    from kdump.segments.regions import Region
+
+CELL: Final = 1 << 16
+"""Offsets of a chain, at most: so chains of copies whose segments begin elsewhere hold the same batches."""
+WAITING: Final = 1 << 10
+"""Numbers that wait to be added to the checksum of a chain, about."""
+AT_ONCE: Final = 1 << 20
+"""Bytes of a chain whose batches are held at a time where they are looked at one by one, about."""
+
+
+class BatchPlace(NamedTuple):
+    """A sound batch: its offsets, and where it stands. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    crc: int
+    position: int
+    size: int
+    segment: Segment
+
+    @property
+    def end(self) -> int:
+        """The position behind it."""
+        return self.position + self.size
+
+
+class PlacesInARow(NamedTuple):
+    """Where batches of a run stand; the offsets of each are above those of the one before it."""
+
+    base_offset: int
+    last_offset: int
+    position: int
+    end: int
+    batches: int
+    columns: tuple[array[int], array[int], array[int], array[int]]
+    """First offsets, last offsets, leader epochs and checksums."""
+    segment: Segment
+
+
+class LeftOutRange(NamedTuple):
+    """Bytes of a copy that are not in the merged log.
+
+    The offsets from ``missing_from`` to before ``missing_until`` are lost with them, as far as they are known.
+    """
+
+    segment: Segment
+    position: int
+    size: int
+    kind: str
+    reason: str
+    missing_from: int | None = None
+    missing_until: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The position behind it."""
+        return self.position + self.size
+
+
+class MissingOffsets:
+    """Ranges of offsets that are missing."""
+
+    def __init__(self) -> None:
+        self._ends = array("q")
+
+    def __len__(self) -> int:
+        return len(self._ends) // 2
+
+    def __iter__(self) -> Iterator[range]:
+        return map(range, self._ends[::2], self._ends[1::2])
+
+    def between(self, last: int, base: int) -> None:
+        """Take note of what is missing between a last offset and the first offset that follows, if anything is."""
+        if base > last + 1:
+            self._ends.extend((last + 1, base))
+
+    def within(self, bases: array[int], lasts: array[int]) -> None:
+        """Take note of what is missing between batches, of which these are the first and the last offsets."""
+        for last, base in zip(lasts, bases[1:], strict=False):
+            if base > last + 1:
+                self._ends.extend((last + 1, base))
+
+    def add(self, others: MissingOffsets) -> None:
+        """Take over those of others."""
+        self._ends.extend(others._ends)
+
+
+class Chain:
+    """Batches that stand one behind the other in a segment, the offsets of each above those of the one before it."""
+
+    __slots__ = ("_sum", "_waiting", "base_offset", "count", "end", "gaps", "last_offset", "position", "segment")
+
+    def __init__(self, first: BatchPlace | PlacesInARow) -> None:
+        self.segment = first.segment
+        self.position = self.end = first.position
+        self.base_offset = first.base_offset
+        self.last_offset = first.base_offset - 1
+        self.count = 0
+        self.gaps = MissingOffsets()
+        self._sum = 0
+        self._waiting = array("q")
+        self.extend(first)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return self.end - self.position
+
+    def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
+        """Tell whether a batch belongs to the chain, as the next one."""
+        follows = self.segment is place.segment and self.end == place.position
+        return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
+
+    def extend(self, place: BatchPlace | PlacesInARow) -> None:
+        """Take the next batch, or the next ones."""
+        self.gaps.between(self.last_offset, place.base_offset)
+        if isinstance(place, BatchPlace):
+            self._waiting.extend((place.base_offset, place.epoch, place.crc))
+            self.count += 1
+        else:
+            bases, lasts, *others = place.columns
+            told = array("q", bytes(3 * bases.itemsize * place.batches))
+            told[::3], told[1::3], told[2::3] = bases, *others
+            self._waiting += told
+            self.count += place.batches
+            if sum(lasts) - sum(bases) + place.batches != place.last_offset - place.base_offset + 1:
+                self.gaps.within(bases, lasts)
+        if len(self._waiting) > WAITING:
+            self._add_up()
+        self.last_offset, self.end = place.last_offset, place.end
+
+    def _add_up(self) -> int:
+        """Return the checksum of all that the chain was told of its batches."""
+        if self._waiting:
+            self._sum = crc32(self._waiting, self._sum)
+            self._waiting = array("q")
+        return self._sum
+
+    def is_like(self, other: Chain) -> bool:
+        """Tell whether another chain holds the same batches."""
+        return self._numbers == other._numbers
+
+    @property
+    def _numbers(self) -> tuple[object, ...]:
+        return self.base_offset, self.last_offset, self.size, self.count, self._add_up()
+
+    def regions(self, source: Source) -> Iterator[RecordBatch | Run]:
+        """Yield its batches, read anew, data that are alike in one go. Raises UnreadableError where they are others."""
+        seen: list[Chain] = []
+        for region in of_data(read.read_runs(source, self.position, self.end, on_error="stop")):
+            yield self._seen(region, seen)
+        self._make_sure(seen)
+
+    def places(self) -> Iterator[BatchPlace]:
+        """Yield where its batches stand, read anew some at a time. Raises UnreadableError where they are others."""
+        seen: list[Chain] = []
+        at = self.position
+        while at < self.end:
+            held: list[RecordBatch | Run] = []
+            with self.segment.open() as source:
+                for region in of_data(read.read_runs(source, at, self.end, on_error="stop")):
+                    held.append(self._seen(region, seen))
+                    if seen[0].end - at >= AT_ONCE:
+                        break
+            if not held:
+                raise changed(self.segment, at)
+            at = seen[0].end
+            for place in places(self.segment, held):
+                if isinstance(place, BatchPlace):
+                    yield place
+        self._make_sure(seen)
+
+    def _seen(self, region: Region | Run, seen: list[Chain]) -> RecordBatch | Run:
+        """Return a region that is batches as they are expected, which are added to the chain that is seen."""
+        if isinstance(region, Run) and is_in_order(region):
+            link(seen, row_of(self.segment, region, 0, region.count))
+        else:
+            for place in places(self.segment, [region]):
+                if not isinstance(place, BatchPlace):
+                    raise changed(self.segment, place.position)
+                link(seen, place)
+        if len(seen) > 1 or not isinstance(region, (Run, RecordBatch)):
+            raise changed(self.segment, seen[-1].position)
+        return region
+
+    def _make_sure(self, seen: list[Chain]) -> None:
+        if not (seen and seen[0].is_like(self)):
+            raise changed(self.segment, self.position)
+
+
+def changed(segment: Segment, position: int) -> UnreadableError:
+    """Return the error of a file that is not any more what it was when its batches were placed."""
+    where = f"byte {position}: it has changed since kdump read it first"
+    return UnreadableError(segment.name, where, "salvage a copy that nobody writes to")
+
+
+def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
+    """Add a batch, or some, to the last of ``chains`` or as a new one."""
+    if chains and chains[-1].goes_on(place):
+        chains[-1].extend(place)
+    else:
+        chains.append(Chain(place))
+
+
+def in_rows(
+    each: Segment, regions: Iterable[Region | Run]
+) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
+    """Yield what :func:`places` does; what is between the first and the last batch of a run may come at once."""
+    for region in regions:
+        if isinstance(region, Run) and region.count > 2 and is_in_order(region):
+            yield from places(each, [region.batch(0)])
+            yield from _rows_of(each, region)
+            yield from places(each, [region.batch(region.count - 1)])
+        else:
+            yield from places(each, [region])
+
+
+def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
+    """Yield the batches of a run in order without its first and its last, those of a cell at a time."""
+    bases, row = run.column("base_offset"), 1
+    while row < run.count - 1:
+        behind = bisect_left(bases, _end_of_cell(bases[row]), row, run.count - 1)
+        yield row_of(each, run, row, behind)
+        row = behind
+
+
+def _end_of_cell(offset: int) -> int:
+    return (offset // CELL + 1) * CELL
+
+
+def is_in_order(run: Run) -> bool:
+    """Tell whether a segment can hold the batches of a run of data, each above the one before it."""
+    bases, lasts = run.column("base_offset"), run.column("last_offset")
+    return (
+        not run.first.is_control and bases[0] >= 0 and all(map(_fits, bases, lasts)) and all(map(lt, lasts, bases[1:]))
+    )
+
+
+def row_of(each: Segment, run: Run, row: int, behind: int) -> PlacesInARow:
+    """Return where some batches of a run in order stand."""
+    names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
+    bases, lasts, epochs, crcs = (run.column(name, row, behind) for name in names)
+    start, last, size = (
+        run.column("position", row, row + 1)[0],
+        run.column("position", behind - 1, behind)[0],
+        run.column("size", behind - 1, behind)[0],
+    )
+    return PlacesInARow(bases[0], lasts[-1], start, last + size, behind - row, (bases, lasts, epochs, crcs), each)
+
+
+def places(each: Segment, regions: Iterable[Region | Run]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
+    """Yield where the batches stand that regions are, and what else there is."""
+    for region in regions:
+        if isinstance(region, Run):
+            yield from _places_of_run(each, region)
+        elif isinstance(region, RecordBatch):
+            yield _place(each, region)
+        elif isinstance(region, Damage):
+            yield LeftOutRange(
+                each,
+                region.position,
+                region.size,
+                region.kind,
+                region.reason,
+                region.missing_from,
+                region.missing_until,
+            )
+        elif isinstance(region, Trailing):
+            yield LeftOutRange(each, region.position, region.size, "end of log", "the end of the file cuts a batch off")
+        else:
+            yield region
+
+
+def _places_of_run(each: Segment, run: Run) -> Iterator[BatchPlace | LeftOutRange]:
+    names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "position", "size")
+    columns = [run.column(name) for name in names]
+    if run.first.is_control or min(columns[0]) < 0 or not all(map(_fits, *columns[:2])):
+        for batch in run.batches():
+            yield _place(each, batch)
+    else:
+        yield from map(BatchPlace, *columns, repeat(each))
+
+
+def _fits(base: int, last: int) -> bool:
+    """Tell whether the offsets of a batch are such that a segment can hold it."""
+    return 0 <= last - base <= MAX_RELATIVE_OFFSET
+
+
+def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
+    """Return where a batch stands, or why a broker could not live with it."""
+    try:
+        base, last = region.base_offset, region.last_offset
+        if region.magic == 0:  # inner offsets are absolute: nothing guards the wrapper's, which is that of the last
+            *_, inner = region.records()
+            last = inner.offset
+        if region.is_control and (region.producer_id or 0) >= 0:
+            for record in region.records():
+                if control.read_key(record.key).type in control.MARKERS:
+                    control.read_marker(record.value)
+    except DamageError as damage:
+        return LeftOutRange(
+            each,
+            region.position,
+            region.size,
+            damage.kind,
+            f"the crc is right, and it cannot be read: {damage.reason}",
+            region.last_offset,
+            region.last_offset + 1,
+        )
+    epoch = -1 if region.partition_leader_epoch is None else region.partition_leader_epoch
+    if base < 0 or last != region.last_offset or not _fits(base, last):
+        return LeftOutRange(
+            each, region.position, region.size, "offset", f"it has offsets {base} to {region.last_offset}"
+        )
+    return BatchPlace(base, region.last_offset, epoch, region.crc, region.position, region.size, each)
