@@ -482,3 +482,34 @@ def test_lines_made_ahead_of_time_join_the_gaps_between_them(release, tmp_path, 
     found, size = made_ahead(path, monkeypatch, release=release, deep_iteration=True)
     assert found == want
     assert size > 100
+
+
+SIZES = (None, 0, 1, 63, 64, 8191, 8192, 1 << 20)
+"""Sizes around those at which a varint takes another byte."""
+
+
+@pytest.mark.parametrize("sequence", [-1, 0, 0x7FFFFFFE])
+def test_what_is_passed_over_is_what_is_read(sequence):
+    """A look that reads no fields says of the same records that they are well-formed: ``spans`` reads each."""
+    seeded = random.Random(sequence)
+    asked = cursor.Cursor()
+    verdicts = set()
+    for _ in range(1000):
+        made = []
+        for number in range(seeded.randrange(1, 4)):
+            sizes = seeded.choices(SIZES, (4, 4, 4, 4, 4, 2, 2, 0.05), k=3)
+            key, value, content = (None if size is None else bytes(size) for size in sizes)
+            headers = [(b"h" * seeded.choice((0, 1, 70)), content)] * seeded.choice((0, 1, 3, 70))
+            delta = seeded.choice((0, 1, 63, 64, -1, 1 << 13, 1 << 20, 1 << 40))
+            made.append(forge.record(key, value, offset=number, timestamp=delta, headers=headers))
+        data = bytearray(forge.batch(made, base_sequence=sequence))
+        start = record_layout.BATCH_HEADER.size
+        (batch,) = batches(bytes(data))
+        for _ in range(seeded.choice((0, 0, 1, 2))):
+            data[seeded.randrange(start, min(len(data), start + 60))] = seeded.choice((0, 1, 2, 3, 0x7F, 0x80, 0xFF))
+        kept = bytes(data[: len(data) - seeded.choice((0, 0, 0, 1, 2, 5))])
+        assert asked.begin(memoryview(kept), start, batch.header, ())
+        sound = asked.sound()
+        assert sound == (asked.spans() is not None)
+        verdicts.add(sound)
+    assert verdicts == {False, True}
