@@ -48,6 +48,10 @@ class KernelLines:
         self.kernel = self.ahead.kernel
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
 
+    def end(self) -> None:
+        """Print no more: let go of the memory of lines."""
+        del self.ahead, self.kernel
+
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
         """Print a batch, its own line only with ``head``; return None when all of it is printed.
 

@@ -50,6 +50,10 @@ class KernelEntries:
         self.lasting = printer.run.options.skip_record_metadata or not names & OF_WRAPPER
         """Whether lines of inner messages tell nothing that differs from wrapper to wrapper."""
 
+    def end(self) -> None:
+        """Print no more: let go of the memory of lines."""
+        del self.kernel
+
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
         """Print messages in a row, their lines with ``head`` and their records when ``deep``.
 

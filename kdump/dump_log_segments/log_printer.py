@@ -104,6 +104,12 @@ class LogPrinter(LineValues):
         self.legacy = LegacyLines(self)
         self.lines = RecordLines(self)
 
+    def end(self) -> None:
+        """Print no more. What refers to this would keep the kernel's memory until Python looks for garbage."""
+        if kernel.COMPILED:
+            self.fast.end()
+            self.entries.end()
+
     def batches(self, batches: Run, row: int, behind: int, *, deep: bool) -> None:
         """Print batches of a run, from ``row`` to the one before ``behind``, and their records when ``deep``."""
         head = not deep or self.run.dialect.batches_beside_records

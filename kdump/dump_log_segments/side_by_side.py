@@ -32,10 +32,12 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
         jobs = parts.processes_in_a_row(run.jobs, end, lambda: parts.is_packed(source))
         may_share = jobs > 1 and LocalFile.watch is None and not is_terminal()
         pieces = parts.parts(source, end) if may_share else []
+        printer = LogPrinter(run, path, decoders)
         if pieces:
-            _dump_parts(run, LogPrinter(run, path, decoders), source, pieces, jobs)
+            _dump_parts(run, printer, source, pieces, jobs)
         else:
-            print_part(LogPrinter(run, path, decoders), source, SegmentPart(0, end))
+            print_part(printer, source, SegmentPart(0, end))
+        printer.end()
         run.close(source)
 
 

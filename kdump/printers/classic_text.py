@@ -111,15 +111,21 @@ class DumpText:
     def go_on(self, name: str) -> bytes:
         """Begin amid a segment; return the lines before its first batch."""
         if self._printer is None or self._printer.path != name:
-            self._printer = _Printer(self._run, name, self._decoders, self.redactor, values=self.values)
+            self._printer = self._anew(name)
         return _title(name)
 
     def _of(self, item: SelectedBatch | DamagedRange) -> _Printer:
         name = item.file.name
         if self._printer is None or self._printer.path != name:
-            self._printer = _Printer(self._run, name, self._decoders, self.redactor, values=self.values)
+            self._printer = self._anew(name)
             self.out.write(_title(name))
         return self._printer
+
+    def _anew(self, name: str) -> _Printer:
+        """Return the printer of another segment."""
+        if self._printer is not None:
+            self._printer.end()
+        return _Printer(self._run, name, self._decoders, self.redactor, values=self.values)
 
 
 def _title(name: str) -> bytes:

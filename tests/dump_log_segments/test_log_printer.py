@@ -1,7 +1,10 @@
+import gc
 import os
+import sys
 
 import pytest
 
+from kdump import cli, kernel
 from kdump.dump_log_segments.log_printer import end_of
 from kdump.dump_log_segments.options import Options
 from testing import forge
@@ -40,3 +43,25 @@ def test_the_smallest_offset_follows_the_largest(tmp_path, release, magic, kerne
     followed = [line.strip() for line in done.stderr.decode().splitlines() if "is followed by" in line]
     start = [f"-1 is followed by {offsets[0]}"] if release == "4.3.1" else []
     assert sorted(followed) == sorted([*start, f"{offsets[3]} is followed by {offsets[4]}"])
+
+
+@pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled")
+@pytest.mark.parametrize("options", [["--files"], ["dump"]], ids=" ".join)
+def test_what_the_kernel_holds_goes_with_the_segment(tmp_path, capfd, monkeypatch, options):
+    """Python would look for it after thousands of segments, each with the memory of its lines."""
+    from kdump.kernel.lines import Lines
+
+    for number in range(20):
+        content = forge.batch([forge.record(b"k", b"v" * 100)], base_offset=number)
+        (tmp_path / f"{number:020}.log").write_bytes(content)
+    paths = [str(path) for path in sorted(tmp_path.glob("*.log"))]
+    monkeypatch.setattr(sys, "argv", ["kdump", *options, *([",".join(paths)] if options == ["--files"] else paths)])
+    gc.collect()
+    gc.disable()
+    try:
+        assert cli.main() == 0
+        held = sum(isinstance(one, Lines) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert capfd.readouterr().out.count("Dumping") == 20
+    assert held < 10
