@@ -105,8 +105,6 @@ class Session:
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
         """Called before anything is said or met: one of several processes waits for its turn."""
-
-    def __post_init__(self) -> None:
         kernel.keep_freed_memory()
 
     @property

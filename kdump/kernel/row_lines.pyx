@@ -395,7 +395,7 @@ cdef class RowLines(Lines):
         cdef unsigned long long bits = 0
         cdef Py_ssize_t left = size
         if 0 < size <= BEYOND:
-            reserve(self, BEYOND)
+            reserve(self, BEYOND + 2)
             if plain(&self.out[begin + 1], &self.data[at], size, 34):
                 self.out[begin] = self.out[begin + 1 + size] = 34
                 self.used += size + 2

@@ -341,9 +341,10 @@ cdef extern from *:
     bint copied_plain "kdump_copied_plain"(unsigned char* out, const unsigned char* text, int size, int also) noexcept nogil
 
     # Copy text, ``stride`` bytes at a time, 64 or 16, and return where it ends. As JSON, where ``awkward`` is NULL, with
-    # a backslash in front of quotes and backslashes, up to a control character or DEL, or up to 16 bytes before it; as CSV with a quote in front of quotes, all of it, and ``awkward`` is set where a cell needs quotes for what
-    # stands in it. Move ``to`` behind what is written: up to 64 bytes more are touched. The high bits of ``seen`` tell of
-    # bytes beyond ASCII. ``orders`` says for each set of eight bytes how they stand when one is inserted before each.
+    # a backslash in front of quotes and backslashes, up to a control character or DEL, or up to 16 bytes before it. As CSV
+    # with a quote in front of quotes, all of it; ``awkward`` is set where a cell needs quotes for what stands in it. Move
+    # ``to`` behind what is written: up to 64 bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
+    # ``orders`` says for each set of eight bytes how they stand when one is inserted before each.
     const unsigned char* inserted "kdump_inserted"(int stride, unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen, int* awkward) noexcept nogil
 
     # Whether this processor has instructions for CRC-32C. Ask before the first checksum: that makes it ready.

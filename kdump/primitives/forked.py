@@ -9,7 +9,7 @@ import select
 import signal
 import sys
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -35,9 +35,10 @@ class Children:
     Whichever is asked for, all are heard: one whose pipe is full would wait, and others for it.
     """
 
-    def __init__(self, started: Sequence[tuple[int, int]]) -> None:
-        """``started`` has the system's number of each, and where it tells."""
+    def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
+        """``started`` has the system's number of each, and where it tells. ``ended`` gets their exit statuses."""
         self._processes = [process for process, _ in started]
+        self._ended = ended
         self._heard: list[deque[Any]] = [deque() for _ in started]
         self._talking = {reader: number for number, (_, reader) in enumerate(started)}
         self._waiting = select.poll()
@@ -88,10 +89,10 @@ class Children:
 
     def status(self, number: int) -> int:
         """Return the exit status of a process that ends, -9 where that signal ended it."""
-        ended = os.waitid(os.P_PID, self._processes[number], os.WEXITED | os.WNOWAIT)
-        if ended is None:  # the call waits, so that it always has an answer
-            return 1
-        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        process = self._processes[number]
+        if process not in self._ended:
+            self._ended[process] = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        return self._ended[process]
 
 
 @contextmanager
@@ -103,18 +104,20 @@ def children(count: int, work: Callable[[int, list[object], Callable[[], None]],
     is a bug, which the process shows. Raises OSError where the system starts no more processes.
     """
     started: list[tuple[int, int]] = []
+    ended: dict[int, int] = {}
     gc.freeze()  # else the first collection of each process would touch, and so copy, all that they share
     try:
         with _uninterrupted():
             for number in range(count):
                 started.append(_begin(partial(_child, number, work), started))
-        yield Children(started)
+        yield Children(started, ended)
     finally:
         gc.unfreeze()
         for process, reader in started:
             os.close(reader)
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+            if process not in ended:
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
 
 
 def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -138,32 +141,38 @@ def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) 
 
 
 def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], None], results: int) -> NoReturn:
-    """Do the work of one process, and end it."""
+    """Do the work of one process, and end it, whatever happens."""
     status = 1
     news: list[object] = []
 
     def tell() -> None:
-        send(results, news)
-        news.clear()
+        told = news[:]
+        news.clear()  # what cannot be told is not told again
+        send(results, told)
 
     try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as of what a script runs in the background
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        work(number, news, tell)
-        status = 0
-    except GoneError as gone:  # the parent says so
-        status = gone.status
-    except (KdumpError, OSError, MemoryError) as failure:
-        news.append(failure)
+        try:
+            work(number, news, tell)
+            status = 0
+        except (KdumpError, OSError, MemoryError) as failure:
+            news.append(failure)
+        except GoneError as gone:  # the parent says so
+            status = gone.status
+        if news:
+            tell()
+    except GoneError:  # nobody is left to tell
+        pass
     except BaseException:  # a bug: the parent says that a process ended
+        status = 1
         sys.excepthook(*sys.exc_info())
     finally:
-        if news:
-            with suppress(GoneError, OSError):
-                tell()
-        with suppress(OSError):
+        try:
             sys.stderr.flush()
-        os._exit(status)
+        finally:
+            os._exit(status)
 
 
 @contextmanager
@@ -193,10 +202,11 @@ def no_process(reason: OSError) -> KdumpError:
 def send(end: int, what: object) -> None:
     """Send an object to who has the other end of a pipe. Raises GoneError where nobody has."""
     data = pickle.dumps(what)
-    view = memoryview(len(data).to_bytes(_SIZE, "big") + data)
     try:
-        while view:
-            view = view[os.write(end, view) :]
+        for part in (len(data).to_bytes(_SIZE, "big"), data):
+            view = memoryview(part)
+            while view:
+                view = view[os.write(end, view) :]
     except BrokenPipeError:
         raise GoneError from None
 

@@ -88,10 +88,12 @@ class Processes:
                         end_of_queue.close()
                 while at not in results:
                     try:
-                        number, result = processes.told()
+                        told = processes.told()
                     except forked.GoneError as gone:
                         raise forked.failure(gone.status) from None
-                    results[number] = result
+                    if isinstance(told, BaseException):  # a result that cannot be told
+                        raise told
+                    results[told[0]] = told[1]
                 outcome = results.pop(at)
                 if isinstance(outcome, BaseException):
                     raise outcome

@@ -1,5 +1,6 @@
 import errno
 import os
+import pickle
 import signal
 import time
 from pathlib import Path
@@ -131,3 +132,36 @@ def test_who_wants_no_more_results_leaves_no_process():
     assert next(results) == 0
     results.close()
     assert children() == before
+
+
+@pytest.mark.parametrize("result", [lambda: None, "too large"], ids=["no pickle", "no memory"])
+def test_a_result_that_cannot_be_told_ends_its_process_alone(result, monkeypatch, capfd):
+    """The process goes no further: it has the code of its parent."""
+    dumps = pickle.dumps
+
+    def scarce(told):
+        if any(isinstance(one, tuple) and one[1] == "too large" for one in told):
+            raise MemoryError("no room")
+        return dumps(told)
+
+    monkeypatch.setattr(pickle, "dumps", scarce)
+    before, parent = children(), os.getpid()
+    with pytest.raises((KdumpError, MemoryError), match=r"ended with 1|no room"):
+        list(Processes(2).results(lambda number: result if number == 3 else number, range(5)))
+    assert os.getpid() == parent
+    assert children() == before
+    assert "PicklingError" in capfd.readouterr().err or result == "too large"
+
+
+def test_an_interruption_that_the_parent_ignores_is_ignored():
+    """A script's commands in the background ignore Ctrl-C."""
+
+    def work(number):
+        os.kill(os.getpid(), signal.SIGINT)
+        return number
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert list(Processes(2).results(work, range(4))) == [0, 1, 2, 3]
+    finally:
+        signal.signal(signal.SIGINT, before)

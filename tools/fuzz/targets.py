@@ -10,7 +10,6 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
@@ -171,7 +170,7 @@ def partition(data: bytes) -> None:
     for found in Finder(wanted).find([str(folder)]):
         check.check(found, check.CheckOptions(), LogDirs())
         merge([found])
-        bare = replace(found, segments=tuple(replace(each, siblings={}) for each in found.segments))
+        bare = found._replace(segments=tuple(each._replace(siblings={}) for each in found.segments))
         for taken in (Filter(first_offset=20, last_offset=40), Filter(since=1_700_000_000_000)):
             lines = [_offsets(PartitionReader(filter=taken).read(each)) for each in (found, bare)]
             if lines[0] != lines[1]:
