@@ -163,7 +163,7 @@ class PartitionReader:
     def _marked(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailMarks]
     ) -> Iterator[SelectedBatch]:
-        """Yield the batches that are marked in a segment; damage is told already."""
+        """Yield the batches that are marked in a segment, without the damage, which has been yielded."""
         try:
             with segment.open() as source:
                 for stretch in joined(parts):

@@ -99,9 +99,9 @@ class Children:
 def children(count: int, work: Callable[[int, list[object], Callable[[], None]], None]) -> Iterator[Children]:
     """Fork processes that each do ``work``, and hear them; at the end none is left.
 
-    ``work`` is called with the number of its process, a list of what is to be told, and what tells and empties it. What
-    is left in the list is told at last, and the KdumpError, OSError or MemoryError that ``work`` raises. Another error
-    is a bug, which the process shows. Raises OSError where the system starts no more processes.
+    ``work`` is called with the number of its process, a list of results, and a function that sends and empties the
+    list. At its end the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work`` raises. The
+    process shows any other error: it is a bug. Raises OSError where the system starts no more processes.
     """
     started: list[tuple[int, int]] = []
     ended: dict[int, int] = {}
@@ -163,7 +163,7 @@ def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], 
             status = gone.status
         if news:
             tell()
-    except GoneError:  # nobody is left to tell
+    except GoneError:  # the parent has ended
         pass
     except BaseException:  # a bug: the parent says that a process ended
         status = 1
@@ -200,7 +200,7 @@ def no_process(reason: OSError) -> KdumpError:
 
 
 def send(end: int, what: object) -> None:
-    """Send an object to who has the other end of a pipe. Raises GoneError where nobody has."""
+    """Send an object through a pipe. Raises GoneError where its other end is closed."""
     data = pickle.dumps(what)
     try:
         for part in (len(data).to_bytes(_SIZE, "big"), data):
@@ -212,7 +212,7 @@ def send(end: int, what: object) -> None:
 
 
 def receive(end: int) -> Any:
-    """Return the object that the other end of a pipe sends. Raises GoneError where it sends no more."""
+    """Return the next object out of a pipe. Raises GoneError where its other end is closed."""
     return pickle.loads(_read(end, int.from_bytes(_read(end, _SIZE), "big")))  # noqa: S301  kdump's own
 
 
