@@ -107,7 +107,7 @@ cdef class Lines(Cursor):
 
     ``last_offset`` is the offset of the last one, and ``gaps`` lists the pairs of offsets that do not follow each other
     since the caller last emptied it. ``armed`` says whether an offset other than 0 counts as a gap while
-    ``last_offset`` is -1.
+    ``last_offset`` is -1. With ``whole`` both may tell of records that :meth:`run` has taken back.
     """
 
     def __init__(self, key_decoder=None, value_decoder=None, keyed_hash=None):
@@ -213,9 +213,11 @@ cdef class Lines(Cursor):
 
         They are all, or enough to fill ``limit`` bytes; then the next call goes on. ``row`` counts the batches of which
         something is printed, ``left`` the records that are still to come of the last of these. ``stuck`` says that the
-        kernel cannot print what comes next. What is returned is good until the next call.
+        kernel cannot print what comes next: then a batch of which something is printed is printed up to there, or with
+        ``whole`` taken back. What is returned is good until the next call.
         """
         cdef Py_ssize_t whole = 0
+        cdef Py_ssize_t begun = -1  # where the lines of the batch begin, if they do in this call
         cdef Py_ssize_t most = limit
         cdef Py_ssize_t start
         cdef bint first = False
@@ -250,6 +252,7 @@ cdef class Lines(Cursor):
                             self.row -= 1
                             self.stuck = True
                             break
+                        begun = self.used
                         if has_head:
                             self.literals = head_literals
                             self.steps = head_steps
@@ -278,10 +281,13 @@ cdef class Lines(Cursor):
                         break
         except (IndexError, DamageError):
             self.stuck = True
+        self.settle()
+        if self.left > 0 and self.whole and begun >= 0 and (self.stuck or not self.sound()):
+            whole = begun
+            first = self.stuck = True
         if self.stuck and self.left > 0 and first:  # its line does not stand without one of its records
             self.row -= 1
             self.left = 0
-        self.settle()
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
 
     @cython.boundscheck(False)

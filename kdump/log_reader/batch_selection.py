@@ -44,6 +44,10 @@ class Take(Enum):
     """The records of a sound batch may come as :class:`kdump.segments.lazy_records.Unread`, those of many as one
     :class:`kdump.segments.lazy_records.UnreadRun`.
     """
+    UNCHECKED_RUNS = auto()
+    """The same; records of an UnreadRun may be not well-formed. Whoever meets them ends it before their batch, which
+    then comes by itself.
+    """
     BATCHES = auto()
     """Batches; records are read only where the filter needs them."""
     BATCH_RUNS = auto()
@@ -106,20 +110,20 @@ class BatchSelection:
         else:
             yield from self._read(batch, file, outcome, looks=looks)
 
-    def in_one(self, run: Run, file: SegmentFacts) -> SelectedBatch | None:
-        """Return all records of the sound batches that a run begins with, None where none come in one go.
+    def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, UnreadRun] | None:
+        """Return all records of the sound batches that a run begins with, and these; None where none come in one go.
 
         That is for a filter which takes all, or all that is committed. A thread may ask.
         """
         if not _is_plain(run):
             return None
-        if self._of_batches:
-            records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0)
+        if self._of_batches or self._take is Take.UNCHECKED_RUNS:
+            records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0, is_checked=self._of_batches)
         else:
             records = UnreadRun(run, 0, run.sound)
         if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):
             return None
-        return SelectedBatch(file, run.first, run.first.base_offset, records)
+        return SelectedBatch(file, run.first, run.first.base_offset, records), records
 
     def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield batches that are alike, as many in one go as can be, none past the last offset that is wanted."""
@@ -127,10 +131,10 @@ class BatchSelection:
             yield from self._select_some(run, file, self._prefilter)
             return
         done = 0
-        whole = self.in_one(run, file)
-        if whole is not None:
-            yield whole
-            done = run.count if self._of_batches else run.sound
+        if (found := self.in_one(run, file)) is not None:
+            item, records = found
+            yield item
+            done = records.behind
         for row in range(done, run.count):
             yield from self.select(run.batch(row), file)
 

@@ -71,7 +71,7 @@ class PartitionReader:
         """By the identity of the partition."""
         self.marks = CheckpointMarks(self.wrong_index, self.fail)
         takes_all = self.filter in (Filter(), Filter(committed=True))
-        in_runs = self.take in (Take.RUNS, Take.COUNT, Take.BATCH_RUNS)
+        in_runs = self.take in (Take.RUNS, Take.UNCHECKED_RUNS, Take.COUNT, Take.BATCH_RUNS)
         self._runs = in_runs and takes_all and not self.include_damaged
         self._packed = self.take is not Take.BATCH_RUNS
 
@@ -254,7 +254,7 @@ class PartitionReader:
                         self.on_error,
                         runs=runs,
                         packed=self._packed,
-                        check=self._runs and self._packed,
+                        check=self._runs and self.take in (Take.RUNS, Take.COUNT),
                         make=make,
                     )
                 else:
@@ -322,10 +322,11 @@ def _making(
     """Return what hands a run to ``make`` where all of its records come at once."""
 
     def made(region: Region | Run) -> int:
-        if not isinstance(region, Run) or region.sound < region.count:
+        found = selection.in_one(region, file) if isinstance(region, Run) else None
+        if found is None or found[1].behind < found[1].run.count:
             return 0
-        item = selection.in_one(region, file)
-        return 0 if item is None else make(item, region)
+        item, records = found
+        return make(item, records.run)
 
     return made
 

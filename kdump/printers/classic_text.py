@@ -71,7 +71,7 @@ class DumpText:
         printer = self._of(item)
         records = item.records
         if self._by_kernel and isinstance(records, UnreadRun):
-            printer.batches(records.run, records.row, records.behind, deep=not self.batches)
+            printer.unread(records, deep=not self.batches)
         elif self._by_kernel and isinstance(records, Unread):
             printer.batch(item.batch, deep=not self.batches)
         elif isinstance(records, UnreadRun):
@@ -141,11 +141,23 @@ def _title(name: str) -> bytes:
 class _Printer(LogPrinter):
     """Prints the batches of one segment, without values or with hashes in place of payloads if so wanted."""
 
+    whole = True
+
     def __init__(self, run: DumpRun, path: str, decoders: Decoders, redactor: Redactor | None, *, values: bool) -> None:
         super().__init__(run, path, decoders)
         self._redactor, self._values = redactor, values
         if not values:
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
+
+    def unread(self, records: UnreadRun, *, deep: bool) -> None:
+        """Print the batches of a run, unchecked ones up to the first that cannot be printed whole."""
+        if records.is_checked:
+            self.batches(records.run, records.row, records.behind, deep=deep)
+            return
+        row, done = self.fast.print_batches(records.run, records.row, records.behind, head=True, deep=deep)
+        if done:  # of a large batch; more of it cannot be printed now
+            self.rest(records.run.batch(row), done, head=True, deep=deep)
+        records.behind = row + (done > 0)
 
     def gap(self, last: int, current: int) -> None:
         """Say nothing: a filter leaves gaps."""

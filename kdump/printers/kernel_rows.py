@@ -55,6 +55,9 @@ class KernelRows:
     A subclass knows the parts of a row.
     """
 
+    whole = True
+    """Whether nothing is printed of a batch in a run which cannot be printed whole."""
+
     def __init__(
         self,
         columns: Sequence[Column],
@@ -89,7 +92,9 @@ class KernelRows:
 
     def _lines(self) -> RowLines:
         keyed_hash = None if self.redactor is None else KeyedHash(self.redactor.key)
-        return RowLines(self._general, headers=self._headers_way, keyed_hash=keyed_hash)
+        lines = RowLines(self._general, headers=self._headers_way, keyed_hash=keyed_hash)
+        lines.whole = self.whole
+        return lines
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         """Return the literals and slots of a row, None when the kernel does not know one.
@@ -172,15 +177,17 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: UnreadRun) -> Iterator[Bytes]:
-        """Yield the rows of batches of a run."""
+        """Yield the rows of batches of a run, of unchecked ones up to the first that cannot be printed whole."""
         head, of_record = self.lines(shape)
         kernel, lines = self.ahead.begin(records.run, records.row, records.behind)
         while True:
             kernel.gaps.clear()
-            if kernel.stuck:
+            if kernel.stuck and (records.is_checked or kernel.left):
                 raise self._stuck()
             if lines:  # the last batches may hold no records
                 yield lines
+            if kernel.stuck:
+                records.behind = kernel.row
             if not kernel.left and kernel.row == records.behind:
                 break
             lines = kernel.run(head, of_record, CHUNK)
@@ -198,8 +205,11 @@ class KernelRows:
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
         """Return the shape of rows for batches of this kind, None when the kernel does not know a part."""
         variants = []
+        records = item.records
         if self.batches:
             item = item._replace(records=())
+        elif isinstance(records, UnreadRun) and not records.is_checked and not records.begins_sound:
+            return None
         for null in range(4):
             parts = self.parts(item, {source for bit, source in _NULLS.items() if null & bit})
             if parts is None:

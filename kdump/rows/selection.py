@@ -49,7 +49,9 @@ class DamagedRange(NamedTuple):
 
 
 def singly(item: SelectedBatch, run: UnreadRun, *, batches: bool) -> Iterator[SelectedBatch]:
-    """Yield the batches of a run one by one, with ``batches`` without their records."""
+    """Yield the batches of a run one by one, with ``batches`` without their records; none that are unchecked."""
+    if not run.is_checked:
+        run.behind = run.row
     for batch in map(run.run.batch, range(run.row, run.behind)):
         records: Sequence[Record] = () if batches else Unread(batch, *batch.payload())
         yield item._replace(batch=batch, base_offset=batch.base_offset, records=records)

@@ -81,15 +81,17 @@ class Unread(Sequence[Record]):
 class UnreadRun(Sequence[Record]):
     """All records of batches of a run, from ``row`` on and before the row ``behind``.
 
-    All are well-formed, unless the reader was asked for batches alone.
+    All are well-formed, unless the reader was asked for batches alone, or for unchecked ones: of these, whoever meets
+    another record sets ``behind`` to the row of its batch.
     """
 
-    __slots__ = ("behind", "row", "run")
+    __slots__ = ("behind", "is_checked", "row", "run")
 
-    def __init__(self, run: Run, row: int, behind: int) -> None:
+    def __init__(self, run: Run, row: int, behind: int, *, is_checked: bool = True) -> None:
         self.run = run
         self.row = row
         self.behind = behind
+        self.is_checked = is_checked
 
     @property
     def offsets(self) -> tuple[int, int]:
@@ -102,6 +104,11 @@ class UnreadRun(Sequence[Record]):
         """The position behind the last batch."""
         position, size = (self.run.column(name, self.behind - 1, self.behind)[0] for name in ("position", "size"))
         return position + size
+
+    @property
+    def begins_sound(self) -> bool:
+        """Whether the records of the first batch are well-formed."""
+        return bool(self.run.part(self.row, self.row + 1).sound)
 
     @property
     def count_of_batches(self) -> int:

@@ -34,6 +34,7 @@ from testing import GOLDEN, forge
 
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
+from kdump.dump_log_segments import kernel_lines
 from kdump.kernel import quoting, spelling
 from kdump.printers import kernel_rows
 from kdump.segments import kernel_ahead
@@ -65,11 +66,11 @@ def formatted(out, columns, *, encoding="auto", redactor=None):
 ENDINGS = [JsonLines, JsonArray, Separated, text, without_values, without_payload, values, formatted]
 
 
-def printed(path, *, unread, runs=None, kind=JsonLines, columns=rows.RECORD, mark=None, **options):
+def printed(path, *, unread, runs=None, take=Take.RUNS, kind=JsonLines, columns=rows.RECORD, mark=None, **options):
     """What is printed of a file, and how many batches nobody read."""
     out = io.BytesIO()
     reader = PartitionReader(
-        take=Take.RUNS if unread else Take.RECORDS,
+        take=take if unread else Take.RECORDS,
         filter=options.pop("filter", Filter()),
         include_damaged=runs is None,
     )
@@ -101,8 +102,10 @@ def same(path, **options):
 def same_in_runs(path, **options):
     """Print both ways, many batches in one go; return how many runs the kernel may have printed."""
     got, taken = printed(path, unread=True, runs=True, **options)
+    unchecked, _ = printed(path, unread=True, runs=True, take=Take.UNCHECKED_RUNS, **options)
     want, none = printed(path, unread=False, runs=False, **options)
     assert got == want
+    assert unchecked == want
     assert none == 0
     return taken
 
@@ -446,7 +449,26 @@ def test_runs_with_a_broken_batch_print_the_same(limit, tmp_path, monkeypatch):
     ):
         path.write_bytes(b"".join([*sound[:3], broken, *sound[4:]]))
         assert same_in_runs(path) >= 1
-        same_in_runs(path, kind=JsonArray)
+        for kind in ENDINGS:
+            same_in_runs(path, kind=kind)
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+@pytest.mark.parametrize("limit", [1, 300, 1000, 1 << 20])
+def test_nothing_of_a_batch_with_a_broken_record_is_printed_in_a_run(limit, kind, tmp_path, monkeypatch):
+    """Whichever record it is, wherever the lines that go out at a time end, first in its run or not."""
+    monkeypatch.setattr(kernel_rows, "CHUNK", limit)
+    monkeypatch.setattr(kernel_lines, "CHUNK", limit)
+    path = tmp_path / NAME
+    sound = batches(6)
+    for at, row in ((0, 0), (0, 2), (3, 2), (11, 2), (12, 0), (12, 5)):
+        body = [forge.record(b"k", b"%d" % number, offset=number, headers=[(b"h", b"x")]) for number in range(13)]
+        body[at] = body[at][:-2] + b"\x7f" + body[at][-1:]
+        broken = forge.batch(body, base_offset=5 * row, last_offset_delta=4)
+        path.write_bytes(b"".join([*sound[:row], broken, *sound[row + 1 :]]))
+        same_in_runs(path, kind=kind)
+        if kind is not formatted:
+            same_in_runs(path, kind=kind, redactor=REDACTOR)
 
 
 def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
