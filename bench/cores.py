@@ -2,9 +2,9 @@
 
     python -m bench.cores [--records N] [--rounds N] [--folder DIR] [--jobs N] [-k REGEX]
 
-The outputs are compared. Wants an idle machine. "Machine" is what this one has to give: the same command with
-``--jobs 1``, as many times at once as there are jobs, beside once; processors that share caches, memory or a core do
-less than twice the work in the same time.
+The outputs are compared. kdump is installed as a user has it, once where ``--folder`` is given. Wants an idle machine.
+"Machine" is what this one has to give: the same command with ``--jobs 1``, as many times at once as there are jobs,
+beside once; processors that share caches, memory or a core do less than twice the work in the same time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statistics import median
 from typing import Final
 
 from bench import segments
-from bench.runs import ROOT, Measured, Tool, digest, measure, medians
+from bench.runs import Measured, Tool, digest, install, measure, medians
 from tools import arguments
 
 PARTITIONS: Final = 4
@@ -54,10 +54,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("-k", type=re.compile, default=re.compile(""), metavar="REGEX", help="cases whose names match")
     args = parser.parse_args()
-    env = {"PYTHONPATH": str(ROOT)}
     differs = False
     with contextlib.ExitStack() as stack:
         folder = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        program = str(install(folder / "venv"))
         paths = {name: segments.make(folder, segments.SHAPES[name], args.records) for name in ("none", "zstd")}
         paths["logs"] = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
         for number in range(PARTITIONS):
@@ -67,8 +67,8 @@ def main() -> int:
         print(f"| case | `--jobs 1`: s, CPU s | `--jobs {args.jobs}`: s, CPU s | times as fast | machine | output |")
         print("|---|---|---|---|---|---|")
         for name, words in [case for case in CASES.items() if args.k.search(case[0])]:
-            command = [sys.executable, "-m", "kdump", *(word.format(**paths) for word in words), "--jobs"]
-            alone, together = (Tool(name, [*command, str(jobs)], env) for jobs in (1, args.jobs))
+            command = [program, *(word.format(**paths) for word in words), "--jobs"]
+            alone, together = (Tool(name, [*command, str(jobs)], {}) for jobs in (1, args.jobs))
             runs, machine = [], []
             for _ in range(args.rounds):
                 runs.append([_afresh(tool, paths["out"]) for tool in (alone, together)])
