@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from shlex import quote
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.answers.producer_state import Producer

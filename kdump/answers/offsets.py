@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.producer_state import ProducerReplay
@@ -11,6 +11,7 @@ from kdump.answers.time_lookup import TimeAnswer, TimeLookup
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import leader_epoch
 from kdump.log_dirs import file_names
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from shlex import quote
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
@@ -12,6 +12,7 @@ from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, many
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.recovery import log_loader
 
 if TYPE_CHECKING:

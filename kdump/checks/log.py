@@ -10,7 +10,7 @@ import posixpath
 import shlex
 from bisect import bisect_right
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
@@ -19,6 +19,7 @@ from kdump.errors import DamageError
 from kdump.findings import METADATA_LOG, Finding, Level, text_of
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder
 from kdump.findings import Finding, Level, many
@@ -17,6 +17,7 @@ from kdump.internal_topics import remote_log_metadata
 from kdump.log_dirs import file_names
 from kdump.log_dirs.tiered_log import folder_id, local_id
 from kdump.log_reader.remote_segments import COPIED, COPYING, DELETING, TopicIdPartition
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import span
 
 if TYPE_CHECKING:

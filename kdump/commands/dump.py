@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
@@ -25,6 +25,7 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives.encodings import ENCODINGS
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.printers.endings import PRINTERS, Printer
 from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import DamagedRange, SelectedBatch, first_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +15,7 @@ from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.near_names import did_you_mean
 from kdump.primitives.patterns import Pattern
 from kdump.primitives.timestamps import iso_or_ms

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.output.stdout import is_terminal
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments import parts
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from kdump.primitives import compression
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT32_MAX
 
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.dump_log_segments.java_paths import absolute
 from kdump.dump_log_segments.log_printer import LogPrinter, end_of, print_part
 from kdump.log_dirs.local import LocalFile
 from kdump.output.stdout import is_terminal
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import to_int64
 from kdump.segments import parts, read_ahead
 from kdump.segments.parts import UNKNOWN, SegmentPart

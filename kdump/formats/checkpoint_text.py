@@ -6,9 +6,10 @@ Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n`
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from kdump.errors import DamageError, quoted
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.patterns import Pattern
 from kdump.primitives.wire import to_int32
 

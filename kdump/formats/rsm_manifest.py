@@ -20,10 +20,11 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError, quoted
 from kdump.primitives import compression
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes

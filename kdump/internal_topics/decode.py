@@ -6,7 +6,7 @@ Nothing is lost: what no schema knows, and what is broken, comes back as the raw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.internal_topics import (
     cluster_metadata,
@@ -19,6 +19,7 @@ from kdump.internal_topics import (
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.internal_topics.schema import by_type
 from kdump.internal_topics.well_formed import read as read_well_formed
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

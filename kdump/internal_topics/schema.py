@@ -28,8 +28,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from textwrap import dedent
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:

@@ -16,12 +16,13 @@ import zlib
 from bisect import bisect_right
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.files import GZIP_MAGIC, HEAD, ZSTD_MAGIC, Entry, OpenSource, is_tar
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.patterns import Pattern
 
 LOG: Final = "log"

@@ -6,7 +6,9 @@ archives; anything else that can do the four things of :class:`Files` fits in th
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from kdump.primitives.named_tuple import NamedTuple
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"

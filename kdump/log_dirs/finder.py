@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError, UsageError
 from kdump.formats import record_layout
@@ -32,6 +32,7 @@ from kdump.log_dirs.files import HEAD, Entry, Files, is_archive
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import re

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.log_dirs.files import Entry, Files, OpenSource, Source

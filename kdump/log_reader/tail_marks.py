@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.rows.selection import DamagedRange, SelectedBatch, last_of
 from kdump.segments.lazy_records import UnreadRun
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Final, Literal, NoReturn, TypeAlias
 
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.patterns import Pattern
 
 Encoding: TypeAlias = Literal["auto", "utf8", "hex", "base64", "json"]

@@ -8,9 +8,10 @@ it, so that each layout fact stands once, in the order of the format. Source of 
 from __future__ import annotations
 
 import struct
-from typing import Annotated, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
 
 from kdump.errors import DamageError
+from kdump.primitives.named_tuple import NamedTuple
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 

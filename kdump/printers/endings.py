@@ -6,7 +6,9 @@ A printer's module is imported when its format is chosen: ``kdump --help`` needs
 from __future__ import annotations
 
 import sys
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
+
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

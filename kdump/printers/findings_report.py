@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from kdump.findings import Level, many
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.patterns import Pattern
 from kdump.primitives.terminal import harmless_line, path_text
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UsageError
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:

@@ -11,13 +11,14 @@ the entries of the new index must rise, so that offsets that go back between two
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder

@@ -7,8 +7,9 @@ topics are data of a chart, never part of what Vega-Lite interprets.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.quantities import counted, size, time
 from kdump.report import series

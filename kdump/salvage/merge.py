@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, in_rows, link
 from kdump.segments import read
 from kdump.segments.regions import Padding

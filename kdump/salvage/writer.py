@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from itertools import chain, groupby, pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import leader_epoch, record_layout
@@ -19,6 +19,7 @@ from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.salvage.merge import UNREADABLE

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.magic_2 import Batch
 
 if TYPE_CHECKING:

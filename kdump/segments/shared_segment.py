@@ -5,13 +5,14 @@ Where a part begins is guessed, and checked when the part before is read (:mod:`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump import kernel
 from kdump.errors import UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, BatchHeader
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import batch_runs, parts, read_ahead, resync

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import size_after
@@ -11,6 +11,7 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.groups.lines import MissingLine, UnreadLine
 from kdump.errors import DamageError
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:

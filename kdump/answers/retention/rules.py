@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.answers.topic_configs import FOREVER, INHERIT
 from kdump.findings import many
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import span
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ lines of a log. A dialect is the one before it with differences; nothing outside
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from kdump.dump_log_segments.dialects.release_numbers import newest
+from kdump.primitives.named_tuple import NamedTuple
 
 
 class StateDialect(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kdump.answers.collector import once, unsaid
 from kdump.answers.compaction.compacted_logs import CleanedRecord, Compaction, KeyUsage, PartitionCompaction
@@ -36,6 +36,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark.source import options as words
 
 if TYPE_CHECKING:

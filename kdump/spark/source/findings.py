@@ -6,7 +6,7 @@ task tells that has its first partition; what does not fit from log dir to log d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.answers.log_dir_pass import stretches
 from kdump.arrow import schema as arrow_schema
@@ -15,6 +15,7 @@ from kdump.checks.log_dir import READERS, LogDirs
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.printers.findings_report import finding_line
 from kdump.spark.source import schema

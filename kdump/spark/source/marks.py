@@ -8,11 +8,12 @@ a log, and the topic id tell these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError, KdumpError
 from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import is_sound

@@ -6,7 +6,7 @@ import posixpath
 import sys
 from bisect import bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
@@ -18,6 +18,7 @@ from kdump.log_dirs.local import LocalFile
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
 from kdump.primitives import compression
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
