@@ -59,7 +59,7 @@ class Turn(Generic[S]):
     def __init__(self, receive: Callable[[], S], has_come: Callable[[], object]) -> None:
         """``receive`` waits for the state that the piece before hands on; ``has_come`` says that it need not."""
         self._receive, self._has_come = receive, has_come
-        memory = mmap.mmap(-1, HELD)
+        memory = mmap.mmap(-1, HELD, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # the system has none
                 memory.madvise(mmap.MADV_HUGEPAGE)
