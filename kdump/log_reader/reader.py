@@ -164,6 +164,8 @@ class PartitionReader:
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailMarks]
     ) -> Iterator[SelectedBatch]:
         """Yield the batches that are marked in a segment, without the damage, which has been yielded."""
+        if all(marks.is_empty for marks in parts):  # also where it cannot be read, which has been told
+            return
         try:
             with segment.open() as source:
                 for stretch in joined(parts):

@@ -64,6 +64,11 @@ class TailMarks:
             self.held -= numbers[self._from + 2]
             self._from += len(TailStretch._fields)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no stretch."""
+        return not self._numbers
+
     def stretches(self) -> Iterator[TailStretch]:
         """Yield the stretches in order."""
         width = len(TailStretch._fields)

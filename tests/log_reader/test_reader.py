@@ -294,6 +294,18 @@ def test_the_last_ones_in_front_of_what_cannot_be_read(folder, monkeypatch, inte
         assert {error.path for error in fails} == {str(path)}
 
 
+@pytest.mark.parametrize("wanted", [Filter(), Filter(first_offset=0)], ids=["from the end", "whole"])
+def test_the_last_ones_without_a_file_that_cannot_be_read_which_is_told_once(folder, wanted):
+    write(folder, 0, 2)
+    path = write(folder, 32, 2)
+    fails = []
+    reader = PartitionReader(filter=wanted, fail=fails.append)
+    (partition,) = Finder().find([str(folder)])
+    path.unlink()
+    assert [record.offset for item in reader.tail(partition, 3) for record in item.records] == [29, 30, 31]
+    assert [error.path for error in fails] == [str(path)]
+
+
 @pytest.mark.usefixtures("many_parts")
 def test_an_index_that_cannot_be_read_keeps_nobody_from_the_log(folder):
     path = write(folder, 0, 30, interval=100)
