@@ -115,6 +115,7 @@ cdef class Messages(Lines):
                     whole = self.used
         except DamageError:
             pass  # of a decoder: the general path prints what stands in front of it
+        # No hash waits to be settled: DumpLogSegments, whose lines these are, has none.
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
 
     cdef bint message(self) except -1 nogil:
