@@ -156,9 +156,13 @@ def test_a_path_that_is_not_there_is_named(folder, monkeypatch, capfd, name):
 
 
 def child(arguments, shell="", **options):
-    """Run a command line in a process of its own, behind ``shell``."""
+    """Run a command line in a process of its own, behind ``shell``.
+
+    It compiles no module: a limit of its files would cut the byte code that it leaves.
+    """
     command = ["sh", "-c", f'{shell} exec "$@"', "sh", sys.executable, "-m", "kdump", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **options)
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True, check=False, **options)
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
     return done
