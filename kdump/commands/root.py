@@ -62,8 +62,6 @@ COMMANDS: Final = tuple(name for group in GROUPS.values() for name in group)
 _MODULES: Final = {name: name.replace("-", "_") for name in COMMANDS} | {"du": "disk_usage", "stats": "statistics"}
 """The modules under kdump.commands that hold them."""
 
-HELP_MARGIN: Final = 6
-"""Columns of help that are blank before and after a command's name."""
 COMPLETION: Final = 45
 """Letters that a shell shows of what a command does."""
 
@@ -124,10 +122,10 @@ def _closed_pipe() -> Iterator[None]:
         raise click.exceptions.Exit(CLOSED_PIPE) from None
 
 
-def short_help(name: str, limit: int = COMPLETION) -> str:
-    """Return what a list says of a command, in ``limit`` letters."""
+def short_help(name: str) -> str:
+    """Return what a shell says of a command, in some letters."""
     sentence = next(names[name] for names in GROUPS.values() if name in names)
-    return click.Command(name, help=sentence).get_short_help_str(limit)
+    return click.Command(name, help=sentence).get_short_help_str(COMPLETION)
 
 
 class Root(click.Group):
@@ -161,12 +159,11 @@ class Root(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  likewise
-        """Write the subcommands group by group."""
+        """Write the subcommands group by group, wrapped where click would cut them."""
         widest = max(map(len, COMMANDS))
-        limit = formatter.width - widest - HELP_MARGIN
         for title, names in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(widest), short_help(name, limit)) for name in names])
+                formatter.write_dl([(name.ljust(widest), sentence) for name, sentence in names.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command, or an option."""
