@@ -28,9 +28,8 @@ from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.printers.endings import PRINTERS, Printer
 from kdump.rows.columns import BATCH, RECORD
-from kdump.rows.selection import DamagedRange, SelectedBatch, first_of
+from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, first_of, last_offset_of
 from kdump.segments import read_ahead, resync
-from kdump.segments.lazy_records import UnreadRun
 from kdump.segments.parts import BUDGET, SegmentPart
 
 if TYPE_CHECKING:
@@ -311,7 +310,7 @@ class Dump:
             after = None if tail is None else end_offset(partition)
             if tail:
                 for item in reader.tail(partition, tail):
-                    after = max(after or -1, item.batch.last_offset) if isinstance(item, SelectedBatch) else after
+                    after = max(after or -1, last_offset_of(item)) if isinstance(item, SelectedBatch) else after
                     yield item
             live[partition.folder] = LiveReader(reader, partition, after)
         looked = time.monotonic()
@@ -345,7 +344,7 @@ class Dump:
 
     def _count(self, item: SelectedBatch) -> int:
         if self.options.batches:
-            return item.records.count_of_batches if isinstance(item.records, UnreadRun) else 1
+            return batches_of(item)
         return len(item.records) or (item.batch.count or 0 if self.options.counting else 0)
 
     def _lost(self, item: DamagedRange, printer: Printer | None) -> None:

@@ -183,7 +183,7 @@ class DumpOptions:
     def take(self) -> Take:
         """The form in which batches are read: the kernel prints records that are not parsed, but no styles."""
         if self.batches:
-            return Take.BATCHES if self.stops_early else Take.BATCH_RUNS
+            return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:
             return Take.COUNT
         if not kernel.COMPILED or (self.ending == "table" and is_terminal()):

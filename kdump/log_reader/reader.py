@@ -17,7 +17,7 @@ from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.tail_marks import TailMarks, joined, without_first
 from kdump.records.record_batch import RecordBatch
-from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, last_batches_of, last_of
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
@@ -72,6 +72,7 @@ class PartitionReader:
         self.marks = CheckpointMarks(self.wrong_index, self.fail)
         takes_all = self.filter in (Filter(), Filter(committed=True))
         in_runs = self.take in (Take.RUNS, Take.UNCHECKED_RUNS, Take.COUNT, Take.BATCH_RUNS)
+        self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
         self._runs = in_runs and takes_all and not self.include_damaged
         self._packed = self.take is not Take.BATCH_RUNS
 
@@ -122,7 +123,7 @@ class PartitionReader:
                 yield from marks.lost
             batches = again._marked(segment, selection, file, parts)
             if left <= 0:  # there are as many and more: some of the first segment are too many
-                batches = without_first(batches, -left, self._size)
+                batches = without_first(batches, -left, self._size, last_batches_of if self._of_batches else last_of)
                 left = 1
             yield from batches
 
@@ -203,7 +204,7 @@ class PartitionReader:
             self.fail(error)
 
     def _size(self, item: SelectedBatch) -> int:
-        return 1 if self.take is Take.BATCHES else len(item.records)
+        return batches_of(item) if self._of_batches else len(item.records)
 
     def _begin(self, partition: Partition, *, told: bool = False) -> tuple[BatchSelection, SegmentFacts]:
         """Return what selects the batches of a partition, and what rows say of its segments.

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kdump.primitives.named_tuple import NamedTuple
-from kdump.rows.selection import DamagedRange, SelectedBatch, last_of
+from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments.lazy_records import UnreadRun
 
 if TYPE_CHECKING:
@@ -93,13 +93,19 @@ def joined(parts: Iterable[TailMarks]) -> Iterator[TailStretch]:
 
 
 def without_first(
-    items: Iterator[SelectedBatch], less: int, size: Callable[[SelectedBatch], int]
+    items: Iterator[SelectedBatch],
+    less: int,
+    size: Callable[[SelectedBatch], int],
+    last: Callable[[SelectedBatch, int], Iterator[SelectedBatch]],
 ) -> Iterator[SelectedBatch]:
-    """Yield what is behind the first ``less`` records or batches, and none in front that is empty."""
+    """Yield what is behind the first ``less`` records or batches, and none in front that is empty.
+
+    ``size`` says how many an item has, ``last`` yields the last of them.
+    """
     for item in items:
         held = size(item)
         if held > less:
-            yield from last_of(item, held - less) if less else (item,)
+            yield from last(item, held - less) if less else (item,)
             yield from items
             return
         less -= held

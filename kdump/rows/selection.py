@@ -75,6 +75,22 @@ def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
             yield one._replace(records=one.records[:count])
 
 
+def batches_of(item: SelectedBatch) -> int:
+    """Return how many batches there are."""
+    return item.records.count_of_batches if isinstance(item.records, UnreadRun) else 1
+
+
+def last_offset_of(item: SelectedBatch) -> int:
+    """Return the greatest of the last offsets of its batches."""
+    return item.records.offsets[1] if isinstance(item.records, UnreadRun) else item.batch.last_offset
+
+
+def last_batches_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
+    """Yield the last ``count`` batches, of one or more, of a batch or of a run of batches, which has as many."""
+    run = item.records
+    yield _from_row(item, run, run.behind - count) if isinstance(run, UnreadRun) else item
+
+
 def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
     """Yield the last ``count`` records, of one or more, of a batch or of a run of batches, which has as many."""
     run, less = item.records, len(item.records) - count
@@ -89,8 +105,13 @@ def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
             yield one._replace(records=one.records[less - before :])
         row += 1
     if row < run.behind:
-        batch = run.run.batch(row)
-        yield item._replace(batch=batch, base_offset=batch.base_offset, records=UnreadRun(run.run, row, run.behind))
+        yield _from_row(item, run, row)
+
+
+def _from_row(item: SelectedBatch, run: UnreadRun, row: int) -> SelectedBatch:
+    """Return the batches of a run from a row on."""
+    batch = run.run.batch(row)
+    return item._replace(batch=batch, base_offset=batch.base_offset, records=UnreadRun(run.run, row, run.behind))
 
 
 def _ends(run: UnreadRun) -> list[int]:

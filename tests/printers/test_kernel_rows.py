@@ -540,14 +540,15 @@ def test_offsets_that_go_back_are_on_their_side_of_a_mark(mark, tmp_path):
         same_lists(path, mark=SegmentFacts("f", "t", 0, **facts))
 
 
-def listed(path, take, kind, mark):
-    """What is printed of the batches of a file, and how many runs of them came."""
+def listed(path, take, kind, mark, tail=None):
+    """What is printed of the batches of a file, or of the last ones, and how many runs of them came."""
     out = io.StringIO() if kind is Tables else io.BytesIO()
     printer = kind(out, columns=rows.BATCH, batches=True) if kind is not DumpText else kind(out, batches=True)
     printer.begin()
     runs = 0
     for partition in Finder().find([str(path)]):
-        for item in PartitionReader(take=take).read(partition):
+        reader = PartitionReader(take=take)
+        for item in reader.read(partition) if tail is None else reader.tail(partition, tail):
             item = item if mark is None else item._replace(file=mark)
             if hasattr(item, "damage"):
                 printer.lost(item)
@@ -565,6 +566,8 @@ def same_lists(path, mark=None):
         in_runs, runs = listed(path, Take.BATCH_RUNS, kind, mark)
         assert in_runs == singly
         assert none == 0
+        for tail in (1, 7, 1000):
+            assert listed(path, Take.BATCH_RUNS, kind, mark, tail)[0] == listed(path, Take.BATCHES, kind, mark, tail)[0]
     return runs
 
 

@@ -6,7 +6,7 @@ from kdump import kernel
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
-from kdump.rows.selection import first_of, last_of
+from kdump.rows.selection import batches_of, first_of, last_batches_of, last_of, last_offset_of
 from kdump.segments.lazy_records import UnreadRun
 from testing import forge
 
@@ -23,6 +23,11 @@ def items(tmp_path, counts, take):
     (tmp_path / "00000000000000000000.log").write_bytes(data)
     (partition,) = Finder().find([str(tmp_path / "00000000000000000000.log")])
     return list(PartitionReader(take=take).read(partition))
+
+
+def ends(item):
+    """Where the last batch ends."""
+    return item.records.end if isinstance(item.records, UnreadRun) else item.batch.end
 
 
 @pytest.mark.parametrize("take", [Take.RUNS, Take.RECORDS])
@@ -46,3 +51,17 @@ def test_whole_batches_of_a_run_stay_unread(tmp_path):
     assert [type(one.records) for one in first_of(item, 7)] == [UnreadRun, list]
     assert [type(one.records) for one in last_of(item, 4)] == [UnreadRun]
     assert [type(one.records) for one in last_of(item, 6)] == [list, UnreadRun]
+
+
+@pytest.mark.parametrize("take", [Take.BATCH_RUNS, Take.BATCHES])
+@pytest.mark.parametrize("counts", COUNTS, ids=str)
+def test_the_last_batches(tmp_path, counts, take):
+    found = items(tmp_path, counts, take)
+    assert sum(map(batches_of, found)) == len(counts)
+    assert max(map(last_offset_of, found)) == sum(max(1, count) for count in counts) - 1
+    for item in found:
+        for number in range(1, batches_of(item) + 1):
+            (last,) = last_batches_of(item, number)
+            assert batches_of(last) == number
+            assert last.base_offset == last.batch.base_offset
+            assert ends(last) == ends(item)
