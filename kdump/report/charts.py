@@ -6,13 +6,18 @@ topics are data of a chart, never part of what Vega-Lite interprets.
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kdump.errors import KdumpError
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.quantities import counted, size, time
-from kdump.report import series
+from kdump.report import drawing, series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,6 +39,7 @@ NAME: Final = 28
 """Characters of a name beside an axis."""
 _COLOURS: Final = [f"var(--c{number})" for number in range(1, COLOURED + 2)]
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v5.json"
 CONFIG: Final[Spec] = {
     "background": None,
     "font": "sans-serif",
@@ -67,17 +73,40 @@ class Chart(NamedTuple):
 
 def charts(report: LogDirReport) -> list[Chart]:
     """Return the charts for which there is something to draw."""
-    import vl_convert
+    found = list(_specs(report))
+    svgs = drawn([{"$schema": SCHEMA, "config": CONFIG, **spec} for *_, spec in found])
+    return [
+        Chart(part, title, words, _within_page(svg, number))
+        for number, ((part, title, words, _), svg) in enumerate(zip(found, svgs, strict=True), 1)
+    ]
 
-    found = []
-    for part, title, words, spec in _specs(report):
-        whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "config": CONFIG, **spec}
-        found.append(Chart(part, title, words, _within_page(vl_convert.vegalite_to_svg(whole, vl_version="5.20"))))
-    return found
+
+def drawn(specs: Sequence[Spec]) -> list[str]:
+    """Return the SVGs of specifications, drawn by processes that end with their memory, one after the other.
+
+    A forked process would hold the memory of this one besides. Raises KdumpError where one draws nothing, of which it
+    has said why.
+    """
+    svgs: list[str] = []
+    while len(svgs) < len(specs):
+        left = json.dumps(specs[len(svgs) :]).encode()
+        command = [sys.executable, "-P", drawing.__file__]  # no module beside it counts, nor one of the current folder
+        try:
+            done = subprocess.run(command, input=left, stdout=subprocess.PIPE, process_group=0, check=False)
+        except OSError as reason:
+            raise KdumpError(f"the system starts no process that draws charts ({reason.strerror})") from None
+        if done.returncode:
+            raise KdumpError(f"a process that draws charts ended with {done.returncode}")
+        svgs += json.loads(done.stdout)
+    return svgs
 
 
-def _within_page(svg: str) -> str:
-    """Return an SVG without the names of its namespaces, which a page needs not, and that look like addresses."""
+def _within_page(svg: str, number: int) -> str:
+    """Return an SVG without the names of its namespaces, which a page needs not, and that look like addresses.
+
+    Its identifiers get a number: those of other processes are the same.
+    """
+    svg = re.sub(r'(<clipPath id="|clip-path="url\(#)clip', rf"\g<1>chart{number}-clip", svg)
     svg = svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
     return svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "", 1).replace(' version="1.1"', "", 1)
 

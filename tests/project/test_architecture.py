@@ -47,7 +47,7 @@ OWNERS = {
     "click": {"cli", "commands"},
     "rich": {"printers.table", "printers.findings_table", "printers.answer_terminal", "report.short"},
     "jinja2": {"report.page"},
-    "vl_convert": {"report.charts"},
+    "vl_convert": {"report.drawing"},
     "pyspark": {"spark"},
     "zstandard": {"primitives.compression", "log_dirs.archives"},
     "lz4": {"primitives.compression"},

@@ -1,7 +1,42 @@
 """The data of the charts, before they are drawn."""
 
-from kdump.report import charts
+import json
+import re
+import sys
+
+import pytest
+import vl_convert
+
+from kdump.errors import KdumpError
+from kdump.report import charts, drawing, series
 from kdump.report.document import LogDirReport, ReportAnswer
+from testing.processes import python
+
+HOUR = 3_600_000
+MIB = 1 << 20
+
+
+def bars(count, *, clipped=False):
+    """A chart of so many bars."""
+    values = [{"name": f"topic-{number}", "bytes": number} for number in range(count)]
+    encoding = {"y": {"field": "name", "type": "nominal"}, "x": {"field": "bytes", "type": "quantitative"}}
+    mark = {"type": "bar", "clip": clipped, "cornerRadiusEnd": 2}
+    return {"$schema": charts.SCHEMA, "data": {"values": values}, "mark": mark, "encoding": encoding}
+
+
+def heated():
+    """A chart of the heat map with as many cells as it may have: 40 partitions over a week, an hour a cell."""
+    hours = range(1000, 1168)
+    lines = [
+        {"kind": "hour", "topic": "orders", "partition": n, "hourMs": hour * HOUR, "bytes": hour, "records": 1}
+        for n in range(charts.ROWS)
+        for hour in hours
+    ]
+    answers = {"stats": ReportAnswer("kdump stats", lines), "hours": ReportAnswer("kdump stats", lines)}
+    report = LogDirReport(("/broker1",), 1168 * HOUR, None, answers)
+    axis = series.time_axis(lines, report.at)
+    ((*_, spec),) = charts._heat(report, axis)
+    return {"$schema": charts.SCHEMA, "config": charts.CONFIG, **spec}
 
 
 def test_each_replica_of_a_damaged_segment_has_a_row_of_its_own():
@@ -16,3 +51,37 @@ def test_each_replica_of_a_damaged_segment_has_a_row_of_its_own():
     rows = [value["name"] for value in spec["data"]["values"] if value["what"] == "sound"]
     assert len(set(rows)) == 2
     assert [value["name"] for value in spec["data"]["values"] if value["what"] == "damage"] == rows[:1]
+
+
+def clipless(svg):
+    """An SVG without the numbers of identifiers."""
+    return re.sub(r"clip\d+", "clip", svg)
+
+
+def test_charts_are_those_of_one_engine_whichever_process_draws_them():
+    specs = [bars(number) for number in (5, 1, 16, 7)]
+    assert charts.drawn([]) == []
+    of_one = [vl_convert.vegalite_to_svg(spec, vl_version=drawing.VERSION) for spec in specs]
+    assert [clipless(svg) for svg in charts.drawn(specs)] == [clipless(svg) for svg in of_one]
+
+
+def test_charts_of_several_processes_share_no_identifier():
+    both = [charts._within_page(svg, number) for number, svg in enumerate(charts.drawn([bars(3, clipped=True)]) * 2)]
+    ids = [re.findall(r'id="([^"]+)"', svg) for svg in both]
+    assert len({*ids[0], *ids[1]}) == 2 * len(ids[0]) > 0
+    assert [re.findall(r"url\(#([^)]+)\)", svg) for svg in both] == ids
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system tells nothing of memory")
+def test_no_process_that_draws_takes_100_mib():
+    specs = [bars(16), heated(), bars(16), heated()]
+    script = "import json, resource, sys; from kdump.report import charts; charts.drawn(json.load(sys.stdin))\n"
+    script += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = python("-c", script, input=json.dumps(specs).encode(), check=True)
+    assert int(done.stdout) << 10 < 100 * MIB
+
+
+def test_a_process_that_draws_nothing_says_why(capfd):
+    with pytest.raises(KdumpError, match="a process that draws charts ended with 1"):
+        charts.drawn([{"mark": "nothing of the kind"}])
+    assert "ValueError: Vega-Lite to SVG conversion failed" in capfd.readouterr().err
