@@ -8,7 +8,7 @@ Only where ``COMPILED`` is true may a module of this package be imported.
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Final
 
 MODULES: Final = (
@@ -33,11 +33,23 @@ VERSION: Final = 12
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 
+def _files() -> set[str]:
+    """Return the names in the folders of this package; none where it is no folder, but part of an archive.
+
+    One look at a folder takes a quarter of the time of a search for each module.
+    """
+    try:
+        return {name for folder in __path__ for name in os.listdir(folder)}  # noqa: PTH208  pathlib is slow to import
+    except OSError:
+        return set()
+
+
 def _absence() -> str:
     """Return why there is no kernel, nothing where there is one."""
     if os.environ.get("KDUMP_KERNEL") == "off":
         return "turned off by KDUMP_KERNEL"
-    missing = [name for name in MODULES if find_spec(f"{__name__}.{name}") is None]
+    files = _files()
+    missing = [name for name in MODULES if not any(name + suffix in files for suffix in EXTENSION_SUFFIXES)]
     if missing:
         return "not compiled" if len(missing) == len(MODULES) else f"{', '.join(missing)} not compiled"
     try:

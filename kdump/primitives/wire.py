@@ -1,6 +1,6 @@
 """Kafka's primitive types, big endian, and fixed layouts made of them.
 
-A layout is a NamedTuple whose fields are annotated with wire types; struct, size and field offsets are derived from
+A layout is a NamedTuple whose fields are annotated with wire types, as words; struct, size and offsets are derived from
 it, so that each layout fact stands once, in the order of the format. Source of the primitives: the protocol guide's
 "Protocol Primitive Types" and ``org.apache.kafka.common.utils.ByteUtils`` (variable-length integers, KIP-98).
 """
@@ -8,18 +8,20 @@ it, so that each layout fact stands once, in the order of the format. Source of 
 from __future__ import annotations
 
 import struct
-from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kdump.errors import DamageError
 from kdump.primitives.named_tuple import NamedTuple
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-Int8 = Annotated[int, "b"]
-Int16 = Annotated[int, "h"]
-Int32 = Annotated[int, "i"]
-Int64 = Annotated[int, "q"]
-UInt32 = Annotated[int, "I"]
+Int8: TypeAlias = int
+Int16: TypeAlias = int
+Int32: TypeAlias = int
+Int64: TypeAlias = int
+UInt32: TypeAlias = int
+_CODES: Final = {"Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "UInt32": "I"}
+"""What struct calls them, by the word that annotates a field."""
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_END: Final = 1 << 63
@@ -35,7 +37,7 @@ class Layout(Generic[T]):
     """
 
     def __init__(self, fields: type[T]) -> None:
-        codes = {name: hint.__metadata__[0] for name, hint in get_type_hints(fields, include_extras=True).items()}
+        codes = {name: _CODES[word] for name, word in fields.__annotations__.items()}
         self.fields = fields
         self.struct = struct.Struct(">" + "".join(codes.values()))
         self.size = self.struct.size

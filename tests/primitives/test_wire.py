@@ -1,10 +1,16 @@
+from __future__ import annotations
+
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kdump.errors import DamageError
 from kdump.primitives import wire
+from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from kdump.primitives.wire import Int16, Int64
 
 VARINTS = [
     (0, "00"), (-1, "01"), (1, "02"), (-2, "03"), (63, "7e"), (-64, "7f"), (64, "8001"), (8191, "fe7f"),
@@ -13,8 +19,8 @@ VARINTS = [
 
 
 class Pair(NamedTuple):
-    first: wire.Int64
-    second: wire.Int16
+    first: Int64
+    second: Int16
 
 
 def test_a_layout_knows_its_size_and_offsets():
