@@ -594,9 +594,9 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
     """Return what decodes the records of a topic, None for a topic of users."""
     if topic is None or not topic.startswith("__"):
         return None
-    from kdump.internal_topics.decode import DECODERS  # the schemas take a while to parse
+    from kdump.internal_topics.decode import decoder_of  # few logs are Kafka's own
 
-    return DECODERS.get(topic)
+    return decoder_of(topic)
 
 
 def _at(batch: RecordBatch, field: str) -> int:

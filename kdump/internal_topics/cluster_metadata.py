@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kdump.internal_topics.schema import parse
+from kdump.internal_topics.schema import SchemaText
 
 TOPIC: Final = "__cluster_metadata"
 
-MESSAGES: Final = parse("""
+MESSAGES: Final = SchemaText("""
 RegisterBrokerRecord; type 0;
     versions 0 before 3.3, 0-1 before 3.4, 0-2 before 3.7, 0-3 before 4.3, 0-4; flexible 0+ from 3.0
     brokerId                 int32

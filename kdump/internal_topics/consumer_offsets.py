@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kdump.internal_topics.schema import parse
+from kdump.internal_topics.schema import SchemaText
 
 TOPIC: Final = "__consumer_offsets"
 
-MESSAGES: Final = parse("""
+MESSAGES: Final = SchemaText("""
 LegacyOffsetCommitKey; type 0 from 4.1; versions 0 from 4.1
     group                    string
     topic                    string

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kdump.internal_topics.schema import parse
+from kdump.internal_topics.schema import SchemaText
 
-MESSAGES: Final = parse("""
+MESSAGES: Final = SchemaText("""
 ConsumerProtocolSubscription; versions 0-1 before 3.4, 0-3
     topics                   []string
     userData                 bytes   null  = null

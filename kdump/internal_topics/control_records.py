@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kdump.internal_topics.schema import parse
+from kdump.internal_topics.schema import SchemaText
 
-MESSAGES: Final = parse("""
+MESSAGES: Final = SchemaText("""
 LeaderChangeMessage; type 2 from 3.0, 3 from 2.7 before 3.0; versions 0 from 2.7 before 3.9, 0-1 from 3.9; flexible 0+
     version                  int16   from 3.0
     leaderId                 int32

@@ -6,7 +6,8 @@ Nothing is lost: what no schema knows, and what is broken, comes back as the raw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.internal_topics import (
     cluster_metadata,
@@ -22,9 +23,12 @@ from kdump.internal_topics.well_formed import read as read_well_formed
 from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from kdump.internal_topics.schema import MessageSchema, Release, Struct, Values
+
+Decoder: TypeAlias = "Callable[[bytes | None, bytes | None], DecodedRecord]"
+"""Decodes a key and a value."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,19 @@ class DecodedRecord:
 
 def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
     """Decode a record of ``topic``; None when the topic is not one of Kafka's own."""
-    decoder = DECODERS.get(topic)
+    decoder = decoder_of(topic)
     return None if decoder is None else decoder(key, value)
 
 
-def _coordinator(messages: dict[str, MessageSchema]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
+@cache
+def decoder_of(topic: str) -> Decoder | None:
+    """Return what decodes the records of ``topic``, made once; None when the topic is not one of Kafka's own."""
+    if topic in COORDINATORS:
+        return _coordinator(COORDINATORS[topic])
+    return _framed(FRAMED[topic]) if topic in FRAMED else None
+
+
+def _coordinator(messages: Mapping[str, MessageSchema]) -> Decoder:
     keys, values = _candidates(messages, "Key"), _candidates(messages, "Value")
 
     def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
@@ -85,7 +97,9 @@ def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | Non
     return None if raw is None else Decoded(raw, reason=reason, known=known)
 
 
-def _candidates(messages: dict[str, MessageSchema], suffix: str, *, since: Release = ()) -> dict[int, list[Candidate]]:
+def _candidates(
+    messages: Mapping[str, MessageSchema], suffix: str, *, since: Release = ()
+) -> dict[int, list[Candidate]]:
     """Return type -> the messages of that number with the releases in which they differ, newest first."""
     releases = {release for message in messages.values() for release in message.releases()}
     found: dict[int, dict[Candidate, None]] = {}
@@ -144,7 +158,7 @@ def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int
     return Decoded(raw, name, version, values, left)
 
 
-def _framed(messages: dict[str, MessageSchema]) -> Callable[[bytes | None, bytes | None], DecodedRecord]:
+def _framed(messages: Mapping[str, MessageSchema]) -> Decoder:
     current = _candidates(messages, "Record", since=FRAMED_RELEASE)
     preview = {
         number: [Candidate(found, PREVIEW_RELEASE)]
@@ -179,11 +193,13 @@ PREVIEW_RELEASE: Final = (2, 8)
 FRAMED_RELEASE: Final = (3, 0)
 """The first release whose frames have version 1."""
 
-DECODERS: Final[dict[str, Callable[[bytes | None, bytes | None], DecodedRecord]]] = {
-    consumer_offsets.TOPIC: _coordinator(consumer_offsets.MESSAGES),
-    transaction_state.TOPIC: _coordinator(transaction_state.MESSAGES),
-    share_group_state.TOPIC: _coordinator(share_group_state.MESSAGES),
-    cluster_metadata.TOPIC: _framed(cluster_metadata.MESSAGES),
-    remote_log_metadata.TOPIC: _framed(remote_log_metadata.MESSAGES),
+COORDINATORS: Final[dict[str, Mapping[str, MessageSchema]]] = {
+    module.TOPIC: module.MESSAGES for module in (consumer_offsets, transaction_state, share_group_state)
 }
-"""Topic -> what decodes its records."""
+"""The topics of coordinators, whose keys name the type: topic -> its messages."""
+FRAMED: Final[dict[str, Mapping[str, MessageSchema]]] = {
+    module.TOPIC: module.MESSAGES for module in (cluster_metadata, remote_log_metadata)
+}
+"""The topics whose values begin with a frame, which names the type: topic -> its messages."""
+TOPICS: Final = (*COORDINATORS, *FRAMED)
+"""Kafka's own topics whose records are decoded."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kdump.internal_topics.schema import parse
+from kdump.internal_topics.schema import SchemaText
 
 TOPIC: Final = "__remote_log_metadata"
 
-MESSAGES: Final = parse("""
+MESSAGES: Final = SchemaText("""
 RemoteLogSegmentMetadataRecord; type 0 from 3.0; versions 0 from 3.0; flexible 0+
     remoteLogSegmentId     RemoteLogSegmentIdEntry
         topicIdPartition   TopicIdPartitionEntry

@@ -26,8 +26,9 @@ Source: the JSON definitions in ``src/main/resources/common/message`` of Kafka's
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from textwrap import dedent
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from kdump.primitives.named_tuple import NamedTuple
@@ -284,7 +285,7 @@ def _versions(text: str) -> Versions:
     return Versions(lowest, int(rest[1:]) if rest else lowest)
 
 
-def by_type(messages: dict[str, MessageSchema], suffix: str, release: Release = NEWEST) -> dict[int, MessageSchema]:
+def by_type(messages: Mapping[str, MessageSchema], suffix: str, release: Release = NEWEST) -> dict[int, MessageSchema]:
     """Return type -> message, of those whose name ends in ``suffix``, as ``release`` knows them."""
     return {
         number: message
@@ -351,8 +352,30 @@ def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSche
     return FieldSchema(name, kind, array, versions, nullable, tag, said.get("=", ""), _era(said), fields)
 
 
+class SchemaText(Mapping[str, "MessageSchema"]):
+    """The messages of a text, by name. It is parsed when one is asked for: that takes a while, and few runs do."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _parsed(self) -> dict[str, MessageSchema]:
+        return parse(self._text)
+
+    def __getitem__(self, name: str) -> MessageSchema:
+        return self._parsed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parsed)
+
+    def __len__(self) -> int:
+        return len(self._parsed)
+
+
 def parse(text: str) -> dict[str, MessageSchema]:
     """Return the messages of a text, by name. Raises ValueError or KeyError for what the notation does not have."""
+    from textwrap import dedent
+
     lines = [line for line in dedent(text).splitlines() if line.strip()]
     known: dict[str, tuple[FieldSchema, ...]] = {}
     messages: dict[str, MessageSchema] = {}

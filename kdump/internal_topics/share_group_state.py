@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kdump.internal_topics.schema import parse
+from kdump.internal_topics.schema import SchemaText
 
 TOPIC: Final = "__share_group_state"
 
-MESSAGES: Final = parse("""
+MESSAGES: Final = SchemaText("""
 ShareSnapshotKey; type 0 from 4.0; versions 0 from 4.0
     groupId                string
     topicId                uuid

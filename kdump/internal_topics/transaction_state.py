@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kdump.internal_topics.schema import parse
+from kdump.internal_topics.schema import SchemaText
 
 TOPIC: Final = "__transaction_state"
 
-MESSAGES: Final = parse("""
+MESSAGES: Final = SchemaText("""
 TransactionLogKey; type 0 from 0.11; versions 0 from 0.11
     transactionalId                   string
 TransactionLogValue; type 0 from 0.11; versions 0 from 0.11 before 3.4.1, 0-1 from 3.4.1; flexible 1+

@@ -116,9 +116,9 @@ def has_words(topic: str | None) -> bool:
     """Tell whether the column ``decoded`` may say something of a topic's records: Kafka's own alone."""
     if topic is None or not topic.startswith("__"):
         return False
-    from kdump.internal_topics.decode import DECODERS  # the schemas of Kafka's topics take a while to parse
+    from kdump.internal_topics.decode import TOPICS  # few topics are Kafka's own
 
-    return topic in DECODERS
+    return topic in TOPICS
 
 
 def _decoded(found: SelectedBatch, record: Record | None) -> object:

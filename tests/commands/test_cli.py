@@ -9,7 +9,7 @@ from kdump.commands.classic import DECODER_SWITCHES
 from kdump.commands.dump import SECTIONS
 from kdump.commands.root import COMMANDS, GROUPS, root, short_help
 from kdump.dump_log_segments.decoders.switches import PARSERS
-from kdump.internal_topics.decode import DECODERS
+from kdump.internal_topics.decode import TOPICS
 from testing import GOLDEN, ROOT, forge
 from testing.processes import FIRST_LINE, dump, kdump, python
 
@@ -96,7 +96,7 @@ def test_decoder_classes(segment):
 
 
 def test_each_topic_of_kafka_has_its_decoder_switch():
-    assert set(DECODER_SWITCHES) == set(DECODERS)
+    assert set(DECODER_SWITCHES) == set(TOPICS)
     assert set(DECODER_SWITCHES.values()) == set(PARSERS)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kdump.internal_topics import cluster_metadata, consumer_offsets
-from kdump.internal_topics.decode import DECODERS, decode
+from kdump.internal_topics.decode import TOPICS, decode
 from kdump.internal_topics.interpreter import write
 from kdump.log_dirs import local
 from kdump.records.magic_0_1 import Message
@@ -137,7 +137,7 @@ def test_other_topics_are_not_decoded():
     assert decode("orders", b"k", b"v") is None
 
 
-@pytest.mark.parametrize("topic", DECODERS)
+@pytest.mark.parametrize("topic", TOPICS)
 def test_no_bytes_raise_an_exception(topic):
     for size in range(12):
         for fill in (b"\0", b"\1", b"\xff", b"\x7f", b"\x80"):

@@ -12,6 +12,8 @@ from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.internal_topics.schema import by_type
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kdump.dump_log_segments.dialects.payload import CoordinatorWords
     from kdump.internal_topics.schema import MessageSchema, Release, Struct, Value, Values
 
@@ -26,7 +28,7 @@ MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignme
 class CoordinatorParser:
     """Prints records of ``messages`` as ``release`` knows them; a :data:`Parser`."""
 
-    def __init__(self, messages: dict[str, MessageSchema], words: CoordinatorWords, release: Release) -> None:
+    def __init__(self, messages: Mapping[str, MessageSchema], words: CoordinatorWords, release: Release) -> None:
         self.words, self.release = words, release
         self.keys, self.values = by_type(messages, "Key", release), by_type(messages, "Value", release)
         self.key = lru_cache(maxsize=KEYS)(self.read_key)

@@ -13,7 +13,7 @@ from kdump.internal_topics.schema import by_type
 from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from kdump.dump_log_segments.dialects.payload import FrameWords
     from kdump.internal_topics.schema import MessageSchema, Release, Struct, Values
@@ -27,7 +27,7 @@ class FramedParser:
     place: ClassVar[str]
     """What an error says in front of the offset."""
 
-    def __init__(self, messages: dict[str, MessageSchema], words: FrameWords, release: Release) -> None:
+    def __init__(self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release) -> None:
         self.words, self.release = words, release
         self.types = by_type(messages, "Record", release)
 
@@ -60,7 +60,7 @@ class RemoteLogParser(FramedParser):
     place = "offset "
 
     def __init__(
-        self, messages: dict[str, MessageSchema], words: FrameWords, release: Release, *, txn_index: bool
+        self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release, *, txn_index: bool
     ) -> None:
         super().__init__(messages, words, release)
         self.txn_index = txn_index
