@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.answers.metadata.image import image_of
 from kdump.answers.offsets import Offsets, facts_of
 from kdump.commands.answering import INPUTS, Answering, Moment
 from kdump.commands.options import add
@@ -15,6 +14,10 @@ from kdump.printers.answer_tables import offsets as tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.commands.session import Session
+    from kdump.log_dirs.partition import Partition
 
 
 @click.command("offsets")
@@ -58,7 +61,15 @@ def command(times: Sequence[int], **options: Any) -> int:
     """
     run = Answering(options, also=(cluster_metadata.TOPIC,))
     partitions = run.partitions()
-    image = image_of(partitions, damage=run.session.damage, fail=run.session.fail)
-    collector = Offsets(times, facts_of(image))
+    collector = Offsets(times, facts_of(_image(partitions, run.session)))
     run.run([collector], [partition for partition in partitions if run.takes(partition)])
     return run.answer(collector.answer(run.at), tables.tables)
+
+
+def _image(partitions: list[Partition], session: Session) -> ClusterImage | None:
+    """Return what the metadata log says, where it is among the partitions."""
+    if all(partition.topic != cluster_metadata.TOPIC for partition in partitions):
+        return None
+    from kdump.answers.metadata.image import image_of  # many modules, for few runs
+
+    return image_of(partitions, damage=session.damage, fail=session.fail)

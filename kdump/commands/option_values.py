@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 import time
@@ -102,7 +101,9 @@ def payload(text: str) -> bytes:
         if colon and name == "hex":
             return bytes.fromhex(rest)
         if colon and name == "base64":
-            return base64.b64decode(rest, validate=True)
+            from base64 import b64decode
+
+            return b64decode(rest, validate=True)
     except (ValueError, binascii.Error):
         raise UsageError(f"{text!r} is no {name}; write utf8:{text} when this very text is meant") from None
     return (rest if colon and name == "utf8" else text).encode("utf-8", "surrogateescape")

@@ -20,13 +20,12 @@ from kdump.log_dirs.remote import without_secret
 from kdump.output import files
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
-from kdump.report import gathering
-from kdump.report.document import LogDirReport, ReportAsked, document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.commands.session import Session
+    from kdump.report.document import LogDirReport
 
 T = TypeVar("T", str, UnreadableError)
 STATUS: Final = {Level.LOG.value: 3, Level.DERIVED.value: 4}
@@ -87,6 +86,8 @@ def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | No
             raise UsageError("--out writes the page: leave out --json and -o, or --out")
     elif overwrite:
         raise UsageError("--overwrite goes with --out")
+    from kdump.report import gathering  # every answer there is: --help does without
+
     run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO, judges=True)
     report = _made(run, around)
     _take_status(run.session, report)
@@ -112,6 +113,9 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 
 
 def _made(run: Answering, around: int | None) -> LogDirReport:
+    from kdump.report import gathering
+    from kdump.report.document import ReportAsked, document
+
     session = run.session
     partitions = run.partitions()
     if not session.met and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):

@@ -6,7 +6,6 @@ Its presence is what counts: without it a broker recovers the directory's logs a
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
@@ -29,6 +28,8 @@ def read(data: Bytes) -> CleanShutdown:
     """Return the content. Raises DamageError where it is neither empty nor an object with whole numbers."""
     if not len(data):
         return CleanShutdown()
+    import json  # slow to import, and few files need it
+
     try:
         content = json.loads(bytes(data))
     except (ValueError, RecursionError) as fault:  # the second when it is nested deeply
@@ -45,5 +46,7 @@ def encode(content: CleanShutdown) -> bytes:
     """Return the bytes of the file."""
     if content == CleanShutdown():
         return b""
+    import json
+
     told = {"version": content.version, "brokerEpoch": content.broker_epoch}
     return json.dumps(told, separators=(",", ":")).encode()

@@ -8,7 +8,6 @@ escapes a character or, at a line's end, joins the next line to it; bytes are IS
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
@@ -94,6 +93,8 @@ def _is_directory_id(text: str) -> bool:
     if len(text) > UUID_TEXT:
         return False
     try:
+        from base64 import b64decode
+
         value = b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError:
         return False

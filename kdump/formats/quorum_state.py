@@ -6,7 +6,6 @@ of JSON; ``data_version`` is its version. It stands among the segments of the me
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError, quoted
@@ -35,6 +34,8 @@ class QuorumState(NamedTuple):
 def read(data: Bytes) -> QuorumState:
     """Return the content of the first line, as a node reads it. Raises DamageError where a node would refuse it."""
     line = bytes(data).partition(b"\n")[0]
+    import json  # slow to import, and few files need it
+
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as fault:  # the second when it is nested deeply

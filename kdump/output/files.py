@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,7 +164,9 @@ def whole(target: str | os.PathLike[str]) -> Iterator[Path]:
             _flush_folder(path.parent)
         except BaseException:
             if temporary.is_dir():
-                shutil.rmtree(temporary, ignore_errors=True)
+                from shutil import rmtree  # slow to import
+
+                rmtree(temporary, ignore_errors=True)
             else:
                 temporary.unlink(missing_ok=True)
             raise
