@@ -13,7 +13,6 @@ from kdump.findings import Finding, Level, many
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives.named_tuple import NamedTuple
-from kdump.recovery import log_loader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -195,6 +194,8 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
     where = part.files.shown(part.folder)
     end = log.next_offset
     if damaged or log.wants_recovery:
+        from kdump.recovery import log_loader  # few logs need a recovery
+
         point = place.recovery_point or 0
         start = place.log_start or 0
         if place.clean:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.answers.collector import once
-from kdump.answers.log_dir_pass import Collectors, Sayings, feed, gather_with
 from kdump.commands import option_values, session, who_reads
 from kdump.commands.absent import absent
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
@@ -134,6 +132,9 @@ class Answering:
         -stray folders too, ``every_folder`` for those that hold no partition; with ``folders_only`` a file is
         wrong usage. ``judges``: the exit status says that all is well, which is not known of a topic that is not there.
         """
+        from kdump.answers.collector import once
+        from kdump.answers.log_dir_pass import Sayings  # many modules: --help does without
+
         self.session = session.Session(quiet=options.pop("quiet"))
         at: int | None = options.pop("at")
         self.at = timestamps.now() if at is None else at
@@ -183,6 +184,8 @@ class Answering:
 
     def run(self, collectors: Sequence[Collector], partitions: Sequence[Partition] | None = None) -> None:
         """Feed the collectors with all partitions, by default those of the paths."""
+        from kdump.answers.log_dir_pass import Collectors, feed, gather_with
+
         found = self.partitions() if partitions is None else partitions
         run = self.session
         run.watched(found)

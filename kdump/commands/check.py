@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.answers.log_dir_pass import stretches
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import options, session, who_reads
@@ -145,6 +144,8 @@ def _checked(
         for part in partitions:
             yield everything.check(part, how, dirs, run.progress)
         return
+    from kdump.answers.log_dir_pass import stretches  # for several processes alone
+
     told: set[Finding] = set()  # of a log dir each stretch of its partitions tells
     for results in workers.results(partial(_stretch, how), stretches(partitions, workers.count)):
         for result in results:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kdump.answers.collector import once
-from kdump.answers.log_dir_pass import Sayings
 from kdump.commands.answering import AT, PATHS, Answering, Moment
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.commands.who_reads import WORKERS
@@ -113,6 +111,8 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 
 
 def _made(run: Answering, around: int | None) -> LogDirReport:
+    from kdump.answers.collector import once
+    from kdump.answers.log_dir_pass import Sayings
     from kdump.report import gathering
     from kdump.report.document import ReportAsked, document
 

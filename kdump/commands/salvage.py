@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -124,12 +123,12 @@ def command(
     return run.status
 
 
-@dataclass
 class _Copies:
     """The copies of a partition, and the greatest log start offset that a checkpoint beside them has."""
 
-    parts: list[Partition] = field(default_factory=list)
-    log_start: int | None = None
+    def __init__(self) -> None:
+        self.parts: list[Partition] = []
+        self.log_start: int | None = None
 
     def add(self, part: Partition, log_start: int | None = None) -> None:
         self.parts.append(part)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kdump.errors import KdumpError
@@ -37,14 +36,14 @@ _AHEAD = 512
 _NUMBER = 8
 
 
-@dataclass(frozen=True)
 class Processes:
     """At most ``count`` forked processes, which take the work, the tasks and open files over from their parent.
 
     Each does the next task that none has begun.
     """
 
-    count: int
+    def __init__(self, count: int) -> None:
+        self.count = count
 
     def results(
         self,

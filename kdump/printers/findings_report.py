@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
@@ -176,6 +175,8 @@ class JsonReport:
             self._line(summary_line(summary, status))
 
     def _line(self, line: dict[str, object]) -> None:
+        import json  # slow to import
+
         self._out.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
 
 
