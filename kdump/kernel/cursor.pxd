@@ -40,8 +40,4 @@ cdef class Cursor:
     @cython.final
     cdef bint read(self) except -1 nogil
     @cython.final
-    cdef long long longer(self, long long value, Py_ssize_t at, int last) except -1 nogil
-    @cython.final
-    cdef Py_ssize_t skip_headers(self, Py_ssize_t at, Py_ssize_t count) except -1 nogil
-    @cython.final
     cdef Py_ssize_t header(self, Py_ssize_t at) except -1 nogil

@@ -53,7 +53,7 @@ cdef int _COUNT = _slot("records_count")
 cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
 cdef long long _FAR = FAR
 cdef long long _MOST = (1 << 63) - 1
-cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # behind all data: to read there is an IndexError
+cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # behind all data: nothing can be read there
 
 
 cdef Py_ssize_t _BRIEF = 3  # bytes of a varint that is read in one go
@@ -309,103 +309,55 @@ cdef class Cursor:
         self.at = at
         return True
 
+    @cython.boundscheck(False)
     cdef bint read(self) except -1 nogil:
-        """Read the next record's fields; return whether it is well-formed. Raises IndexError where the data end."""
+        """Read the next record's fields; return whether it is well-formed."""
         cdef Py_ssize_t at = self.at
+        cdef long long size
+        cdef long long delta
         self.start = at
-        cdef long long size = self.data[at]
-        at += 1
-        if size > 127:
-            size = self.longer(size, at, 28)
-            at = self.at
+        size = varint(self, &at, 28)
         cdef Py_ssize_t stop = at + (size >> 1)
-        if size & 1 or stop > self.end:
+        if size & 1 or stop > self.end or at >= self.data.shape[0]:
             return False
         self.attributes = self.data[at]
         at += 1
-        cdef long long delta = self.data[at]
-        at += 1
-        if delta > 127:
-            delta = self.longer(delta, at, 56)
-            at = self.at
+        delta = varint(self, &at, 56)
         if not self.appended:
             self.values[_TIMESTAMP] = self.base_timestamp + ((delta >> 1) ^ -(delta & 1))
-        delta = self.data[at]
-        at += 1
-        if delta > 127:
-            delta = self.longer(delta, at, 28)
-            at = self.at
+        delta = varint(self, &at, 28)
         delta = (delta >> 1) ^ -(delta & 1)
         self.values[_OFFSET] = self.base_offset + delta
         if self.base_sequence >= 0:
             if delta < 0 or self.base_sequence + delta > 0x7FFFFFFF:  # it wraps around
                 return False
             self.values[_SEQUENCE] = self.base_sequence + delta
-        size = self.data[at]
-        at += 1
-        if size > 127:
-            size = self.longer(size, at, 28)
-            at = self.at
+        size = varint(self, &at, 28)
         self.key_at = at
         if size & 1:
             self.values[_KEY_SIZE] = -1
         else:
             self.values[_KEY_SIZE] = size >> 1
             at += size >> 1
-        size = self.data[at]
-        at += 1
-        if size > 127:
-            size = self.longer(size, at, 28)
-            at = self.at
+        size = varint(self, &at, 28)
         self.value_at = at
         if size & 1:
             self.values[_VALUE_SIZE] = -1
         else:
             self.values[_VALUE_SIZE] = size >> 1
             at += size >> 1
-        size = self.data[at]
-        at += 1
-        if size > 127:
-            size = self.longer(size, at, 28)
-            at = self.at
+        size = varint(self, &at, 28)
         if size & 1 or size >> 1 > stop - at:
             return False
         self.headers_at = at
         self.header_count = size >> 1
-        if size:
-            at = self.skip_headers(at, size >> 1)
+        while size > 0 and at >= 0:
+            at = header_at(self, at)
+            size -= 2
         if at != stop or (self.left == 1 and stop != self.end):
             return False
         self.at = at
         return True
-
-    cdef long long longer(self, long long value, Py_ssize_t at, int last) except -1 nogil:
-        """Read on in a varint whose first byte was ``value``; leave ``at`` behind it.
-
-        ``last`` is the shift of the last byte that the type has. What the general reader would refuse, or cut to the
-        size of the type, is given back as a size of null behind all data: that fits nowhere.
-        """
-        cdef long long byte = self.data[at]
-        at += 1
-        value += (byte - 1) << 7
-        cdef int shift = 14
-        while byte > 127 and shift <= last:
-            byte = self.data[at]
-            at += 1
-            value += (byte - 1) << shift
-            shift += 7
-        if byte > 127 or (last == 28 and value >> 32):
-            self.at = _BEHIND
-            return 1
-        self.at = at
-        return value
-
-    cdef Py_ssize_t skip_headers(self, Py_ssize_t at, Py_ssize_t count) except -1 nogil:
-        """Return the position behind ``count`` headers, or -2 when a key among them is null."""
-        while count > 0 and at >= 0:
-            at = self.header(at)
-            count -= 1
-        return at
 
     cdef Py_ssize_t header(self, Py_ssize_t at) except -1 nogil:
         """Read the header at ``at``; return the position behind it, or -2 when its key is null.
@@ -413,28 +365,67 @@ cdef class Cursor:
         ``name_at`` and ``name_size`` say where its key lies, ``content_at`` and ``content_size`` its value, with a size
         of -1 for null.
         """
-        cdef Py_ssize_t behind = self.at
-        cdef long long size = self.data[at]
-        at += 1
-        if size > 127:
-            size = self.longer(size, at, 28)
-            at = self.at
-            self.at = behind
-        if size & 1:
-            return -2
-        self.name_at = at
-        self.name_size = size >> 1
+        return header_at(self, at)
+
+
+cdef inline Py_ssize_t header_at(Cursor self, Py_ssize_t at) noexcept nogil:
+    """Do what :meth:`Cursor.header` does."""
+    cdef long long size = varint(self, &at, 28)
+    if size & 1:
+        return -2
+    self.name_at = at
+    self.name_size = size >> 1
+    at += size >> 1
+    size = varint(self, &at, 28)
+    self.content_at = at
+    if size & 1:
+        self.content_size = -1
+    else:
+        self.content_size = size >> 1
         at += size >> 1
-        size = self.data[at]
-        at += 1
-        if size > 127:
-            size = self.longer(size, at, 28)
-            at = self.at
-            self.at = behind
-        self.content_at = at
-        if size & 1:
-            self.content_size = -1
-        else:
-            self.content_size = size >> 1
-            at += size >> 1
-        return at
+    return at
+
+
+@cython.boundscheck(False)
+cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
+    """Return a varint, with its sign in the lowest bit, and move behind it, as longer() does."""
+    cdef Py_ssize_t far = at[0]
+    cdef const unsigned char* text
+    cdef long long value
+    if far < self.data.shape[0] - 1:
+        text = &self.data[0] + far
+        value = text[0]
+        if value < 128:
+            at[0] += 1
+            return value
+        if text[1] < 128:
+            at[0] += 2
+            return value + ((<long long> text[1] - 1) << 7)
+    value = longer(self, &far, last)
+    at[0] = far
+    return value
+
+
+@cython.boundscheck(False)
+cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
+    """Return a varint of any size, and move behind it. ``last`` is the shift of the last byte that the type has.
+
+    What the general reader would refuse, or cut to the size of the type, and what the end of the data cuts off, is
+    given back as a size of null behind all data: that fits nowhere.
+    """
+    cdef Py_ssize_t behind = at[0]
+    cdef long long value = 0
+    cdef long long byte
+    cdef int shift = 0
+    at[0] = _BEHIND
+    while shift <= last and behind < self.data.shape[0]:
+        byte = self.data[behind]
+        behind += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            if last == 28 and value >> 32:
+                return 1
+            at[0] = behind
+            return value
+    return 1
