@@ -20,6 +20,7 @@ from libc.string cimport memcpy, memmove, memset
 from kdump.kernel.lines cimport Lines, number, reserve
 from kdump.kernel.quoting cimport BEYOND, cell, escaped, is_utf8, plain
 from kdump.kernel.spelling cimport base64, hex_digits, json_value
+from kdump.kernel.words cimport short_plain
 
 WAYS = ("string", "json", "cell", "marked_cell", "hex_cell", "base64_cell", "mark", "shown", "general")
 """How a key or a value is written that is not spelt as :mod:`kdump.kernel.lines` does it:
@@ -224,7 +225,7 @@ cdef class RowLines(Lines):
             if size == 0:
                 return self.cell(at, size)
             return self.spell(_HEX if way == _HEX_CELL else _BASE64, at, size)
-        if way == _SHOWN and self.plain(at, size):
+        if way == _SHOWN and self.printable(at, size):
             return True
         if way == _MARK:
             return self.mark(at, size)
@@ -243,7 +244,7 @@ cdef class RowLines(Lines):
         return (is_text and self.headers_way != _JSONS) or self.mark(at, size)
 
     @cython.boundscheck(False)
-    cdef bint plain(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
+    cdef bint printable(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
         """Write bytes of the record, the first of many, if all are printable ASCII; return whether they are.
 
         What is written in their place is as wide as it is to be.
@@ -369,6 +370,9 @@ cdef class RowLines(Lines):
         cdef const unsigned char* text = self.text_at(at, size)
         cdef Py_ssize_t begin = self.used
         reserve(self, 2 * size + BEYOND)
+        if 0 < size <= 16 and text[0] != 32 and text[size - 1] != 32 and self.plain(&self.out[begin], at, size, 44):
+            self.used += size
+            return True
         self.used = cell(&self.out[self.used], text, size, &bits) - &self.out[0]
         if bits & _HIGH_BITS and not is_utf8(text, size):
             self.used = begin
@@ -396,7 +400,7 @@ cdef class RowLines(Lines):
         cdef Py_ssize_t left = size
         if 0 < size <= BEYOND:
             reserve(self, BEYOND + 2)
-            if plain(&self.out[begin + 1], &self.data[at], size, 34):
+            if self.plain(&self.out[begin + 1], at, size, 34):
                 self.out[begin] = self.out[begin + 1 + size] = 34
                 self.used += size + 2
                 return True
@@ -418,6 +422,13 @@ cdef class RowLines(Lines):
                 self.used = begin
                 return False
         return True
+
+    @cython.boundscheck(False)
+    cdef inline bint plain(self, unsigned char* out, Py_ssize_t at, Py_ssize_t size, char also) noexcept nogil:
+        """Do what plain() does with bytes of the record, one or more; most names and keys are short."""
+        if size <= 16 and at + 16 <= self.data.shape[0] and short_plain(out, &self.data[at], <int> size, also):
+            return True
+        return plain(out, &self.data[at], size, also)
 
     @cython.boundscheck(False)
     cdef inline unsigned long long escaped(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
@@ -526,7 +537,8 @@ cdef class RowLines(Lines):
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         for done in range(self.header_count):
-            at = self.header(at)
+            if self.header_count > 1:  # read() left where the last one lies
+                at = self.header(at)
             if done:
                 self.out[self.used] = 44
                 self.used += 1
@@ -625,7 +637,8 @@ cdef class RowLines(Lines):
         memcpy(&self.out[self.used], <char*> b'"[', 2)
         self.used += 2
         for done in range(self.header_count):
-            at = self.header(at)
+            if self.header_count > 1:  # read() left where the last one lies
+                at = self.header(at)
             memcpy(&self.out[self.used], <char*> b',{""key"":""' + (done == 0), 12)
             self.used += 12 - (done == 0)
             if not self.easy(self.name_at, self.name_size):
@@ -649,7 +662,7 @@ cdef class RowLines(Lines):
         """Write bytes of the record as they are; return whether they are ASCII that stands so in a string of JSON."""
         cdef Py_ssize_t begin = self.used
         reserve(self, _ESCAPE * size + BEYOND)
-        if size > 0 and plain(&self.out[begin], &self.data[at], size, 34):
+        if size > 0 and self.plain(&self.out[begin], at, size, 34):
             self.used += size
             return True
         return not self.escaped(at, size) & _HIGH_BITS and self.used == begin + size

@@ -106,6 +106,18 @@ cdef extern from *:
         return at;
     }
 
+    /* Copy a text of at most sixteen bytes, of which as many are there to be read; tell whether all are plain. One more is
+       less than 0x21 for control characters, for DEL and beyond it, where it is negative. */
+    static inline int kdump_short_plain(unsigned char *out, const unsigned char *text, int size, char also) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *) text);
+        __m128i odd = _mm_cmplt_epi8(_mm_add_epi8(bytes, _mm_set1_epi8(1)), _mm_set1_epi8(0x21));
+        odd = _mm_or_si128(odd, _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')));
+        odd = _mm_or_si128(odd, _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\\\')));
+        odd = _mm_or_si128(odd, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(also)));
+        _mm_storeu_si128((__m128i *) out, bytes);
+        return (_mm_movemask_epi8(odd) & ((1 << size) - 1)) == 0;
+    }
+
     /* One to fifteen bytes, zeros behind them, without a look beyond them. */
     static inline __m128i kdump_up_to_fifteen(const unsigned char *text, int size) {
         unsigned long long low = 0, high = 0;
@@ -290,6 +302,7 @@ cdef extern from *:
     #define kdump_stride() 0
     #define kdump_inserted(stride, to, text, stop, orders, seen, awkward) (text)
     #define kdump_copied_plain(out, text, size, also) 0
+    #define kdump_short_plain(out, text, size, also) 0
     #define kdump_sixty_four(out, text, size, there, high) 0
     #endif
 
@@ -339,6 +352,9 @@ cdef extern from *:
     # Copy 1 to 64 bytes of a text; return whether all are ASCII without control characters and DEL, and none a quote, a
     # backslash or ``also``. 64 bytes are touched. It takes a processor that looks at as many.
     bint copied_plain "kdump_copied_plain"(unsigned char* out, const unsigned char* text, int size, int also) noexcept nogil
+
+    # Do the same with 0 to 16 bytes, where 16 are there to be read, on any processor; else nothing is said to be plain.
+    bint short_plain "kdump_short_plain"(unsigned char* out, const unsigned char* text, int size, char also) noexcept nogil
 
     # Copy text, ``stride`` bytes at a time, 64 or 16, and return where it ends. As JSON, where ``awkward`` is NULL, with
     # a backslash in front of quotes and backslashes, up to a control character or DEL, or up to 16 bytes before it. As CSV
