@@ -110,6 +110,7 @@ cdef class Cursor:
             slot += 1
         return self.turn(at, len(data))
 
+    @cython.final
     cdef bint turn(self, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
         """Turn to the records from ``at`` to ``end`` of the batch whose numbers are in place, as :meth:`begin` does."""
         self.left = 0
@@ -142,6 +143,7 @@ cdef class Cursor:
         if not (2 <= width <= 2 + NUMBERS - len(RECORD_NUMBERS) and 0 <= first <= behind <= len(table) // width):
             raise ValueError("the table does not have these rows, or they have more numbers than there are slots")
 
+    @cython.final
     cdef bint next_batch(self) except -1 nogil:
         """Turn to the batch of the next row; return whether the kernel can."""
         cdef Py_ssize_t at = self.row * self.width
@@ -241,6 +243,7 @@ cdef class Cursor:
                 pass  # its data end too early
         return agreeing
 
+    @cython.final
     cdef bint agree(self) except -1 nogil:
         """Do what :meth:`agrees` does. Raises IndexError where the data end."""
         cdef long long last = self.base_offset - 1
@@ -260,6 +263,7 @@ cdef class Cursor:
             and (self.appended or highest == self.values[_MAX_TIMESTAMP])
         )
 
+    @cython.final
     @cython.boundscheck(False)
     cdef bint pass_over(self) except -1 nogil:
         """Tell of the next record what :meth:`read` would, without its fields; most are passed over with fewer steps."""
@@ -309,6 +313,7 @@ cdef class Cursor:
         self.at = at
         return True
 
+    @cython.final
     @cython.boundscheck(False)
     cdef bint read(self) except -1 nogil:
         """Read the next record's fields; return whether it is well-formed."""

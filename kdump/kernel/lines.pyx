@@ -290,6 +290,7 @@ cdef class Lines(Cursor):
             self.left = 0
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
 
+    @cython.final
     @cython.boundscheck(False)
     cdef bint settle(self) except -1 nogil:
         """Write the hashes that wait: before what is written is read or moved."""
@@ -297,6 +298,7 @@ cdef class Lines(Cursor):
             self.keyed_hash.settle(&self.out[0])
         return True
 
+    @cython.final
     cdef bint follow(self) except -1 nogil:
         """Count the record, and note when its offset does not follow the last one."""
         self.left -= 1
@@ -305,11 +307,13 @@ cdef class Lines(Cursor):
         self.last_offset = self.values[_OFFSET]
         return True
 
+    @cython.final
     cdef bint gap(self) except -1 with gil:
         """Note that the record's offset does not follow the last one."""
         self.gaps.append((self.last_offset, self.values[_OFFSET]))
         return True
 
+    @cython.final
     @cython.boundscheck(False)
     cdef bint line(self) except -1 nogil:
         """Write one line: that of the record, or of its batch."""
@@ -362,6 +366,7 @@ cdef class Lines(Cursor):
             self.header_keys()
         return True
 
+    @cython.final
     @cython.boundscheck(False)
     cdef bint spell(self, int way, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
         """Write ``size`` bytes of the record as they are, as hex, as base64, or their hash."""
@@ -384,6 +389,7 @@ cdef class Lines(Cursor):
             self.used += _DIGITS
         return True
 
+    @cython.final
     cdef bint header_keys(self) except -1 nogil:
         """Write the keys of the headers, commas between them."""
         cdef Py_ssize_t at = self.headers_at
@@ -395,6 +401,7 @@ cdef class Lines(Cursor):
             self.text(_HEADER_KEYS, self.name_at, self.name_size)
         return True
 
+    @cython.final
     @cython.boundscheck(False)
     cdef bint text(self, int slot, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
         """Write ``size`` bytes of the record as text: as they are when they are valid UTF-8 and nobody decodes them."""
@@ -420,6 +427,7 @@ cdef class Lines(Cursor):
         self.used += len(shown)
         return True
 
+    @cython.final
     cdef bint grow(self, Py_ssize_t more) except -1 with gil:
         """Make room for what the record needs and ``more`` bytes."""
         if self.used + self.need + more <= self.room:
