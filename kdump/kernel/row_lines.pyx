@@ -99,7 +99,6 @@ cdef Py_ssize_t _DIGITS = 64  # of a keyed hash
 cdef long long _DAY = 86_400_000
 cdef long long _LEAP_CYCLE = 146_097  # days of 400 years
 cdef long long _TO_MARCH = 719_468  # days from the 1st of March of the year 0 to 1970
-cdef long long _NO_SECOND = 1  # no second begins there, in ms
 cdef int _AROUND = 48  # bytes around the texts of a header, a null and a mark in them
 cdef int _ESCAPE = 8  # bytes of an entry of the table of escapes, see escaped()
 cdef Py_ssize_t _BLOCK = 1024  # bytes of a text for which room is made at once
@@ -143,7 +142,7 @@ cdef class RowLines(Lines):
     cdef long long first
     cdef long long last
     cdef long long second
-    cdef unsigned char[32] date
+    cdef unsigned char[33] date
     cdef Py_ssize_t cell_at
     cdef bint fits
     cdef public bint is_open
@@ -163,7 +162,7 @@ cdef class RowLines(Lines):
         self.first = general.first
         self.last = general.last
         self.shown = self.table
-        self.second = _NO_SECOND
+        self.second = self.last  # no timestamp that is written is in it
 
     def frame(self, above, below, *, group, longest):
         """Write rows of a table from now on: ``above`` before each ``group`` of them, ``below`` behind it.
@@ -188,9 +187,9 @@ cdef class RowLines(Lines):
                 return self.payload((slot - _PAYLOADS) >> 1, True, self.value_at, self.values[_VALUE_SIZE])
             return self.payload((slot - _PAYLOADS) >> 1, False, self.key_at, self.values[_KEY_SIZE])
         if slot == _ISO:
-            self.iso(self.values[_TIMESTAMP])
+            self.iso(self.values[_TIMESTAMP], True)
         elif slot == _ISO_CELL:
-            self.iso_cell(self.values[_TIMESTAMP])
+            self.iso(self.values[_TIMESTAMP], False)
         elif slot == _HEADERS:
             self.header_list()
         elif slot == _HEADERS_CELL:
@@ -267,7 +266,7 @@ cdef class RowLines(Lines):
     cdef bint iso_shown(self) except -1 nogil:
         """Write the timestamp as a cell of a table."""
         cdef Py_ssize_t begin = self.used
-        self.iso_cell(self.values[_TIMESTAMP])
+        self.iso(self.values[_TIMESTAMP], False)
         if self.used == begin:
             memcpy(&self.out[begin], <char*> b"null", 4)
             self.used += 4
@@ -446,36 +445,26 @@ cdef class RowLines(Lines):
         return bits
 
     @cython.boundscheck(False)
-    cdef bint iso(self, long long timestamp) except -1 nogil:
-        """Write a timestamp in ms as ISO 8601 in UTC; null for -1, which is none, and where there is no year for it."""
+    cdef bint iso(self, long long timestamp, bint quoted) except -1 nogil:
+        """Write a timestamp in ms as ISO 8601 in UTC, in quotes or not.
+
+        For -1, which is none, and where there is no year for it, null is written in the place of quotes, else nothing.
+        """
         cdef unsigned char* out = &self.out[self.used]
         if timestamp == -1 or timestamp < self.first or timestamp >= self.last:
             memcpy(out, <char*> b"null", 4)
-            self.used += 4
+            self.used += 4 if quoted else 0
             return True
-        cdef long long ms = timestamp % 1000
-        if ms < 0:
-            ms += 1000
-        if timestamp - ms != self.second:
-            self.second = timestamp - ms
+        if not 0 <= timestamp - self.second < 1000:
+            self.second = timestamp - (timestamp % 1000 + 1000) % 1000
             self.write_date()
-        memcpy(out, &self.date[0], 32)
-        out[21] = <unsigned char> (48 + ms // 100)
-        out[22] = <unsigned char> (48 + ms // 10 % 10)
-        out[23] = <unsigned char> (48 + ms % 10)
-        self.used += 26
-        return True
-
-    @cython.boundscheck(False)
-    cdef bint iso_cell(self, long long timestamp) except -1 nogil:
-        """Write the same as a cell: without quotes, nothing for null."""
-        cdef Py_ssize_t begin = self.used
-        self.iso(timestamp)
-        if self.out[begin] != 34:
-            self.used = begin
-        else:
-            memmove(&self.out[begin], &self.out[begin + 1], 24)
-            self.used -= 2
+        cdef unsigned int ms = <unsigned int> (timestamp - self.second)
+        memcpy(out, &self.date[not quoted], 32)
+        out += 20 + quoted
+        out[0] = <unsigned char> (48 + ms // 100)
+        out[1] = <unsigned char> (48 + ms // 10 % 10)
+        out[2] = <unsigned char> (48 + ms % 10)
+        self.used += 26 if quoted else 24
         return True
 
     @cython.boundscheck(False)
