@@ -54,7 +54,6 @@ def classic(
     """Dump ``files``, which commas separate. ``given`` names the options that the command line holds."""
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects
-    from kdump.dump_log_segments.dialects import state as dialects_state
     from kdump.dump_log_segments.dialects.release_numbers import is_unpublished
     from kdump.dump_log_segments.dispatch import dump_files
     from kdump.dump_log_segments.java_paths import java_split
@@ -72,5 +71,4 @@ def classic(
         options = options._replace(print_data_log=True)
     kernel.keep_freed_memory()
     with open_output(escape=True) as out:
-        state = dialects_state.find(compat)
-        dump_files(DumpRun(dialect, options, out, state=state, release=compat, jobs=jobs), java_split(files))
+        dump_files(DumpRun(dialect, options, out, release=compat, jobs=jobs), java_split(files))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from kdump.dump_log_segments.decoder_classes import Decoders
+    from kdump.dump_log_segments.kernel_messages import KernelEntries
     from kdump.dump_log_segments.options import Options
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 if kernel.COMPILED:
     from kdump.dump_log_segments.kernel_lines import KernelLines
-    from kdump.dump_log_segments.kernel_messages import KernelEntries
 
 
 def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> None:
@@ -100,15 +100,25 @@ class LogPrinter(LineValues):
         super().__init__(run, path, decoders)
         if kernel.COMPILED:
             self.fast = KernelLines(self)
-            self.entries = KernelEntries(self)
+        self._entries: KernelEntries | None = None
         self.legacy = LegacyLines(self)
         self.lines = RecordLines(self)
+
+    @property
+    def entries(self) -> KernelEntries:
+        """Prints messages of magic 0 and 1 through the kernel: few logs have any."""
+        if self._entries is None:
+            from kdump.dump_log_segments.kernel_messages import KernelEntries
+
+            self._entries = KernelEntries(self)
+        return self._entries
 
     def end(self) -> None:
         """Print no more. What refers to this would keep the kernel's memory until Python looks for garbage."""
         if kernel.COMPILED:
             self.fast.end()
-            self.entries.end()
+        if self._entries is not None:
+            self._entries.end()
 
     def batches(self, batches: Run, row: int, behind: int, *, deep: bool) -> None:
         """Print batches of a run, from ``row`` to the one before ``behind``, and their records when ``deep``."""

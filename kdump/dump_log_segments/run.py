@@ -11,7 +11,6 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
-from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.dump_log_segments.java_paths import by_file
 from kdump.dump_log_segments.mismatches import Reports
 from kdump.primitives.terminal import harmless
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 class DumpRun:
     """One run: what to print and how, where to, and the reports that stand at its end.
 
-    ``state`` holds the words and rules for the files beside a log, ``gaps`` by absolute path the pairs of offsets that
-    do not follow each other, in order of discovery.
+    ``gaps`` holds by absolute path the pairs of offsets that do not follow each other, in order of discovery.
     """
 
     def __init__(
@@ -38,19 +36,25 @@ class DumpRun:
         options: Options,
         out: BinaryIO,
         *,
-        state: StateDialect = dialects_state.NEWEST,
         release: str | None = None,
         jobs: int | None = 1,
     ) -> None:
-        """``release`` is the one whose words records of Kafka's own topics are told in, None the newest.
+        """``release`` is the one whose words records of Kafka's own topics and other files get, None the newest.
 
         ``jobs`` processes print a large segment, None for as many as are worth it: ``out`` is standard output then.
         """
-        self.dialect, self.options, self.out, self.state = dialect, options, out, state
+        self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs
         self.gaps: dict[str, list[tuple[int, int]]] = {}
         self.reports = Reports()
         self.parser = _parser(self.payloads, options.decoder_switch) if options.decoder_switch else None
+
+    @cached_property
+    def state(self) -> StateDialect:
+        """The words and rules for the files beside a log."""
+        from kdump.dump_log_segments.dialects import state
+
+        return state.NEWEST if self.release is None else state.find(self.release)
 
     @cached_property
     def payloads(self) -> PayloadDialect:

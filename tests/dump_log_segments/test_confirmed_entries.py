@@ -11,7 +11,6 @@ import pytest
 from kdump import kernel
 from kdump.dump_log_segments import confirmed_entries
 from kdump.dump_log_segments.dialects import segments as dialects
-from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
@@ -53,7 +52,7 @@ def written(folder, *, batches=24, codec=compression.NONE, zeros=0):
 
 def told(folder, suffix, capsys, release="4.3", **options):
     out = io.BytesIO()
-    run = DumpRun(dialects.find(release), Options(**options), out, state=dialects_state.find(release))
+    run = DumpRun(dialects.find(release), Options(**options), out, release=release)
     damage = None
     try:
         dump_files(run, [f"{folder}/{7:020}.{suffix}"])
@@ -68,7 +67,7 @@ def doubtful(folder, suffix, release="4.3"):
     with pytest.MonkeyPatch.context() as patch:
         judge = confirmed_entries._doubtful
         patch.setattr(confirmed_entries, "_doubtful", lambda *args: found.append(judge(*args)) or found[-1])
-        run = DumpRun(dialects.find(release), Options(), io.BytesIO(), state=dialects_state.find(release))
+        run = DumpRun(dialects.find(release), Options(), io.BytesIO(), release=release)
         dump_files(run, [f"{folder}/{7:020}.{suffix}"])
     return bytes(found[0])
 

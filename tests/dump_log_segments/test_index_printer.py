@@ -44,7 +44,7 @@ def run(release: str, args: list[str]) -> tuple[int, str]:
     """Run the clone in this process; return exit status and standard output."""
     options = Options(**{key: value for flag in args for key, value in FLAGS.get(flag, {}).items()})
     out = io.BytesIO()
-    classic = DumpRun(dialects.find(release), options, out, state=dialects_state.find(release))
+    classic = DumpRun(dialects.find(release), options, out, release=release)
     try:
         dump_files(classic, java_split(args[args.index("--files") + 1]))
     except KdumpError:
@@ -164,7 +164,7 @@ def test_headers_alone_tell_of_an_offset_index_what_whole_batches_tell(tmp_path,
     def told() -> list[object]:
         out = io.BytesIO()
         options = Options(max_message_size=most)
-        classic = DumpRun(dialects.find(release), options, out, state=dialects_state.find(release))
+        classic = DumpRun(dialects.find(release), options, out, release=release)
         damage = None
         try:
             dump_files(classic, [f"{tmp_path}/0.index"])
