@@ -6,8 +6,6 @@ second without a line end; an id is 16 bytes in base64 for URLs, without padding
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import TYPE_CHECKING
 
@@ -31,7 +29,9 @@ class PartitionMetadata(NamedTuple):
     @property
     def topic_id_text(self) -> str:
         """The id as Kafka writes it: 22 characters."""
-        return base64.urlsafe_b64encode(self.topic_id).decode().rstrip("=")
+        from base64 import urlsafe_b64encode
+
+        return urlsafe_b64encode(self.topic_id).decode().rstrip("=")
 
 
 def read(data: Bytes) -> PartitionMetadata:
@@ -44,9 +44,11 @@ def read(data: Bytes) -> PartitionMetadata:
     line = next(rest, checkpoint_text.TextLine("", len(data)))
     expected = "topic_id: and 22 characters of base64"
     text = _value(line, expected)
+    from base64 import b64decode  # few runs need it
+
     try:
-        topic_id = base64.b64decode(text + "==", altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        topic_id = b64decode(text + "==", altchars=b"-_", validate=True)
+    except ValueError:
         checkpoint_text.malformed(line, expected)
     if len(topic_id) != len(ZERO_ID) or len(text) != 22 or topic_id == ZERO_ID:
         checkpoint_text.malformed(line, expected)

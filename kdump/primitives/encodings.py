@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from binascii import b2a_base64
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from kdump.primitives.named_tuple import NamedTuple
@@ -27,13 +27,13 @@ def to_text(data: bytes, encoding: Encoding) -> Text:
     if encoding == "hex":
         return Text(data.hex(), "hex")
     if encoding == "base64":
-        return Text(b64encode(data).decode(), "base64")
+        return Text(b2a_base64(data, newline=False).decode(), "base64")
     try:
         text = data.decode()
     except UnicodeDecodeError:
         if encoding == "utf8":
             return Text(data.decode(errors="replace"), None)
-        return Text(b64encode(data).decode(), "base64")
+        return Text(b2a_base64(data, newline=False).decode(), "base64")
     if encoding == "json" and is_json(text):
         return Text(text, "json")
     return Text(text, None)

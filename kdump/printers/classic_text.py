@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
-from binascii import hexlify
+from binascii import b2a_base64, hexlify
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.dump_log_segments.decoder_classes import Decoders
@@ -52,7 +52,10 @@ class DumpText:
         self.out, self.batches, self.values, self.redactor = out, batches, values, redactor
         options = Options(print_data_log=keys or values, deep_iteration=not batches)
         self._run = DumpRun(NEWEST, options, out)
-        spellings: dict[Encoding, Callable[[bytes], bytes]] = {"hex": hexlify, "base64": b64encode}
+        spellings: dict[Encoding, Callable[[bytes], bytes]] = {
+            "hex": hexlify,
+            "base64": partial(b2a_base64, newline=False),
+        }
         decode = spellings.get(encoding, java_text)
         self._decoders = Decoders(decode, decode)
         if redactor is not None:

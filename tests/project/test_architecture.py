@@ -212,7 +212,18 @@ def test_help_imports_nothing_heavy():
 
 
 LOG = ROOT / "golden" / "brokers" / "4.2.2" / "c-none-0" / "00000000000000000000.log"
-SLOW = {"pathlib", "urllib.parse", "json", "string", "heapq", "dataclasses", "tarfile", "subprocess", "multiprocessing"}
+SLOW = {
+    "base64",
+    "pathlib",
+    "urllib.parse",
+    "json",
+    "string",
+    "heapq",
+    "dataclasses",
+    "tarfile",
+    "subprocess",
+    "multiprocessing",
+}
 """Modules of Python that few runs need, each of which takes as long to import as several of kdump's."""
 
 
