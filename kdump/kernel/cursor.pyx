@@ -207,8 +207,6 @@ cdef class Cursor:
                     if self.values[_TIMESTAMP] > late:  # likewise
                         late = self.values[_TIMESTAMP]
             return (low, high, early, late) if self.left == 0 else None
-        except IndexError:
-            return None
         finally:
             self.at, self.left = at, left
 
@@ -219,12 +217,9 @@ cdef class Cursor:
         the greatest timestamp is its own (ms), unless the broker set it.
         """
         cdef bint agree
-        try:
-            with nogil:
-                agree = self.agree()
-            return agree
-        except IndexError:
-            return False
+        with nogil:
+            agree = self.agree()
+        return agree
 
     def agreeing(self):
         """Return a byte for each stacked row: 1 where the records of the batch agree with its header, else 0."""
@@ -233,19 +228,15 @@ cdef class Cursor:
         agreeing = bytearray(self.rows - first)
         cdef unsigned char[::1] verdicts = agreeing
         self.data = self.block
-        while self.row < self.rows:
-            try:
-                with nogil:
-                    while self.row < self.rows:
-                        row = self.row - first
-                        verdicts[row] = self.next_batch() and self.agree()
-            except IndexError:
-                pass  # its data end too early
+        with nogil:
+            while self.row < self.rows:
+                row = self.row - first
+                verdicts[row] = self.next_batch() and self.agree()
         return agreeing
 
     @cython.final
     cdef bint agree(self) except -1 nogil:
-        """Do what :meth:`agrees` does. Raises IndexError where the data end."""
+        """Do what :meth:`agrees` does."""
         cdef long long last = self.base_offset - 1
         cdef long long highest = -1
         if self.left == 0:
