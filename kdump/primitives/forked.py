@@ -216,12 +216,12 @@ def receive(end: int) -> Any:
     return pickle.loads(_read(end, int.from_bytes(_read(end, _SIZE), "big")))  # noqa: S301  kdump's own
 
 
-def _read(end: int, size: int) -> bytes:
-    parts = []
-    while size:
-        part = os.read(end, size)
-        if not part:
+def _read(end: int, size: int) -> bytearray:
+    data = bytearray(size)
+    left = memoryview(data)
+    while left:
+        count = os.readv(end, [left])
+        if not count:
             raise GoneError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+        left = left[count:]
+    return data
