@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs import file_names
@@ -93,6 +93,13 @@ def _place(temporary: Path, path: Path, *, force: bool) -> None:
         temporary.replace(path)
         return
     temporary.unlink()
+
+
+def begin_flush(file: BinaryIO, position: int, size: int) -> None:
+    """Let the disk begin with ``size`` bytes that were written at ``position``: who flushes the file waits less."""
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):  # it is advice; what the disk refuses is told where the file is flushed
+            os.posix_fadvise(file.fileno(), position, size, os.POSIX_FADV_DONTNEED)
 
 
 def _flush_folder(folder: Path) -> None:

@@ -19,6 +19,7 @@ from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
+from kdump.output import files
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 VERSION: Final = 2
 """The version of account.json: 1 called missing offsets otherwise."""
 COPIED: Final = 1 << 20
+FLUSHED: Final = 8 << 20
+"""Bytes of a log that the disk is given at a time."""
 MISSING: Final = '\n "missingOffsets": []'
 """Where the missing offsets stand in account.json."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
@@ -111,7 +114,7 @@ class _LogWriter:
         self._replay = Replay()
         self._builder = IndexBuilder(0)
         self._file: BinaryIO | None = None
-        self._size = 0
+        self._size = self._flushed = 0
 
     def add(self, region: RecordBatch | Run) -> None:
         """Write the next batch, or the next ones, which are data."""
@@ -179,6 +182,9 @@ class _LogWriter:
         """Write the bytes of batches, and count them."""
         file.write(region.raw)
         self._size += region.size
+        if self._size - self._flushed >= FLUSHED:
+            files.begin_flush(file, self._flushed, self._size - self._flushed)
+            self._flushed = self._size
         written = self.written
         self.written = written._replace(
             batches=written.batches + batches,
@@ -214,7 +220,7 @@ class _LogWriter:
         """Close the log of the segment."""
         if self._file is not None:
             self._file.close()
-        self._file, self._size = None, 0
+        self._file, self._size, self._flushed = None, 0, 0
 
 
 def _content(placed: Iterable[Chain]) -> Iterator[RecordBatch | Run]:
