@@ -109,15 +109,18 @@ def within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
     """Return how many processes share the large segments of partitions, which are read one after the other then.
 
     That is one unless the largest partition has so much of all bytes that this is sooner done than reading each in one
-    process. Where nobody says how many ``jobs``, it must begin with a compressed batch too, and have ``much`` to read.
+    process. Where nobody says how many ``jobs``, there must be ``much`` to read too; without compression it is what
+    one process and its thread use.
     """
     sizes = [sum(segment.size for segment in partition.segments) for partition in partitions]
     largest, total = max(sizes, default=0), sum(sizes)
     count = min(parts.free_processors(), parts.MOST) if jobs is None else jobs
     if largest * (2 * count - 1) <= count * total:  # largest / count + total - largest is no less than largest
         return 1
-    if jobs is None and (total < much or not parallel.is_packed(partitions[sizes.index(largest)])):
+    if jobs is None and total < much:
         return 1
+    if jobs is None and not parallel.is_packed(partitions[sizes.index(largest)]):
+        return min(count, parts.AS_THREADS)
     return count
 
 

@@ -120,7 +120,7 @@ def read(
     after the regions before it. The source must stay open until this is closed.
     """
     stretches = Stretches(regions, unpack=unpack, check=check)
-    threads = 0 if _alone else processors() - 1
+    threads = helpers()
     done = 0
     taken: list[T] = []
     while threads <= 0 or not WORTH_IT <= done <= size - WORTH_IT or (unpack and _is_slow(taken)):
@@ -163,6 +163,11 @@ def alone() -> None:
     """Start no threads in this process from now on: others of the same work use the processors."""
     global _alone  # noqa: PLW0603  it is said once in the life of a process
     _alone = True
+
+
+def helpers() -> int:
+    """Return how many threads may read beside this one, at most."""
+    return 0 if _alone else processors() - 1
 
 
 def processors() -> int:

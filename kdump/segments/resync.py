@@ -119,12 +119,12 @@ class ResyncReader:
         """Where the batch stands in front of which reading ended, the end of the bytes where it did not."""
         self._claimed_end = start
 
-    def read_part(self, stop: int, hops: int) -> Iterator[Region | Run]:
+    def read_part(self, stop: int, hops: int, times: int = 1) -> Iterator[Region | Run]:
         """Yield the regions up to the first sound batch at ``stop`` or behind it; others have read what comes before.
 
-        ``hops`` is what they left.
+        ``hops`` is what they left. The file is read in blocks so many ``times`` as large as elsewhere.
         """
-        self._window.narrow(self._start, stop)
+        self._window.narrow(self._start, stop, times)
         self._stop, self._origin, self.hops = stop, 0, hops
         return self.read()
 

@@ -1,4 +1,4 @@
-"""A large segment that several processes go through, a part each: what they make of it comes in the order of the file.
+"""A large segment that processes or threads go through, a part each: what is made of it comes in the order of the file.
 
 Where a part begins is guessed, and checked when the part before is read (:mod:`kdump.segments.parts`).
 """
@@ -23,7 +23,7 @@ from kdump.segments.walk import Window, walk
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from kdump.log_dirs.files import Source
     from kdump.output.in_turns import Turn
@@ -39,6 +39,8 @@ SMALL: Final = 1 << 11
 """Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
 TIMES: Final = 4
 """How many times as large as elsewhere the parts are: no output of theirs waits for its turn."""
+BLOCKS: Final = 2
+"""The same of the blocks in which they are read: threads wait for each other at each."""
 
 
 class _Before(NamedTuple):
@@ -66,47 +68,31 @@ def read(
     make: Callable[[Iterator[Region | Run]], R],
     take: Callable[[R], None],
 ) -> None:
-    """Hand to ``take`` what ``make``, called in another process, makes of the regions of each part.
+    """Hand to ``take`` what ``make``, called in another process or thread, makes of the regions of each part.
 
     Regions are those of ``kdump.segments.read.read(source, on_error="resync", first_offset=first_offset)``; runs are
     among them. Raises UnreadableError behind what is made of the regions before, and KdumpError where a process ends.
     """
-
+    if parts.processes_in_a_row(jobs, source.size, lambda: parts.is_packed(source)) == 1:
+        for each in read_in_threads(source, pieces, first_offset, make):
+            take(each)
+        return
     from kdump.output import in_turns  # needed for several processes alone
 
     def work(piece: SegmentPart, turn: Turn[_Before]) -> tuple[R, UnreadableError | None]:
         read_ahead.alone()
-        part = SegmentPart(piece.start, piece.stop)
-        failures: list[UnreadableError] = []
-
-        def readable(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
-            try:
-                yield from regions
-            except UnreadableError as failure:
-                failures.append(failure)
-
-        guess = _guess(source, part) if piece.start and turn.state is None else None
+        guess = _guess(source, piece) if turn.state is None else None
 
         def check(before: _Before) -> None:
-            if before != (guess, BUDGET):
+            if before != guess:
                 raise in_turns.WrongGuessError
 
-        if guess is None:
-            part.start, part.hops = turn.take()
-        else:
-            part.start, turn.check = guess, check
-        first = None if piece.start else first_offset
-        runs = source.limit >= compression.DEFAULT_LIMIT
-        reader = ResyncReader(source, part.start, source.size, "resync", first, limit=None, runs=runs, packed=False)
-        if part.start < part.stop:
-            made = make(readable(reader.read_part(part.stop, part.hops)))
-            state = _Before(reader.reached, reader.hops)
-        else:
-            made = make(iter(()))
-            state = _Before(part.start, part.hops)
+        if guess is not None:
+            turn.check = check
+        made, failure, behind = _make(source, piece, guess or turn.take(), first_offset, make)
         turn.take()
-        turn.state = state
-        return made, failures[0] if failures else None
+        turn.state = behind
+        return made, failure
 
     def taken(_: SegmentPart, result: tuple[R, UnreadableError | None]) -> None:
         made, failure = result
@@ -117,11 +103,71 @@ def read(
     in_turns.run(jobs, pieces, work, _Before(), taken)
 
 
-def _guess(source: Source, part: SegmentPart) -> int | None:
+def read_in_threads(
+    source: Source, pieces: list[SegmentPart], first_offset: int | None, make: Callable[[Iterator[Region | Run]], R]
+) -> Generator[R, None, None]:
+    """Yield what ``make``, called in this thread or another, makes of the regions of each part; see :func:`read`.
+
+    The source must stay open until this is closed.
+    """
+    from kdump.segments.thread_beside import ThreadBeside  # needed for large segments alone
+
+    leash = read_ahead.Leash(source)
+
+    def attempt(number: int) -> tuple[_Before | None, R, UnreadableError | None, _Before] | None:
+        guess = _guess(leash, pieces[number])
+        return None if guess is None else (guess, *_make(leash, pieces[number], guess, first_offset, make))
+
+    before = _Before()
+    beside = ThreadBeside(len(pieces), attempt)
     try:
-        return resync.guess(source, part)
+        for number, piece in enumerate(pieces):
+            done = beside.take(number)
+            if done is None or done[0] != before:
+                done = before, *_make(leash, piece, before, first_offset, make)
+            _, made, failure, before = done
+            yield made
+            if failure is not None:
+                raise failure
+    finally:
+        leash.is_over = True
+        beside.end()
+
+
+def _make(
+    source: Source,
+    piece: SegmentPart,
+    before: _Before,
+    first_offset: int | None,
+    make: Callable[[Iterator[Region | Run]], R],
+) -> tuple[R, UnreadableError | None, _Before]:
+    """Return what ``make`` makes of the regions of a part, what ends them, and what the next part is told."""
+    if before.reached >= piece.stop:
+        return make(iter(())), None, before
+    failures: list[UnreadableError] = []
+
+    def readable(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
+        try:
+            yield from regions
+        except UnreadableError as failure:
+            failures.append(failure)
+
+    first = None if piece.start else first_offset
+    runs = source.limit >= compression.DEFAULT_LIMIT
+    reader = ResyncReader(source, before.reached, source.size, "resync", first, limit=None, runs=runs, packed=False)
+    made = make(readable(reader.read_part(piece.stop, before.hops, BLOCKS)))
+    return made, failures[0] if failures else None, _Before(reader.reached, reader.hops)
+
+
+def _guess(source: Source, piece: SegmentPart) -> _Before | None:
+    """Return what a part is told, most likely, None where there is no batch in it."""
+    if not piece.start:
+        return _Before()
+    try:
+        start = resync.guess(source, piece)
     except UnreadableError:  # whoever reads the part says so
         return None
+    return None if start is None else _Before(start)
 
 
 class BriefBatch(Batch):

@@ -1,4 +1,4 @@
-"""check says the same where several processes share a segment, whatever stands in it."""
+"""check says the same where several processes or threads share a segment, whatever stands in it."""
 
 import random
 
@@ -16,8 +16,8 @@ AT = ("--at", "2026-11-23T00:00")
 CHECKS = (("check", "-v", "-o", "jsonl", *AT), ("check", "--headers-only", "-v", *AT))
 
 
-def alike(tmp_path, path, jobs=(2,)):
-    """Hold what several processes say against what one does; return the exit status."""
+def alike(tmp_path, path, jobs=(2, 3)):
+    """Hold what two threads and several processes say against what one does; return the exit status."""
     for line in CHECKS:
         one = forked.kdump(tmp_path, *line, path, "--jobs", 1, replaced=SHARED)
         assert b"Traceback" not in one.errors
@@ -62,7 +62,7 @@ def test_segments_of_every_shape(tmp_path, shape):
     path.with_suffix(".index").write_bytes(offset_index.encode(entries, 0))
     path.with_suffix(".timeindex").write_bytes(b"\1" * 24)
     (path.parent / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-    alike(tmp_path, path.parent, (3,))
+    alike(tmp_path, path.parent)
 
 
 def test_damaged_segments(tmp_path):
