@@ -20,13 +20,17 @@ from kdump.output import files
 from kdump.primitives.processes import Processes
 from kdump.salvage import writer
 from kdump.salvage.merge import UNREADABLE, merge
+from kdump.segments import read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+    from typing import TypeAlias
 
     from kdump.log_dirs.partition import Partition
     from kdump.salvage.merge import Merged
+
+    _Salvaged: TypeAlias = tuple[str, Merged, writer.WrittenLog, list[UnreadableError]]
 
 
 @click.command("salvage")
@@ -101,10 +105,7 @@ def command(
             jobs = 1  # keys stay in this process
         elif jobs is None:
             jobs = min(len(copies), who_reads.each_in_one(found, who_reads.MANY_RECORDS))
-        work = partial(_salvage, folder, limits)
-        tasks = list(copies.items())
-        done = map(work, tasks) if 1 in (jobs, len(tasks)) else Processes(jobs).results(work, tasks)
-        for name, merged, written, errors in done:
+        for name, merged, written, errors in _salvaged(jobs, folder, limits, copies):
             for error in errors:
                 run.fail(error)
             all_written.append(written)
@@ -136,15 +137,27 @@ class _Copies:
             self.log_start = max(log_start, self.log_start or 0)
 
 
-def _salvage(
-    folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]
-) -> tuple[str, Merged, writer.WrittenLog, list[UnreadableError]]:
+def _salvaged(jobs: int, folder: Path, limits: writer.SegmentLimits, copies: dict[str, _Copies]) -> Iterator[_Salvaged]:
+    """Yield what comes of each partition, in order."""
+    tasks = list(copies.items())
+    if 1 in (jobs, len(tasks)):
+        return map(partial(_salvage, folder, limits), tasks)
+    return Processes(jobs).results(partial(_one_of_several, folder, limits), tasks)
+
+
+def _salvage(folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]) -> _Salvaged:
     """Write one partition; return its merged log without the places, what is written, and the errors of reading."""
     name, copies = named
     merged = merge(copies.parts)
     errors: list[UnreadableError] = []
     written = writer.write(merged, name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append)
     return name, merged._replace(placed=[]), written, errors
+
+
+def _one_of_several(folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]) -> _Salvaged:
+    """Do the same in one of several processes, without threads."""
+    read_ahead.alone()
+    return _salvage(folder, limits, named)
 
 
 def _back(copies: Iterable[_Copies], all_written: list[writer.WrittenLog]) -> str:

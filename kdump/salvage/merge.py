@@ -9,23 +9,27 @@ of a magic 2 batch.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import closing
 from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, in_rows, link
-from kdump.segments import read
+from kdump.segments import read, read_ahead, shared_segment
 from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.salvage.chains import PlacesInARow
 
 UNREADABLE: Final = "unreadable"
 """The kind of what is lost since the file could not be read, or not to its end."""
+WORTH_IT: Final = 128 << 20
+"""Bytes of a segment from which on two threads find batches sooner than one."""
 
 
 class Merged(NamedTuple):
@@ -84,7 +88,7 @@ def _batches(each: Segment, others: list[LeftOutRange | Padding]) -> Iterator[Ba
     end = 0
     try:
         with each.open() as source:
-            for one in in_rows(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset)):
+            for one in _rows(each, source):
                 if isinstance(one, (LeftOutRange, Padding)):
                     others.append(one)
                     end = one.position + one.size
@@ -93,6 +97,19 @@ def _batches(each: Segment, others: list[LeftOutRange | Padding]) -> Iterator[Ba
                     yield one
     except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
         others.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
+
+
+def _rows(each: Segment, source: Source) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
+    """Yield what stands in a segment; a thread reads parts of a large one."""
+    is_worth_it = source.size >= WORTH_IT and read_ahead.helpers() > 0
+    pieces = shared_segment.parts_of(source) if is_worth_it else []
+    if not pieces:
+        yield from in_rows(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset))
+        return
+    made = shared_segment.read_in_threads(source, pieces, each.base_offset, lambda part: list(in_rows(each, part)))
+    with closing(made):
+        for rows in made:
+            yield from rows
 
 
 def _judge(

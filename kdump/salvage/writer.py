@@ -19,17 +19,18 @@ from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
+from kdump.log_dirs.local import LocalFile
 from kdump.output import files
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.salvage.merge import UNREADABLE
-from kdump.segments import resync
+from kdump.segments import read_ahead, resync
 from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -94,8 +95,9 @@ def write(
     folder = out / "logs" / name
     folder.mkdir(parents=True)
     with closing(_LogWriter(folder, limits, log_start)) as log:
-        for region in _content(merged.placed):
-            log.add(region)
+        with closing(_content(merged.placed)) as regions:
+            for region in regions:
+                log.add(region)
         log.finish()
     (folder / file_names.LEADER_EPOCHS).write_bytes(leader_epoch.encode(log.epochs))
     _copy_metadata(copies, folder, fail)
@@ -223,16 +225,21 @@ class _LogWriter:
         self._file, self._size, self._flushed = None, 0, 0
 
 
-def _content(placed: Iterable[Chain]) -> Iterator[RecordBatch | Run]:
+def _content(placed: Iterable[Chain]) -> Generator[RecordBatch | Run, None, None]:
     """Yield the batches of chains, data that are alike in one go; a source stays open as long as they are its.
 
-    Raises UnreadableError where a file is not any more what it was when its batches were placed.
+    A thread reads local files ahead. Raises UnreadableError where a file is not any more what it was when its batches
+    were placed.
     """
-    for _, chains in groupby(placed, lambda each: id(each.segment)):
-        first = next(chains)
-        with first.segment.open() as source:
-            for each in chain([first], chains):
-                yield from each.regions(source)
+    for _, group in groupby(placed, lambda each: id(each.segment)):
+        chains = list(group)
+        with chains[0].segment.open() as source:
+            if isinstance(source, LocalFile):
+                leash = read_ahead.Leash(source)
+                regions = chain.from_iterable(each.regions(leash) for each in chains)
+                yield from read_ahead.read(regions, leash, sum(each.size for each in chains), unpack=False)
+            else:
+                yield from chain.from_iterable(each.regions(source) for each in chains)
 
 
 def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:

@@ -8,7 +8,7 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import Finder
 from kdump.salvage import chains, writer
 from kdump.salvage.merge import merge
-from kdump.segments import walk
+from kdump.segments import read_ahead, walk
 from testing import forge
 
 
@@ -51,6 +51,8 @@ def test_memory_does_not_grow_with_the_number_of_batches(tmp_path, monkeypatch, 
     for name in ("FIRST_BLOCK", "BLOCK"):
         monkeypatch.setattr(walk, name, 1 << 14)
     monkeypatch.setattr(chains, "AT_ONCE", 1 << 14)
+    monkeypatch.setattr(read_ahead, "WORTH_IT", 1 << 14)
+    monkeypatch.setattr(read_ahead, "PIECES", 1)
     taken = {}
     for count in (2000, 8000):
         found = copies(tmp_path / f"{count}", count)

@@ -1,0 +1,53 @@
+"""Salvage finds the same where a thread reads parts of a segment, whatever stands in it."""
+
+import random
+
+import pytest
+
+from kdump.log_dirs.finder import Finder
+from kdump.salvage import merge
+from kdump.segments import parts, read_ahead, shared_segment
+from testing import damages
+from tests.commands.test_parallel import SHAPES, batches, log
+
+
+def found(path):
+    merged = merge.merge(list(Finder().find([str(path)])))
+    placed = [(chain.position, chain.end, chain._numbers) for chain in merged.placed]
+    return placed, merged.lost, list(merged.gaps), merged.duplicates, merged.padding
+
+
+@pytest.fixture
+def alike(monkeypatch):
+    """Hold what two threads find against what one does."""
+    for place, name, value in ((parts, "SIZE", 700), (parts, "PACKED", 300), (shared_segment, "SMALL", 0)):
+        monkeypatch.setattr(place, name, value)
+    monkeypatch.setattr(shared_segment, "WORTH_IT", 1)
+    monkeypatch.setattr(merge, "WORTH_IT", 1)
+
+    def hold(path):
+        monkeypatch.setattr(read_ahead, "processors", lambda: 1)
+        one = found(path)
+        monkeypatch.setattr(read_ahead, "processors", lambda: 2)
+        assert found(path) == one
+        return one
+
+    return hold
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_segments_of_every_shape(tmp_path, alike, shape):
+    alike(log(tmp_path, SHAPES[shape]))
+
+
+def test_damaged_segments(tmp_path, alike):
+    rng = random.Random(2)
+    sound = [*batches(80), *batches(30, nested=True, gap=1), *batches(40, codec=1)]
+    starts = [sum(map(len, sound[:number])) for number in range(len(sound) + 1)]
+    lost = 0
+    for _ in range(20):
+        data = bytearray(b"".join(sound))
+        for _ in range(rng.randint(1, 5)):
+            damages.damage(data, rng, starts)
+        lost += len(alike(log(tmp_path, [bytes(data)]))[1])
+    assert lost
