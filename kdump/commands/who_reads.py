@@ -109,8 +109,8 @@ def within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
     """Return how many processes share the large segments of partitions, which are read one after the other then.
 
     That is one unless the largest partition has so much of all bytes that this is sooner done than reading each in one
-    process. Where nobody says how many ``jobs``, there must be ``much`` to read too; without compression it is what
-    one process and its thread use.
+    process. Where nobody says how many ``jobs``, there must be ``much`` to read too; a partition without compression
+    must be the only one, and has one process and its thread.
     """
     sizes = [sum(segment.size for segment in partition.segments) for partition in partitions]
     largest, total = max(sizes, default=0), sum(sizes)
@@ -120,7 +120,7 @@ def within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
     if jobs is None and total < much:
         return 1
     if jobs is None and not parallel.is_packed(partitions[sizes.index(largest)]):
-        return min(count, parts.AS_THREADS)
+        return min(count, parts.AS_THREADS) if len(partitions) == 1 else 1
     return count
 
 

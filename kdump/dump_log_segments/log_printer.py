@@ -46,7 +46,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
     """
     run, path = printer.run, printer.path
     options = run.options
-    deep = options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
+    deep = is_deep(run)
     with closing(_regions(source, printer, part, deep=deep)) as regions:
         for region in regions:
             if isinstance(region, Run):
@@ -86,6 +86,12 @@ def _regions(
         return
     make = printer.make if kernel.COMPILED and printer.run.parser is None else None
     yield from read_ahead.read(part.cut(regions, end), leash, end, unpack=True, make=make)
+
+
+def is_deep(run: DumpRun) -> bool:
+    """Tell whether records are printed, not batches alone."""
+    options = run.options
+    return options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
 
 
 def end_of(size: int, options: Options) -> int:

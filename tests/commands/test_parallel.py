@@ -7,6 +7,7 @@ import zlib
 import pytest
 
 from kdump.commands import parallel, who_reads
+from kdump.dump_log_segments import side_by_side
 from kdump.log_dirs.finder import Finder
 from kdump.segments import kernel_ahead, parts, read_ahead, walk
 from testing import GOLDEN, damages, forge
@@ -21,6 +22,9 @@ THREADS = [
     (read_ahead, "processors", lambda: 3),
     (walk, "BLOCK", 4000),
     (walk, "FIRST_BLOCK", 1000),
+    (side_by_side, "WORTH_IT", 1),
+    (parts, "SIZE", 700),
+    (parts, "PACKED", 300),
 ]
 """One process whose two threads read small blocks, and make lines of them."""
 OUTPUTS = (
