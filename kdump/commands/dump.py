@@ -149,7 +149,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
             dump.run(partitions, out)
         else:
             found = list(partitions)
-            jobs = parallel.processes(found, options.jobs)
+            jobs = parallel.processes(found, options.jobs, is_costly=options.is_costly)
             if jobs > 1:
                 dump.parallel(found, jobs, out)
             else:

@@ -180,6 +180,11 @@ class DumpOptions:
         return not self.filter.is_bounded if self.jobs is None else self.jobs > 1
 
     @property
+    def is_costly(self) -> bool:
+        """Whether a record takes far longer to print than to read: several processes gain most from that."""
+        return self.redact or self.encoding == "json" or self.decode == "auto"
+
+    @property
     def take(self) -> Take:
         """The form in which batches are read: the kernel prints records that are not parsed, but no styles."""
         if self.batches:

@@ -51,18 +51,18 @@ def pieces(partitions: Sequence[Partition], *, cut: bool) -> list[Piece]:
     return found
 
 
-def processes(partitions: Sequence[Partition], jobs: int | None) -> int:
+def processes(partitions: Sequence[Partition], jobs: int | None, *, is_costly: bool = False) -> int:
     """Return how many processes print partitions: ``jobs``, or as many as are worth it where that is None.
 
-    Two are not worth it for one partition without compression. Unless it is asked for more, one process prints to a
-    terminal, reads archives, and reads while the page cache is watched.
+    Two are not worth it for one partition without compression, unless what is made of a record ``is_costly``. Unless it
+    is asked for more, one process prints to a terminal, reads archives, and reads while the page cache is watched.
     """
     is_local = all(segment.files is LOCAL for partition in partitions for segment in partition.segments)
     if jobs is None and (not is_local or LocalFile.watch is not None or is_terminal()):
         return 1
     size = sum(segment.size for partition in partitions for segment in partition.segments)
     if len(partitions) == 1:
-        return parts.processes_in_a_row(jobs, size, lambda: is_packed(partitions[0]))
+        return parts.processes_in_a_row(jobs, size, lambda: is_costly or is_packed(partitions[0]))
     return jobs or parts.processes(size)
 
 

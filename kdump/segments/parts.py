@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T", bound=Region | Run | Entries)
 
-MUCH: Final = 8 << 20
+MUCH: Final = 12 << 20
 """Bytes from which on several processes read, where nobody says how many: with less, one is as fast."""
 MOST: Final = 16
 """Processes that read, where nobody says how many: standard output takes no more than these make."""
@@ -31,7 +31,7 @@ BUSY: Final = 2
 """Processes that run or wait to run, by processor, from which on a system is too busy for several of kdump's."""
 AS_THREADS: Final = 2
 """Processes as many as the processors that one and its thread use, which are sooner done without compression."""
-SIZE: Final = 4 << 20
+SIZE: Final = 6 << 20
 """Bytes of a part: what is made of it has to fit into what a process holds until its turn comes."""
 PACKED: Final = 1 << 19
 """The same where batches are compressed."""
@@ -100,14 +100,14 @@ def processes(size: int) -> int:
     return 1 if size < MUCH else min(free_processors(), MOST, size // SIZE)
 
 
-def processes_in_a_row(jobs: int | None, size: int, is_packed: Callable[[], bool]) -> int:
+def processes_in_a_row(jobs: int | None, size: int, is_costly: Callable[[], bool]) -> int:
     """Return how many processes read ``size`` bytes in a row: ``jobs``, or where that is None as many as are worth it.
 
-    It is one for uncompressed batches unless more than two are asked for: its thread is the second.
+    It is one where what is made of them costs little, unless more than two are asked for: its thread is the second.
     """
     if jobs not in (None, AS_THREADS):
         return jobs
-    return (jobs or processes(size)) if is_packed() else 1
+    return (jobs or processes(size)) if is_costly() else 1
 
 
 def free_processors() -> int:

@@ -222,5 +222,6 @@ def test_one_partition_without_compression_has_one_process_and_its_thread_where_
     assert parallel.processes([partition], jobs) == count
     if jobs is not None:
         assert parallel.processes([partition, partition], jobs) == jobs
+        assert parallel.processes([partition], jobs, is_costly=True) == jobs
         monkeypatch.setattr(parallel, "is_packed", lambda _: True)
         assert parallel.processes([partition], jobs) == jobs
