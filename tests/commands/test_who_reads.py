@@ -6,6 +6,7 @@ import pytest
 
 from kdump.commands import who_reads
 from kdump.log_dirs.finder import Finder
+from kdump.segments import parts
 from testing import GOLDEN
 from testing.processes import kdump
 
@@ -61,10 +62,12 @@ def test_without_java_it_is_said(tmp_path):
         ((53, 12, 12, 12, 12), 2, 1),
         ((5, 5), 8, 1),
         ((60, 20, 20), 8, 8),
-        ((10,), None, 1),
+        ((10,), None, 2),
+        ((10, 1), None, 1),
     ],
 )
-def test_processes_share_a_partition_where_that_is_sooner_done(tmp_path, sizes, jobs, processes):
+def test_processes_share_a_partition_where_that_is_sooner_done(tmp_path, sizes, jobs, processes, monkeypatch):
+    monkeypatch.setattr(parts, "free_processors", lambda: 4)
     for number, size in enumerate(sizes):
         folder = tmp_path / f"t-{number}"
         folder.mkdir()
