@@ -219,13 +219,10 @@ cdef class ArrowColumns(Cursor):
         self.value.mark()
         self.header_key.mark()
         self.header_value.mark()
-        try:
-            with nogil:
-                while self.left > 0 and self.read():
-                    self.left -= 1
-                    self.record()
-        except IndexError:
-            pass  # the data end too early: some are left
+        with nogil:
+            while self.left > 0 and self.read():
+                self.left -= 1
+                self.record()
         if self.left == 0:
             self.size += len(data)
             return True

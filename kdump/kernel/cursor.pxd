@@ -36,8 +36,6 @@ cdef class Cursor:
     @cython.final
     cdef bint agree(self) except -1 nogil
     @cython.final
-    cdef bint pass_over(self) except -1 nogil
+    cdef bint read(self) noexcept nogil
     @cython.final
-    cdef bint read(self) except -1 nogil
-    @cython.final
-    cdef Py_ssize_t header(self, Py_ssize_t at) except -1 nogil
+    cdef Py_ssize_t header(self, Py_ssize_t at) noexcept nogil

@@ -56,25 +56,6 @@ cdef long long _MOST = (1 << 63) - 1
 cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # behind all data: nothing can be read there
 
 
-cdef Py_ssize_t _BRIEF = 3  # bytes of a varint that is read in one go
-
-
-cdef inline long long brief(const unsigned char* data, Py_ssize_t* at) noexcept nogil:
-    """Return a varint, with its sign in the lowest bit, and move behind it; -1 for one of more than three bytes."""
-    cdef const unsigned char* text = data + at[0]
-    cdef long long value = text[0]
-    if text[0] < 128:
-        at[0] += 1
-        return value
-    value += (<long long> text[1] - 1) << 7
-    if text[1] < 128:
-        at[0] += 2
-        return value
-    value += (<long long> text[2] - 1) << 14
-    at[0] += 3
-    return value if text[2] < 128 else -1
-
-
 def keep_freed_memory():
     """Do what the package's function of this name says."""
     keep_freed()
@@ -159,30 +140,24 @@ cdef class Cursor:
         """Return how many rows there are before the first whose batch has a record that is not well-formed."""
         cdef Py_ssize_t good = self.row
         self.data = self.block
-        try:
-            with nogil:
-                while self.row < self.rows and self.next_batch():
-                    while self.left > 0 and self.pass_over():
-                        self.left -= 1
-                    if self.left > 0:
-                        break
-                    good = self.row
-        except IndexError:
-            pass  # its data end too early
+        with nogil:
+            while self.row < self.rows and self.next_batch():
+                while self.left > 0 and self.read():
+                    self.left -= 1
+                if self.left > 0:
+                    break
+                good = self.row
         return good
 
     def sound(self):
         """Tell whether all records to come are well-formed; nothing moves."""
         at, left = self.at, self.left
-        try:
-            with nogil:
-                while self.left > 0 and self.pass_over():
-                    self.left -= 1
-            return self.left == 0
-        except IndexError:
-            return False
-        finally:
-            self.at, self.left = at, left
+        with nogil:
+            while self.left > 0 and self.read():
+                self.left -= 1
+        is_sound = self.left == 0
+        self.at, self.left = at, left
+        return is_sound
 
     def spans(self):
         """Return lowest and highest offset and timestamp (ms) of all records to come, None when one is not well-formed.
@@ -256,57 +231,7 @@ cdef class Cursor:
 
     @cython.final
     @cython.boundscheck(False)
-    cdef bint pass_over(self) except -1 nogil:
-        """Tell of the next record what :meth:`read` would, without its fields; most are passed over with fewer steps."""
-        cdef const unsigned char* data = &self.data[0]
-        cdef Py_ssize_t last = self.data.shape[0] - _BRIEF
-        cdef Py_ssize_t at = self.at
-        cdef Py_ssize_t stop
-        cdef long long size
-        cdef long long count
-        if at > last:
-            return self.read()
-        size = brief(data, &at)
-        stop = at + (size >> 1)
-        if size < 0 or size & 1 or stop > self.end:
-            return self.read()
-        at += 1
-        if at > last or brief(data, &at) < 0 or at > last:
-            return self.read()
-        size = brief(data, &at)
-        if size < 0 or (self.base_sequence >= 0 and (size & 1 or self.base_sequence + (size >> 1) > 0x7FFFFFFF)):
-            return self.read()
-        for _ in range(2):  # key and value
-            if at > last:
-                return self.read()
-            size = brief(data, &at)
-            if size < 0:
-                return self.read()
-            at += 0 if size & 1 else size >> 1
-        if at > last:
-            return self.read()
-        count = brief(data, &at)
-        if count < 0 or count & 1 or count >> 1 > stop - at:
-            return self.read()
-        for _ in range(count >> 1):
-            if at > last:
-                return self.read()
-            size = brief(data, &at)
-            at += size >> 1
-            if size < 0 or size & 1 or at > last:
-                return self.read()
-            size = brief(data, &at)
-            if size < 0:
-                return self.read()
-            at += 0 if size & 1 else size >> 1
-        if at != stop or (self.left == 1 and stop != self.end):
-            return False
-        self.at = at
-        return True
-
-    @cython.final
-    @cython.boundscheck(False)
-    cdef bint read(self) except -1 nogil:
+    cdef bint read(self) noexcept nogil:
         """Read the next record's fields; return whether it is well-formed."""
         cdef Py_ssize_t at = self.at
         cdef long long size
@@ -355,7 +280,7 @@ cdef class Cursor:
         self.at = at
         return True
 
-    cdef Py_ssize_t header(self, Py_ssize_t at) except -1 nogil:
+    cdef Py_ssize_t header(self, Py_ssize_t at) noexcept nogil:
         """Read the header at ``at``; return the position behind it, or -2 when its key is null.
 
         ``name_at`` and ``name_size`` say where its key lies, ``content_at`` and ``content_size`` its value, with a size

@@ -97,14 +97,9 @@ cdef class EntryCheck(Cursor):
         self.entries, self.offsets, self.flags = entries, offsets, flags
         cdef Py_ssize_t slot = first
         cdef Py_ssize_t end = stop
-        while slot < end:
-            try:
-                with nogil:
-                    while slot < end:
-                        self.flags[slot] = not (self.sane and self.time_entry(slot))
-                        slot += 1
-            except IndexError:  # the records of a batch end too early
-                self.flags[slot] = 1
+        with nogil:
+            while slot < end:
+                self.flags[slot] = not (self.sane and self.time_entry(slot))
                 slot += 1
 
     cdef bint offset_entry(self, Py_ssize_t slot) except -1 nogil:

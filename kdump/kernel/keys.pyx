@@ -145,15 +145,12 @@ cdef class FactBuffer(Cursor):
         while self.row < self.rows and self.count < until:
             before = self.count
             good = False
-            try:
-                with nogil:
-                    if self.next_batch():
-                        while self.left > 0 and self.read():
-                            self.fact()
-                            self.left -= 1
-                        good = self.left == 0
-            except IndexError:
-                pass  # its data end too early
+            with nogil:
+                if self.next_batch():
+                    while self.left > 0 and self.read():
+                        self.fact()
+                        self.left -= 1
+                    good = self.left == 0
             if not good:
                 self.count = before
                 self.row -= 1
@@ -164,15 +161,12 @@ cdef class FactBuffer(Cursor):
     def read_records(self, most):
         """Add the facts of the next records of a batch, ``most`` of them; return whether these are well-formed."""
         cdef Py_ssize_t left = most
-        try:
-            with nogil:
-                while left > 0 and self.left > 0 and self.read():
-                    self.fact()
-                    self.left -= 1
-                    left -= 1
-            return left == 0 or self.left == 0
-        except IndexError:
-            return False
+        with nogil:
+            while left > 0 and self.left > 0 and self.read():
+                self.fact()
+                self.left -= 1
+                left -= 1
+        return left == 0 or self.left == 0
 
     cdef bint reserve(self) except -1 nogil:
         """Make room for another fact."""

@@ -160,7 +160,7 @@ cdef class Lines(Cursor):
                         self.line()
                         self.follow()
                         whole = self.used
-            except (IndexError, DamageError):
+            except DamageError:
                 pass
         self.settle()
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")  # no line, no buffer yet
@@ -279,7 +279,7 @@ cdef class Lines(Cursor):
                         first = False
                     if self.stuck:
                         break
-        except (IndexError, DamageError):
+        except DamageError:
             self.stuck = True
         self.settle()
         if self.left > 0 and self.whole and begun >= 0 and (self.stuck or not self.sound()):

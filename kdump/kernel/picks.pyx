@@ -85,27 +85,21 @@ cdef class Picks(Cursor):
         cdef Py_ssize_t good = self.row
         cdef long long count
         self.data = self.block
-        try:
-            with nogil:
-                while self.row < self.rows and self.next_batch():
-                    count = self.wanted()
-                    if count < 0:
-                        break
-                    counts[good - first] = count
-                    good = self.row
-        except IndexError:
-            pass  # its data end too early
+        with nogil:
+            while self.row < self.rows and self.next_batch():
+                count = self.wanted()
+                if count < 0:
+                    break
+                counts[good - first] = count
+                good = self.row
         return found[: good - first]
 
     def of_batch(self):
         """Return how many of the records to come are wanted, -1 where one is not well-formed."""
         cdef long long count
-        try:
-            with nogil:
-                count = self.wanted()
-            return count
-        except IndexError:
-            return -1
+        with nogil:
+            count = self.wanted()
+        return count
 
     cdef long long wanted(self) except -2 nogil:
         """Return how many of the records to come are wanted, -1 where one is not well-formed."""

@@ -22,13 +22,10 @@ cdef class Records(Cursor):
         """Return the next records, ``most`` of them; with fewer, the one behind them is not well-formed, or none is."""
         cdef list made = []
         cdef Py_ssize_t left = most
-        try:
-            while left > 0 and self.left > 0 and self.read():
-                made.append(self.record())
-                self.left -= 1
-                left -= 1
-        except IndexError:
-            pass  # its data end too early
+        while left > 0 and self.left > 0 and self.read():
+            made.append(self.record())
+            self.left -= 1
+            left -= 1
         return made
 
     def stacked(self):
@@ -47,14 +44,11 @@ cdef class Records(Cursor):
         while self.row < self.rows:
             before = len(made)
             good = False
-            try:
-                if self.next_batch():
-                    while self.left > 0 and self.read():
-                        made.append(self.brief())
-                        self.left -= 1
-                    good = self.left == 0
-            except IndexError:
-                pass  # its data end too early
+            if self.next_batch():
+                while self.left > 0 and self.read():
+                    made.append(self.brief())
+                    self.left -= 1
+                good = self.left == 0
             if not good:
                 del made[before:]
                 self.row -= 1

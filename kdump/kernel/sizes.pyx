@@ -45,19 +45,16 @@ cdef class Sizes(Cursor):
         cdef Py_ssize_t good = 0
         cdef Py_ssize_t row = self.row
         self.data = self.block
-        try:
-            with nogil:
-                while self.row < self.rows and self.next_batch() and self.left <= room - count:
-                    while self.left > 0 and self.read():
-                        offsets[count] = self.values[_OFFSET]
-                        keys[count] = self.values[_KEY_SIZE]
-                        values[count] = self.values[_VALUE_SIZE]
-                        count += 1
-                        self.left -= 1
-                    if self.left > 0:
-                        break
-                    good, row = count, self.row
-        except IndexError:
-            pass  # its data end too early
+        with nogil:
+            while self.row < self.rows and self.next_batch() and self.left <= room - count:
+                while self.left > 0 and self.read():
+                    offsets[count] = self.values[_OFFSET]
+                    keys[count] = self.values[_KEY_SIZE]
+                    values[count] = self.values[_VALUE_SIZE]
+                    count += 1
+                    self.left -= 1
+                if self.left > 0:
+                    break
+                good, row = count, self.row
         self.row = row
         return good
