@@ -7,6 +7,9 @@ CTRL_C = 130
 MANY = 50_000
 """New objects after which Python looks for garbage, more than imports make: these stay, a dump's go at once."""
 
+MONITORS = 6
+"""Tools that may watch a Python, at most."""
+
 
 def main() -> int:
     """Run kdump; return the exit status."""
@@ -31,10 +34,18 @@ def main() -> int:
         return CTRL_C
 
 
+def _is_watched() -> bool:
+    """Tell whether a profiler, a debugger or a handler of atexit waits for the end of this process."""
+    monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
+    if monitoring is not None and any(map(monitoring.get_tool, range(MONITORS))):
+        return True
+    return "atexit" in sys.modules or sys.getprofile() is not None or sys.gettrace() is not None
+
+
 def run() -> None:
-    """Run kdump and end the process: at once, unless somebody wants to do something at its end."""
+    """Run kdump and end the process: at once, unless somebody waits for its end."""
     status = main()
-    if "atexit" not in sys.modules and sys.getprofile() is sys.gettrace() is None:
+    if not _is_watched():
         import os
 
         try:

@@ -193,9 +193,8 @@ class DumpOptions:
             return Take.COUNT
         if not kernel.COMPILED or (self.ending == "table" and is_terminal()):
             return Take.RECORDS
-        takes_all = self.filter in (Filter(), Filter(committed=True))
-        is_left_to_printer = takes_all and not (self.stops_early or self.follow or self.ending == "table")
-        return Take.UNCHECKED_RUNS if is_left_to_printer else Take.RUNS
+        is_left_to_printer = not (self.stops_early or self.follow or self.ending == "table")
+        return Take.UNCHECKED_RUNS if is_left_to_printer and self.filter.takes_runs else Take.RUNS
 
     @property
     def shows_outcomes(self) -> bool:

@@ -129,7 +129,7 @@ class KernelLines:
         if run.parser is not None:
             return _decoding(run, run.parser)
         lines = Lines(*decoders.of_classes, KeyedHash(decoders.secret))
-        lines.armed, lines.whole = self.printer.armed, self.printer.whole
+        lines.armed, lines.whole_batches = self.printer.armed, self.printer.whole_batches
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:

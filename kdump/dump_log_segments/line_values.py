@@ -65,7 +65,7 @@ class LineValues:
     ``lead`` and ``follow`` hand over to the kernel and take up again after it.
     """
 
-    whole = False
+    whole_batches = False
     """Whether nothing is printed of a batch in a run which cannot be printed whole."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:

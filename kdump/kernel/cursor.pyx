@@ -331,8 +331,8 @@ cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nog
 cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
     """Return a varint of any size, and move behind it. ``last`` is the shift of the last byte that the type has.
 
-    What the general reader would refuse, or cut to the size of the type, and what the end of the data cuts off, is
-    given back as a size of null behind all data: that fits nowhere.
+    For what the general reader would refuse, or cut to the size of the type, a size of null behind all data is
+    returned, which fits nowhere. So it is for what the end of the data cuts off.
     """
     cdef Py_ssize_t behind = at[0]
     cdef long long value = 0

@@ -31,7 +31,7 @@ cdef class Lines(Cursor):
     cdef const int* steps
     cdef Upper[32] upper
     cdef public bint stuck
-    cdef public bint whole
+    cdef public bint whole_batches
 
     @cython.final
     cdef void take(self, object shape)

@@ -18,7 +18,7 @@ class Lines(Cursor):
     gaps: list[tuple[int, int]]
     armed: bool
     stuck: bool
-    whole: bool
+    whole_batches: bool
 
     def __init__(
         self,

@@ -107,7 +107,7 @@ cdef class Lines(Cursor):
 
     ``last_offset`` is the offset of the last one, and ``gaps`` lists the pairs of offsets that do not follow each other
     since the caller last emptied it. ``armed`` says whether an offset other than 0 counts as a gap while
-    ``last_offset`` is -1. With ``whole`` both may tell of records that :meth:`run` has taken back.
+    ``last_offset`` is -1. With ``whole_batches`` both may tell of records that :meth:`run` has taken back.
     """
 
     def __init__(self, key_decoder=None, value_decoder=None, keyed_hash=None):
@@ -214,7 +214,7 @@ cdef class Lines(Cursor):
         They are all, or enough to fill ``limit`` bytes; then the next call goes on. ``row`` counts the batches of which
         something is printed, ``left`` the records that are still to come of the last of these. ``stuck`` says that the
         kernel cannot print what comes next: then a batch of which something is printed is printed up to there, or with
-        ``whole`` taken back. What is returned is good until the next call.
+        ``whole_batches`` taken back. What is returned is good until the next call.
         """
         cdef Py_ssize_t whole = 0
         cdef Py_ssize_t begun = -1  # where the lines of the batch begin, if they do in this call
@@ -282,7 +282,7 @@ cdef class Lines(Cursor):
         except DamageError:
             self.stuck = True
         self.settle()
-        if self.left > 0 and self.whole and begun >= 0 and (self.stuck or not self.sound()):
+        if self.left > 0 and self.whole_batches and begun >= 0 and (self.stuck or not self.sound()):
             whole = begun
             first = self.stuck = True
         if self.stuck and self.left > 0 and first:  # its line does not stand without one of its records

@@ -45,8 +45,8 @@ class Take(Enum):
     :class:`kdump.segments.lazy_records.UnreadRun`.
     """
     UNCHECKED_RUNS = auto()
-    """The same; records of an UnreadRun may be not well-formed. Whoever meets them ends it before their batch, which
-    then comes by itself.
+    """The same; records of an UnreadRun may be not well-formed. Whoever meets one ends the run before its batch, before
+    the next item is asked for: that is the batch by itself.
     """
     BATCHES = auto()
     """Batches; records are read only where the filter needs them."""
@@ -118,7 +118,7 @@ class BatchSelection:
         if not _is_plain(run):
             return None
         if self._of_batches or self._take is Take.UNCHECKED_RUNS:
-            records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0, is_checked=self._of_batches)
+            records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0, may_break=not self._of_batches)
         else:
             records = UnreadRun(run, 0, run.sound)
         if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):

@@ -61,6 +61,11 @@ class Filter(NamedTuple):
         """Whether more of a record than its offset and its timestamp decides."""
         return bool(self.keys or self.greps or self.headers or self.types & {"data", "tombstone"})
 
+    @property
+    def takes_runs(self) -> bool:
+        """Whether all records are taken, or all that are committed."""
+        return self in (Filter(), Filter(committed=True))
+
     def may_hold(self, batch: RecordBatch) -> bool:
         """Tell whether the batch's header lets it hold what is asked for."""
         return self._may_be_held_by(batch) and not (

@@ -70,10 +70,9 @@ class PartitionReader:
         self._ahead: dict[int, Outcomes] = {}
         """By the identity of the partition."""
         self.marks = CheckpointMarks(self.wrong_index, self.fail)
-        takes_all = self.filter in (Filter(), Filter(committed=True))
         in_runs = self.take in (Take.RUNS, Take.UNCHECKED_RUNS, Take.COUNT, Take.BATCH_RUNS)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
-        self._runs = in_runs and takes_all and not self.include_damaged
+        self._runs = in_runs and self.filter.takes_runs and not self.include_damaged
         self._packed = self.take is not Take.BATCH_RUNS
 
     def read(

@@ -20,7 +20,7 @@ else:
         def __new__(cls, name, bases, body):  # noqa: ANN001 ANN204  type checkers read typing's
             if not bases:
                 return super().__new__(cls, name, bases, body)
-            fields = body["__annotations__"]
+            fields = body.get("__annotations__", {})
             defaults = [body.pop(field) for field in fields if field in body]
             plain = namedtuple(name, fields, defaults=defaults, module=body["__module__"])
             return type(name, (plain, *bases[1:]), {**body, "__slots__": ()})

@@ -144,7 +144,7 @@ def _title(name: str) -> bytes:
 class _Printer(LogPrinter):
     """Prints the batches of one segment, without values or with hashes in place of payloads if so wanted."""
 
-    whole = True
+    whole_batches = True
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders, redactor: Redactor | None, *, values: bool) -> None:
         super().__init__(run, path, decoders)
@@ -154,7 +154,7 @@ class _Printer(LogPrinter):
 
     def unread(self, records: UnreadRun, *, deep: bool) -> None:
         """Print the batches of a run, unchecked ones up to the first that cannot be printed whole."""
-        if records.is_checked:
+        if not records.may_break:
             self.batches(records.run, records.row, records.behind, deep=deep)
             return
         row, done = self.fast.print_batches(records.run, records.row, records.behind, head=True, deep=deep)

@@ -55,7 +55,7 @@ class KernelRows:
     A subclass knows the parts of a row.
     """
 
-    whole = True
+    whole_batches = True
     """Whether nothing is printed of a batch in a run which cannot be printed whole."""
 
     def __init__(
@@ -93,7 +93,7 @@ class KernelRows:
     def _lines(self) -> RowLines:
         keyed_hash = None if self.redactor is None else KeyedHash(self.redactor.key)
         lines = RowLines(self._general, headers=self._headers_way, keyed_hash=keyed_hash)
-        lines.whole = self.whole
+        lines.whole_batches = self.whole_batches
         return lines
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
@@ -182,7 +182,7 @@ class KernelRows:
         kernel, lines = self.ahead.begin(records.run, records.row, records.behind)
         while True:
             kernel.gaps.clear()
-            if kernel.stuck and (records.is_checked or kernel.left):
+            if kernel.stuck and (kernel.left or not records.may_break):
                 raise self._stuck()
             if lines:  # the last batches may hold no records
                 yield lines
@@ -208,7 +208,7 @@ class KernelRows:
         records = item.records
         if self.batches:
             item = item._replace(records=())
-        elif isinstance(records, UnreadRun) and not records.is_checked and not records.begins_sound:
+        elif isinstance(records, UnreadRun) and records.may_break and not records.begins_sound:
             return None
         for null in range(4):
             parts = self.parts(item, {source for bit, source in _NULLS.items() if null & bit})

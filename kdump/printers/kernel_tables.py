@@ -44,7 +44,7 @@ class DrawnTable(Protocol):
 class TableRows(KernelRows):
     """Makes rows of the widths of a table that are settled."""
 
-    whole = False  # a number that is too wide for its column is one row's alone
+    whole_batches = False  # a number that is too wide for its column is one row's alone
 
     def __init__(
         self, columns: Sequence[Column], encoding: Encoding, table: DrawnTable, *, batches: bool = False

@@ -50,8 +50,11 @@ class DamagedRange(NamedTuple):
 
 
 def singly(item: SelectedBatch, run: UnreadRun, *, batches: bool) -> Iterator[SelectedBatch]:
-    """Yield the batches of a run one by one, with ``batches`` without their records; none that are unchecked."""
-    if not run.is_checked:
+    """Yield the batches of a run one by one, with ``batches`` without their records.
+
+    Those of a run that may break are left to its reader: the run ends before them.
+    """
+    if run.may_break:
         run.behind = run.row
     for batch in map(run.run.batch, range(run.row, run.behind)):
         records: Sequence[Record] = () if batches else Unread(batch, *batch.payload())

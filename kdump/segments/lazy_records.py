@@ -81,17 +81,17 @@ class Unread(Sequence[Record]):
 class UnreadRun(Sequence[Record]):
     """All records of batches of a run, from ``row`` on and before the row ``behind``.
 
-    All are well-formed, unless the reader was asked for batches alone, or for unchecked ones: of these, whoever meets
-    another record sets ``behind`` to the row of its batch.
+    All are well-formed, unless the reader was asked for batches alone, or some ``may_break``: whoever meets such a
+    record sets ``behind`` to the row of its batch.
     """
 
-    __slots__ = ("behind", "is_checked", "row", "run")
+    __slots__ = ("behind", "may_break", "row", "run")
 
-    def __init__(self, run: Run, row: int, behind: int, *, is_checked: bool = True) -> None:
+    def __init__(self, run: Run, row: int, behind: int, *, may_break: bool = False) -> None:
         self.run = run
         self.row = row
         self.behind = behind
-        self.is_checked = is_checked
+        self.may_break = may_break
 
     @property
     def offsets(self) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 import os
 import re
+import subprocess
+import sys
 import tomllib
 
 import click
@@ -153,6 +155,21 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, name, module):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     done = python(*ENTRIES[name], "check", "nothing", env=env)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")  # click ends the line of ^C
+
+
+def test_a_profiler_says_what_it_has_seen():
+    """The process does not end before."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cProfile", "-m", "kdump", "--version"], capture_output=True, check=True
+    )
+    assert b"kdump, version" in done.stdout
+    assert b"function calls" in done.stdout
+
+
+def test_what_is_registered_for_the_end_is_done():
+    code = "import atexit; atexit.register(print, 'told'); from kdump.__main__ import run; run()"
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, check=True)
+    assert done.stdout.endswith(b"told\n")
 
 
 def test_nothing_slow_is_imported_before_ctrl_c_is_heeded():

@@ -1,7 +1,8 @@
 """Compile kdump/kernel beside its sources, as it is installed or so that errors of memory cannot hide.
 
-    python -m tools.dev.build_kernel             the kernel, optimised; what reads a batch checks bounds
-    python -m tools.dev.build_kernel --bounds    with every check of bounds that single functions do without
+    python -m tools.dev.build_kernel             the kernel, optimised
+    python -m tools.dev.build_kernel --bounds    with the checks of bounds that single functions do without, but for the
+                                                 reading of numbers, which --address watches
     python -m tools.dev.build_kernel --address   with AddressSanitizer; prints what to put in front of a command
     python -m tools.dev.build_kernel --remove    without a kernel
 
