@@ -107,8 +107,10 @@ class UnreadRun(Sequence[Record]):
 
     @property
     def begins_sound(self) -> bool:
-        """Whether the records of the first batch are well-formed."""
-        return bool(self.run.part(self.row, self.row + 1).sound)
+        """Whether the first batch that has records has well-formed ones."""
+        counts = self.run.column("records_count", self.row, self.behind)
+        upto = next((number for number, count in enumerate(counts, 1) if count), len(counts))
+        return self.run.part(self.row, self.row + upto).sound == upto
 
     @property
     def count_of_batches(self) -> int:

@@ -465,6 +465,9 @@ def test_nothing_of_a_batch_with_a_broken_record_is_printed_in_a_run(limit, kind
         body = [forge.record(b"k", b"%d" % number, offset=number, headers=[(b"h", b"x")]) for number in range(13)]
         body[at] = body[at][:-2] + b"\x7f" + body[at][-1:]
         broken = forge.batch(body, base_offset=5 * row, last_offset_delta=4)
+        empty = [forge.batch([], base_offset=0, last_offset_delta=0)] * 3
+        path.write_bytes(b"".join([*empty, *sound[:row], broken, *sound[row + 1 :]]))
+        same_in_runs(path, kind=kind)
         path.write_bytes(b"".join([*sound[:row], broken, *sound[row + 1 :]]))
         same_in_runs(path, kind=kind)
         if kind is not formatted:
