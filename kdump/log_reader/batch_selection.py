@@ -117,8 +117,10 @@ class BatchSelection:
         """
         if not _is_plain(run):
             return None
-        if self._of_batches or self._take is Take.UNCHECKED_RUNS:
-            records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0, may_break=not self._of_batches)
+        if self._take is Take.UNCHECKED_RUNS:
+            records = UnreadRun(run, 0, run.count, may_break=True)
+        elif self._of_batches:
+            records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0)
         else:
             records = UnreadRun(run, 0, run.sound)
         if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):

@@ -123,6 +123,9 @@ class UnreadRun(Sequence[Record]):
             batch = self.run.batch(row)
             yield Unread(batch, *batch.payload())
 
+    def __bool__(self) -> bool:
+        return any(self.run.column("records_count", self.row, self.behind))
+
     def __len__(self) -> int:
         return self.run.records(self.row, self.behind)
 
