@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from itertools import islice
 
 import pytest
 import vl_convert
@@ -24,18 +25,24 @@ def bars(count, *, clipped=False):
     return {"$schema": charts.SCHEMA, "data": {"values": values}, "mark": mark, "encoding": encoding}
 
 
-def heated():
-    """A chart of the heat map with as many cells as it may have: 40 partitions over a week, an hour a cell."""
-    hours = range(1000, 1168)
+def of_a_log_dir():
+    """The first charts of a report of many partitions: bars, two of ingest, and the heat map as large as it may be."""
+    hours = range(1020, 1020 + series.BUCKETS)
+    parts = range(charts.ROWS)
     lines = [
-        {"kind": "hour", "topic": "orders", "partition": n, "hourMs": hour * HOUR, "bytes": hour, "records": 1}
-        for n in range(charts.ROWS)
+        {"kind": "hour", "topic": f"orders-{n}", "partition": n, "hourMs": hour * HOUR, "bytes": hour, "records": 1}
+        for n in parts
         for hour in hours
     ]
-    answers = {"stats": ReportAnswer("kdump stats", lines), "hours": ReportAnswer("kdump stats", lines)}
-    report = LogDirReport(("/broker1",), 1168 * HOUR, None, answers)
-    axis = series.time_axis(lines, report.at)
-    ((*_, spec),) = charts._heat(report, axis)
+    stats = [{"kind": "stats", "topic": f"orders-{n}", "logBytes": MIB + n, "batches": 0} for n in parts]
+    topics = [{"kind": "topic", "topic": f"orders-{n}", "allBytes": MIB + n} for n in parts]
+    of = {"stats": [*stats, *lines], "hours": lines, "du-topics": topics}
+    answers = {name: ReportAnswer("kdump", found) for name, found in of.items()}
+    report = LogDirReport(("/broker1",), hours[-1] * HOUR, None, answers)
+    return [whole(spec) for *_, spec in islice(charts._specs(report), 4)]
+
+
+def whole(spec):
     return {"$schema": charts.SCHEMA, "config": charts.CONFIG, **spec}
 
 
@@ -72,13 +79,19 @@ def test_charts_of_several_processes_share_no_identifier():
     assert [re.findall(r"url\(#([^)]+)\)", svg) for svg in both] == ids
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the system tells nothing of memory")
-def test_no_process_that_draws_takes_100_mib():
-    specs = [bars(16), heated(), bars(16), heated()]
+def most_held(specs):
+    """The most bytes that a process held that drew charts."""
     script = "import json, resource, sys; from kdump.report import charts; charts.drawn(json.load(sys.stdin))\n"
     script += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    done = python("-c", script, input=json.dumps(specs).encode(), check=True)
-    assert int(done.stdout) << 10 < 100 * MIB
+    return int(python("-c", script, input=json.dumps(specs).encode(), check=True).stdout) << 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system tells nothing of memory")
+@pytest.mark.parametrize("numbers", [(0, 1, 2, 3), (3,), (0, 3, 0, 3)], ids=["all", "heat map", "bars and heat map"])
+def test_no_process_that_draws_takes_100_mib(numbers):
+    found = of_a_log_dir()
+    assert len(found[3]["data"]["values"]) == charts.ROWS * series.BUCKETS
+    assert most_held([found[number] for number in numbers]) < 100 * MIB
 
 
 def test_a_process_that_draws_nothing_says_why(capfd):
