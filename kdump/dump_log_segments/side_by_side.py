@@ -20,14 +20,19 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.run import DumpRun
     from kdump.output.in_turns import Turn
+    from kdump.primitives.wire import Bytes
 
 
 WORTH_IT: Final = 96 << 20
 """Bytes of a segment from which on two threads print the lines of batches sooner than one."""
+SMALL: Final = 1 << 11
+"""Bytes of a first batch below which one thread does: its lines are more bytes than it."""
 LARGE: Final = 1 << 17
 """Bytes of a first batch from which on one thread does: it reads the headers of large batches alone."""
 TIMES: Final = 4
 """How many times as large as elsewhere the parts are then: little is made of them."""
+HELD: Final = 1 << 21
+"""Bytes of the lines of a part, at most, that a thread makes ahead of whoever prints them."""
 
 
 class _Made(NamedTuple):
@@ -69,13 +74,22 @@ def _has_many_headers(source: LocalFile, end: int) -> bool:
     if end < WORTH_IT or read_ahead.helpers() <= 0 or LocalFile.watch is not None:
         return False
     first = parts.first_header(source)
-    return first is not None and first.length < LARGE
+    return first is not None and SMALL <= first.length < LARGE
 
 
 def _dump_headers(printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart]) -> None:
     """Print the lines of batches, which are few: a thread reads some parts and makes theirs."""
     from kdump.segments import resync
-    from kdump.segments.thread_beside import ThreadBeside  # needed for large segments alone
+    from kdump.segments.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
+
+    class Lines(BytesIO):
+        """The lines of a part."""
+
+        def write(self, lines: Bytes, /) -> int:  # type: ignore[override]  # what printers write
+            size = super().write(lines)
+            if self.tell() > HELD:
+                raise TooMuchError
+            return size
 
     run = printer.run
     spare = [_apart(printer), _apart(printer)]
@@ -86,13 +100,14 @@ def _dump_headers(printer: LogPrinter, source: LocalFile, pieces: list[SegmentPa
         if start is None:
             return None
         own, part = spare.pop(), SegmentPart(start, piece.stop)
-        own.out = own.run.out = out = BytesIO()
+        own.out = own.run.out = out = Lines()
         failure = None
         try:
             print_part(own, source, part)
         except (DamageError, UnreadableError) as reason:
             failure = reason
-        spare.append(own)
+        finally:
+            spare.append(own)
         return _Made(start, part.reached, out.getvalue(), failure)
 
     reached = 0

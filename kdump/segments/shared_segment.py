@@ -5,6 +5,7 @@ Where a part begins is guessed, and checked when the part before is read (:mod:`
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump import kernel
@@ -40,18 +41,22 @@ SMALL: Final = 1 << 11
 TIMES: Final = 4
 """How many times as large as elsewhere the parts are: no output of theirs waits for its turn."""
 BLOCKS: Final = 2
-"""The same of the blocks in which they are read: threads wait for each other at each."""
+"""How many times as large as elsewhere the blocks are in which parts are read: threads wait for each other at each."""
+HELD: Final = 1 << 14
+"""Regions of a part, at most, that a thread reads ahead of whoever takes them."""
+STEP: Final = 1 << 21
+"""Bytes whose regions are held at a time where these are more."""
 
 
 class _Before(NamedTuple):
-    """What the process of a part is told by the one before: see :class:`kdump.segments.parts.SegmentPart`."""
+    """What is told of the part before: see :class:`kdump.segments.parts.SegmentPart`."""
 
     reached: int = 0
     hops: int = BUDGET
 
 
 def parts_of(source: Source) -> list[SegmentPart]:
-    """Return the parts in which processes share a segment, nothing where one reads it."""
+    """Return the parts in which processes or threads share a segment, nothing where one reads it."""
     if source.size < WORTH_IT or not isinstance(source, LocalFile) or LocalFile.watch is not None:
         return []
     first = parts.first_header(source)
@@ -74,8 +79,9 @@ def read(
     among them. Raises UnreadableError behind what is made of the regions before, and KdumpError where a process ends.
     """
     if parts.processes_in_a_row(jobs, source.size, lambda: parts.is_packed(source)) == 1:
-        for each in read_in_threads(source, pieces, first_offset, make):
-            take(each)
+        with closing(read_in_threads(source, pieces, first_offset, make)) as made:
+            for each in made:
+                take(each)
         return
     from kdump.output import in_turns  # needed for several processes alone
 
@@ -110,25 +116,42 @@ def read_in_threads(
 
     The source must stay open until this is closed.
     """
-    from kdump.segments.thread_beside import ThreadBeside  # needed for large segments alone
+    from kdump.segments.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
 
     leash = read_ahead.Leash(source)
 
-    def attempt(number: int) -> tuple[_Before | None, R, UnreadableError | None, _Before] | None:
+    def few(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
+        count = 0
+        for region in regions:
+            count += region.count if isinstance(region, Run) else 1
+            if count > HELD:
+                raise TooMuchError
+            yield region
+
+    def attempt(number: int) -> tuple[_Before, R, UnreadableError | None, _Before] | None:
         guess = _guess(leash, pieces[number])
-        return None if guess is None else (guess, *_make(leash, pieces[number], guess, first_offset, make))
+        if guess is None:
+            return None
+        return (guess, *_make(leash, pieces[number], guess, first_offset, lambda regions: make(few(regions))))
 
     before = _Before()
     beside = ThreadBeside(len(pieces), attempt)
     try:
         for number, piece in enumerate(pieces):
             done = beside.take(number)
-            if done is None or done[0] != before:
-                done = before, *_make(leash, piece, before, first_offset, make)
-            _, made, failure, before = done
-            yield made
-            if failure is not None:
-                raise failure
+            if done is not None and done[0] == before:
+                _, made, failure, before = done
+                yield made
+                if failure is not None:
+                    raise failure
+                continue
+            step = STEP if beside.has_too_much else piece.stop - piece.start
+            for stop in (*range(piece.start + step, piece.stop, step), piece.stop):
+                part = SegmentPart(piece.start, stop)
+                made, failure, before = _make(leash, part, before, first_offset, make)
+                yield made
+                if failure is not None:
+                    raise failure
     finally:
         leash.is_over = True
         beside.end()

@@ -23,6 +23,7 @@ THREADS = [
     (walk, "BLOCK", 4000),
     (walk, "FIRST_BLOCK", 1000),
     (side_by_side, "WORTH_IT", 1),
+    (side_by_side, "SMALL", 0),
     (parts, "SIZE", 700),
     (parts, "PACKED", 300),
 ]
@@ -39,7 +40,7 @@ OUTPUTS = (
     ("dump", "{path}", "--on-error", "stop"),
     ("--files", "{path}", "--print-data-log"),
     ("--files", "{path}", "--deep-iteration", "--max-bytes", "20000"),
-    ("--files", "{path}"),
+    (HEADERS := ("--files", "{path}")),
 )
 LINES = pytest.mark.parametrize("line", OUTPUTS, ids=" ".join)
 
@@ -55,6 +56,8 @@ def alike(tmp_path):
         for number in jobs:
             assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=SMALL) == one, number
         assert forked.kdump(tmp_path, *args, replaced=THREADS) == one, "threads"
+        if line == HEADERS:
+            assert forked.kdump(tmp_path, *args, replaced=[*THREADS, (side_by_side, "HELD", 900)]) == one, "too much"
         return one
 
     return run

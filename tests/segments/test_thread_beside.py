@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kdump.segments.thread_beside import AHEAD, ThreadBeside
+from kdump.segments.thread_beside import AHEAD, ThreadBeside, TooMuchError
 
 
 def taken(count, attempt):
@@ -57,3 +57,46 @@ def test_without_a_thread_the_caller_does_all(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", none)
     assert taken(5, int) == [None] * 5
+
+
+def test_where_there_is_too_much_the_caller_does_the_rest():
+    tried = []
+
+    def attempt(number):
+        tried.append(number)
+        if number == 3:
+            raise TooMuchError
+        return number
+
+    beside = ThreadBeside(100, attempt)
+    results = [beside.take(number) for number in range(100)]
+    beside.end()
+    assert beside.has_too_much == (3 in tried)
+    assert all(result in (None, number) for number, result in enumerate(results))
+    if 3 in tried:
+        assert results[3] is None
+        assert len(tried) <= 3 + AHEAD + 2
+
+
+def test_the_caller_does_others_while_it_waits_and_ctrl_c_ends_that():
+    begun, go_on = threading.Event(), threading.Event()
+    caller = threading.current_thread()
+    done = []
+
+    def attempt(number):
+        if threading.current_thread() is not caller:
+            begun.set()
+            go_on.wait()
+        elif number == 3:
+            go_on.set()
+            raise KeyboardInterrupt
+        else:
+            done.append(number)
+        return number
+
+    beside = ThreadBeside(9, attempt)
+    begun.wait()
+    with pytest.raises(KeyboardInterrupt):
+        beside.take(0)
+    beside.end()
+    assert done == [1, 2]
