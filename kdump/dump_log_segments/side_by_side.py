@@ -29,7 +29,7 @@ SMALL: Final = 1 << 11
 """Bytes of a first batch below which one thread does: its lines are more bytes than it."""
 LARGE: Final = 1 << 17
 """Bytes of a first batch from which on one thread does: it reads the headers of large batches alone."""
-TIMES: Final = 4
+TIMES: Final = 3
 """How many times as large as elsewhere the parts are then: little is made of them."""
 HELD: Final = 1 << 21
 """Bytes of the lines of a part, at most, that a thread makes ahead of whoever prints them."""

@@ -38,7 +38,7 @@ WORTH_IT: Final = parts.MUCH
 """Bytes of a segment from which on processes share it."""
 SMALL: Final = 1 << 11
 """Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
-TIMES: Final = 4
+TIMES: Final = 3
 """How many times as large as elsewhere the parts are: no output of theirs waits for its turn."""
 BLOCKS: Final = 2
 """How many times as large as elsewhere the blocks are in which parts are read: threads wait for each other at each."""
