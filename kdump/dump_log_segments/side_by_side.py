@@ -82,8 +82,8 @@ def _dump_headers(printer: LogPrinter, source: LocalFile, pieces: list[SegmentPa
     from kdump.segments import resync
     from kdump.segments.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
 
-    class Lines(BytesIO):
-        """The lines of a part."""
+    class FewLines(BytesIO):
+        """The lines of a part; too many are not held."""
 
         def write(self, lines: Bytes, /) -> int:  # type: ignore[override]  # what printers write
             size = super().write(lines)
@@ -100,7 +100,7 @@ def _dump_headers(printer: LogPrinter, source: LocalFile, pieces: list[SegmentPa
         if start is None:
             return None
         own, part = spare.pop(), SegmentPart(start, piece.stop)
-        own.out = own.run.out = out = Lines()
+        own.out = own.run.out = out = FewLines()
         failure = None
         try:
             print_part(own, source, part)

@@ -1,8 +1,8 @@
 """Draws charts in a process of its own: a script that reads specifications of Vega-Lite as JSON, and writes their SVGs.
 
-The engine of vl-convert takes some 45 MiB, and more with each chart, which it keeps; 38 MiB of its file come besides
-while it starts. So they go before the first chart, and the process ends where it holds much: the charts that are left
-are for another one. It imports nothing of kdump.
+The engine of vl-convert takes some 35 MiB, and more with each chart, which it keeps; pages of its file come besides.
+These go before each chart, and the process ends where it holds much: the charts that are left are for another one. It
+imports nothing of kdump.
 """
 
 from __future__ import annotations
