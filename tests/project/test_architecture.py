@@ -237,7 +237,7 @@ SLOW = {
         (["check", LOG], {"dataclasses", "heapq"}, 96),
         (["verify-index", LOG], {"dataclasses", "heapq"}, 80),
         (["offsets", LOG], {"json", "dataclasses", "heapq"}, 94),
-        (["report", "--help"], {"dataclasses"}, 64),
+        (["report", "--help"], {"dataclasses", "pathlib"}, 64),
     ],
     ids=lambda value: " ".join(map(str, value[:1])) if isinstance(value, list) else None,
 )
