@@ -39,15 +39,17 @@ if kernel.COMPILED:
     from kdump.dump_log_segments.kernel_lines import KernelLines
 
 
-def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> None:
-    """Print the lines of a part of a segment; then say in ``part`` where it ended.
+def print_part(
+    printer: LogPrinter, source: LocalFile, part: SegmentPart, leash: read_ahead.Leash | None = None
+) -> None:
+    """Print the lines of a part of a segment, read by ``leash``; then say in ``part`` where it ended.
 
     Raises what ends the original, with the same lines printed before.
     """
     run, path = printer.run, printer.path
     options = run.options
     deep = is_deep(run)
-    with closing(_regions(source, printer, part, deep=deep)) as regions:
+    with closing(_regions(leash or read_ahead.Leash(source), printer, part, deep=deep)) as regions:
         for region in regions:
             if isinstance(region, Run):
                 printer.batches(region, 0, region.count, deep=deep)
@@ -70,12 +72,11 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
 
 
 def _regions(
-    source: Source, printer: LogPrinter, part: SegmentPart, *, deep: bool
+    leash: read_ahead.Leash, printer: LogPrinter, part: SegmentPart, *, deep: bool
 ) -> Generator[Region | Run | Entries, None, None]:
     """Yield the regions of a part. Headers are printed sooner than a thread hands over what it has read."""
     options = printer.run.options
-    end = end_of(source.size, options)
-    leash = read_ahead.Leash(source)
+    end = end_of(leash.size, options)
     window = Window(leash, end)
     if part.start or part.stop < end:
         window.narrow(part.start, part.stop)

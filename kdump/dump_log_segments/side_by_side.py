@@ -91,19 +91,19 @@ def _dump_headers(printer: LogPrinter, source: LocalFile, pieces: list[SegmentPa
                 raise TooMuchError
             return size
 
-    run = printer.run
+    run, leash = printer.run, read_ahead.Leash(source)
     spare = [_apart(printer), _apart(printer)]
 
     def attempt(number: int) -> _Made | None:
         piece = pieces[number]
-        start = resync.guess(source, piece) if piece.start else 0
+        start = resync.guess(leash, piece) if piece.start else 0
         if start is None:
             return None
         own, part = spare.pop(), SegmentPart(start, piece.stop)
         own.out = own.run.out = out = FewLines()
         failure = None
         try:
-            print_part(own, source, part)
+            print_part(own, source, part, leash)
         except (DamageError, UnreadableError) as reason:
             failure = reason
         finally:
@@ -127,6 +127,7 @@ def _dump_headers(printer: LogPrinter, source: LocalFile, pieces: list[SegmentPa
                 raise made.failure
             reached = made.reached
     finally:
+        leash.is_over = True
         beside.end()
         for own in spare:
             own.end()
