@@ -1,4 +1,4 @@
-"""Parts of a large segment, which several processes read side by side.
+"""Parts of a large segment, which several processes or threads read side by side.
 
 Where a part begins is guessed: at the first batch behind its first byte that can be believed. That may be a batch in
 the value of a record. Who reads the part before knows; see :mod:`kdump.output.in_turns`.
@@ -32,7 +32,7 @@ BUSY: Final = 2
 AS_THREADS: Final = 2
 """Processes as many as the processors that one and its thread use, which are sooner done without compression."""
 SIZE: Final = 6 << 20
-"""Bytes of a part: what is made of it has to fit into what a process holds until its turn comes."""
+"""Bytes of a part: what is made of it has to fit into what a process or a thread holds until its turn comes."""
 PACKED: Final = 1 << 19
 """The same where batches are compressed."""
 BUDGET: Final = 1 << 16

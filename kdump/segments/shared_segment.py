@@ -6,7 +6,7 @@ Where a part begins is guessed, and checked when the part before is read (:mod:`
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kdump import kernel
 from kdump.errors import UnreadableError
@@ -35,7 +35,7 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 WORTH_IT: Final = parts.MUCH
-"""Bytes of a segment from which on processes share it."""
+"""Bytes of a segment from which on processes or threads share it."""
 SMALL: Final = 1 << 11
 """Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
 TIMES: Final = 3
@@ -53,6 +53,14 @@ class _Before(NamedTuple):
 
     reached: int = 0
     hops: int = BUDGET
+
+
+class _MadeOfPart(NamedTuple, Generic[R]):
+    """What is made of a part, what ended it, and what is told of it to the next one."""
+
+    made: R
+    failure: UnreadableError | None
+    behind: _Before
 
 
 def parts_of(source: Source) -> list[SegmentPart]:
@@ -128,11 +136,11 @@ def read_in_threads(
                 raise TooMuchError
             yield region
 
-    def attempt(number: int) -> tuple[_Before, R, UnreadableError | None, _Before] | None:
+    def attempt(number: int) -> tuple[_Before, _MadeOfPart[R]] | None:
         guess = _guess(leash, pieces[number])
         if guess is None:
             return None
-        return (guess, *_make(leash, pieces[number], guess, first_offset, lambda regions: make(few(regions))))
+        return guess, _make(leash, pieces[number], guess, first_offset, lambda regions: make(few(regions)))
 
     before = _Before()
     beside = ThreadBeside(len(pieces), attempt)
@@ -140,7 +148,7 @@ def read_in_threads(
         for number, piece in enumerate(pieces):
             done = beside.take(number)
             if done is not None and done[0] == before:
-                _, made, failure, before = done
+                made, failure, before = done[1]
                 yield made
                 if failure is not None:
                     raise failure
@@ -163,10 +171,10 @@ def _make(
     before: _Before,
     first_offset: int | None,
     make: Callable[[Iterator[Region | Run]], R],
-) -> tuple[R, UnreadableError | None, _Before]:
-    """Return what ``make`` makes of the regions of a part, what ends them, and what the next part is told."""
+) -> _MadeOfPart[R]:
+    """Return what ``make`` makes of the regions of a part."""
     if before.reached >= piece.stop:
-        return make(iter(())), None, before
+        return _MadeOfPart(make(iter(())), None, before)
     failures: list[UnreadableError] = []
 
     def readable(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
@@ -179,7 +187,7 @@ def _make(
     runs = source.limit >= compression.DEFAULT_LIMIT
     reader = ResyncReader(source, before.reached, source.size, "resync", first, limit=None, runs=runs, packed=False)
     made = make(readable(reader.read_part(piece.stop, before.hops, BLOCKS)))
-    return made, failures[0] if failures else None, _Before(reader.reached, reader.hops)
+    return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
 
 
 def _guess(source: Source, piece: SegmentPart) -> _Before | None:
