@@ -79,8 +79,8 @@ def _has_many_headers(source: LocalFile, end: int) -> bool:
 
 def _dump_headers(printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart]) -> None:
     """Print the lines of batches, which are few: a thread reads some parts and makes theirs."""
+    from kdump.primitives.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
     from kdump.segments import resync
-    from kdump.segments.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
 
     class FewLines(BytesIO):
         """The lines of a part; too many are not held."""

@@ -124,7 +124,7 @@ def read_in_threads(
 
     The source must stay open until this is closed.
     """
-    from kdump.segments.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
+    from kdump.primitives.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
 
     leash = read_ahead.Leash(source)
 

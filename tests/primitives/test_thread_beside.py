@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kdump.segments.thread_beside import AHEAD, ThreadBeside, TooMuchError
+from kdump.primitives.thread_beside import AHEAD, ThreadBeside, TooMuchError
 
 
 def taken(count, attempt):
