@@ -9,6 +9,7 @@ import pytest
 from kdump.commands import parallel, who_reads
 from kdump.dump_log_segments import side_by_side
 from kdump.log_dirs.finder import Finder
+from kdump.primitives.thread_beside import ThreadBeside
 from kdump.segments import kernel_ahead, parts, read_ahead, walk
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
@@ -48,6 +49,11 @@ LINES = pytest.mark.parametrize("line", OUTPUTS, ids=" ".join)
 @pytest.fixture
 def alike(tmp_path):
     """Run a command line with one process and with more; hold the outcomes against each other, return the first."""
+    run_beside = ThreadBeside._run
+
+    def noted(beside):
+        (tmp_path / "beside").touch()
+        run_beside(beside)
 
     def run(line, jobs=(2, 3), **words):
         args = [word.format(**words) for word in line]
@@ -55,7 +61,8 @@ def alike(tmp_path):
         assert b"Traceback" not in one.errors
         for number in jobs:
             assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=SMALL) == one, number
-        assert forked.kdump(tmp_path, *args, replaced=THREADS) == one, "threads"
+        threads = [*THREADS, (ThreadBeside, "_run", noted)]
+        assert forked.kdump(tmp_path, *args, replaced=threads) == one, "threads"
         if line == HEADERS:
             assert forked.kdump(tmp_path, *args, replaced=[*THREADS, (side_by_side, "HELD", 900)]) == one, "too much"
         return one
@@ -112,6 +119,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_several_processes_print_what_one_prints(tmp_path, alike, line, shape):
     alike(line, path=log(tmp_path, SHAPES[shape]))
+    assert (tmp_path / "beside").exists() == (line == HEADERS)
 
 
 @LINES

@@ -1,6 +1,7 @@
 """Pieces that a thread does beside whoever takes what comes of them."""
 
 import threading
+from collections import defaultdict
 
 import pytest
 
@@ -20,12 +21,25 @@ def test_every_piece_is_done_once_and_in_order():
     done = []
 
     def attempt(number):
-        done.append(number)
+        begun.set()
+        done[threading.current_thread()].append(number)
         return number
 
-    results = taken(100, attempt)
-    assert all(result in (None, number) for number, result in enumerate(results))
-    assert sorted([*done, *(number for number, result in enumerate(results) if result is None)]) == list(range(100))
+    def do(beside, number):
+        begun.wait()
+        result = beside.take(number)
+        if result is None:
+            done[caller].append(number)
+        return number if result is None else result
+
+    begun, caller = threading.Event(), threading.current_thread()
+    done = defaultdict(list)
+    beside = ThreadBeside(100, attempt)
+    assert [do(beside, number) for number in range(100)] == list(range(100))
+    beside.end()
+    (thread,) = done.keys() - {caller}
+    assert done[thread] == sorted(done[thread])
+    assert sorted(done[thread] + done[caller]) == list(range(100))
 
 
 def test_what_is_raised_is_raised_where_the_piece_is_taken():
@@ -100,3 +114,19 @@ def test_the_caller_does_others_while_it_waits_and_ctrl_c_ends_that():
         beside.take(0)
     beside.end()
     assert done == [1, 2]
+
+
+def test_no_piece_is_done_any_more_when_the_end_returns():
+    def attempt(number):
+        begun.set()
+        go_on.wait()
+        done.append(number)
+
+    begun, go_on = threading.Event(), threading.Event()
+    done = []
+    beside = ThreadBeside(9, attempt)
+    begun.wait()
+    threading.Timer(0.05, go_on.set).start()
+    beside.end()
+    assert done == [0]
+    assert "beside" not in [thread.name for thread in threading.enumerate()]

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from kdump.log_dirs.finder import Finder
+from kdump.primitives.thread_beside import ThreadBeside
 from kdump.salvage import merge
 from kdump.segments import parts, read_ahead, shared_segment
 from testing import damages
@@ -15,6 +16,20 @@ def found(path):
     merged = merge.merge(list(Finder().find([str(path)])))
     placed = [(chain.position, chain.end, chain._numbers) for chain in merged.placed]
     return placed, merged.lost, list(merged.gaps), merged.duplicates, merged.padding
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """Return the threads that begin."""
+    threads = []
+    run = ThreadBeside._run
+
+    def noted(beside):
+        threads.append(beside)
+        run(beside)
+
+    monkeypatch.setattr(ThreadBeside, "_run", noted)
+    return threads
 
 
 @pytest.fixture
@@ -40,11 +55,12 @@ def alike(monkeypatch):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_segments_of_every_shape(tmp_path, alike, shape):
+def test_segments_of_every_shape(tmp_path, alike, begun, shape):
     alike(log(tmp_path, SHAPES[shape]))
+    assert len(begun) == 2
 
 
-def test_damaged_segments(tmp_path, alike):
+def test_damaged_segments(tmp_path, alike, begun):
     rng = random.Random(2)
     sound = [*batches(80), *batches(30, nested=True, gap=1), *batches(40, codec=1)]
     starts = [sum(map(len, sound[:number])) for number in range(len(sound) + 1)]
@@ -55,3 +71,4 @@ def test_damaged_segments(tmp_path, alike):
             damages.damage(data, rng, starts)
         lost += len(alike(log(tmp_path, [bytes(data)]))[1])
     assert lost
+    assert len(begun) > 20
