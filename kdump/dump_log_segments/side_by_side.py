@@ -32,7 +32,7 @@ LARGE: Final = 1 << 17
 TIMES: Final = 3
 """How many times as large as elsewhere the parts are then: little is made of them."""
 HELD: Final = 1 << 21
-"""Bytes of the lines of a part, at most, that a thread makes ahead of whoever prints them."""
+"""Bytes of lines, at most, that are held of a part before its turn comes."""
 
 
 class _Made(NamedTuple):

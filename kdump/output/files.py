@@ -98,7 +98,7 @@ def _place(temporary: Path, path: Path, *, force: bool) -> None:
 def begin_flush(file: BinaryIO, position: int, size: int) -> None:
     """Let the disk begin with ``size`` bytes that were written at ``position``: who flushes the file waits less."""
     if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # it is advice; what the disk refuses is told where the file is flushed
+        with suppress(OSError):  # it is advice; the flush of the file tells what the disk refuses
             os.posix_fadvise(file.fileno(), position, size, os.POSIX_FADV_DONTNEED)
 
 

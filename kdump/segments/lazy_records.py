@@ -81,7 +81,7 @@ class Unread(Sequence[Record]):
 class UnreadRun(Sequence[Record]):
     """All records of batches of a run, from ``row`` on and before the row ``behind``.
 
-    All are well-formed, unless the reader was asked for batches alone, or some ``may_break``: whoever meets such a
+    All are well-formed, unless the reader was asked for batches alone, or some ``may_break``. Whoever meets such a
     record sets ``behind`` to the row of its batch.
     """
 

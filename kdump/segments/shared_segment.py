@@ -43,7 +43,7 @@ TIMES: Final = 3
 BLOCKS: Final = 2
 """How many times as large as elsewhere the blocks are in which parts are read: threads wait for each other at each."""
 HELD: Final = 1 << 14
-"""Regions of a part, at most, that a thread reads ahead of whoever takes them."""
+"""Regions, at most, that are held of a part before its turn comes."""
 STEP: Final = 1 << 21
 """Bytes whose regions are held at a time where these are more."""
 
