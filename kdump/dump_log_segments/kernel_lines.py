@@ -96,6 +96,7 @@ class KernelLines:
             return first, 0
         printer = self.printer
         kernel, lines = self.ahead.begin(batches, first, behind)
+        kernel.memory = getattr(printer.out, "room", None)  # of one of several processes
         if lines:
             printer.follow(kernel, lines)
         printer.lead(kernel)

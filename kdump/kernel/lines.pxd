@@ -18,7 +18,9 @@ cdef class Lines(Cursor):
     cdef object value_decoder
     cdef bint decoded
     cdef KeyedHash keyed_hash
-    cdef bytearray buffer
+    cdef public object memory
+    cdef object buffer
+    cdef bytearray own
     cdef unsigned char[::1] out
     cdef Py_ssize_t used
     cdef Py_ssize_t room
@@ -33,6 +35,8 @@ cdef class Lines(Cursor):
     cdef public bint stuck
     cdef public bint whole_batches
 
+    @cython.final
+    cdef bint begin_lines(self, object limit) except -1
     @cython.final
     cdef void take(self, object shape)
     @cython.final

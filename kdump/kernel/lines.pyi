@@ -16,6 +16,7 @@ class Shape:
 class Lines(Cursor):
     last_offset: int
     gaps: list[tuple[int, int]]
+    memory: Callable[[int], memoryview | None] | None
     armed: bool
     stuck: bool
     whole_batches: bool

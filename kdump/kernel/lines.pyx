@@ -108,6 +108,9 @@ cdef class Lines(Cursor):
     ``last_offset`` is the offset of the last one, and ``gaps`` lists the pairs of offsets that do not follow each other
     since the caller last emptied it. ``armed`` says whether an offset other than 0 counts as a gap while
     ``last_offset`` is -1. With ``whole_batches`` both may tell of records that :meth:`run` has taken back.
+
+    ``memory``, where there is any, is called with the limit of each call. It returns where to write the lines as far as
+    there is room, or None: then the kernel does so in memory of its own, as it does with what has no room.
     """
 
     def __init__(self, key_decoder=None, value_decoder=None, keyed_hash=None):
@@ -124,7 +127,8 @@ cdef class Lines(Cursor):
         self.armed = False
         self.room = -1  # the buffer is made with the first line
         self.need = 0
-        self.buffer = bytearray()
+        self.memory = None
+        self.buffer = self.own = bytearray()
         for slot in range(NUMBERS):
             keep(&self.upper[slot], 10000)  # any number: what is kept must be of one
 
@@ -138,8 +142,7 @@ cdef class Lines(Cursor):
         cdef Py_ssize_t whole = 0
         cdef Py_ssize_t most = limit
         cdef Py_ssize_t start
-        self.used = 0
-        self.keyed_hash.count = 0
+        self.begin_lines(limit)
         if head is not None:
             self.take(head)
             self.line()
@@ -164,6 +167,22 @@ cdef class Lines(Cursor):
                 pass
         self.settle()
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")  # no line, no buffer yet
+
+    @cython.final
+    cdef bint begin_lines(self, object limit) except -1:
+        """Write what comes now where it belongs."""
+        place = None if self.memory is None else self.memory(limit)
+        if place is not None:
+            self.buffer = self.out = place
+            self.room = self.out.shape[0]
+        elif self.buffer is not self.own:
+            self.buffer = self.own
+            self.room = len(self.own) or -1  # it is made with the first line
+            if self.room > 0:
+                self.out = self.own
+        self.used = 0
+        self.keyed_hash.count = 0
+        return True
 
     cdef void take(self, object shape):
         """Write lines of this shape from now on."""
@@ -224,8 +243,7 @@ cdef class Lines(Cursor):
         cdef bint has_head = head is not None
         cdef bint has_shape = shape is not None
         cdef bint bound = shape is not None and shape.of_batch
-        self.used = 0
-        self.keyed_hash.count = 0
+        self.begin_lines(limit)
         self.stuck = False
         self.data = self.block
         if head is not None:
@@ -436,7 +454,7 @@ cdef class Lines(Cursor):
         buffer = bytearray(self.room)
         if self.used:
             buffer[: self.used] = memoryview(self.buffer)[: self.used]
-        self.out = self.buffer = buffer
+        self.out = self.buffer = self.own = buffer
         return True
 
 

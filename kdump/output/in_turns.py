@@ -63,7 +63,7 @@ class Turn(Generic[S]):
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # the system has none
                 memory.madvise(mmap.MADV_HUGEPAGE)
-        self._buffer = memoryview(memory)
+        self._memory, self._buffer = memory, memoryview(memory)
         self._used = 0
         self.state: S | None = None
         self.check: Callable[[S], None] = lambda _: None
@@ -85,6 +85,13 @@ class Turn(Generic[S]):
             self.check(self.state)
         return self.state
 
+    def room(self, size: int) -> memoryview | None:
+        """Return memory for the next bytes to be written, ``size`` or more, if they have to wait for the turn.
+
+        What is made there need not be copied.
+        """
+        return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
+
     def write(self, data: Bytes) -> int:
         """Print ``data``: later, if the turn has not come. Raises OSError."""
         size = len(data)
@@ -99,7 +106,9 @@ class Turn(Generic[S]):
             if size > AT_ONCE:
                 _write(memoryview(data))
                 return size
-        self._buffer[self._used : self._used + size] = data
+            data = bytes(data)  # it may be what :meth:`room` gave
+        if not (isinstance(data, memoryview) and data.obj is self._memory):
+            self._buffer[self._used : self._used + size] = data
         self._used += size
         return size
 

@@ -67,6 +67,7 @@ class JsonArray(JsonLines):
     """Prints one JSON array of the same objects."""
 
     around = (b",\n", b"")
+    writes_regions = False
     _before = b"["
 
     def line(self, text: str) -> None:

@@ -20,6 +20,8 @@ class RecordRows:
     """Prints a row per record, or per batch with ``batches``. ``redactor`` hashes payloads."""
 
     shows_damage = False
+    writes_regions = True
+    """Whether :meth:`region` writes what it is given, and nothing else."""
 
     def __init__(self, out: BinaryIO, *, batches: bool = False, redactor: Redactor | None = None) -> None:
         self.out, self.batches, self.redactor = out, batches, redactor
@@ -74,6 +76,8 @@ class RecordRows:
     def _of_kernel(self) -> KernelRows:
         if self._kernel is None:
             self._kernel = self.kernel_rows()
+            if self.writes_regions:
+                self._kernel.kernel.memory = getattr(self.out, "room", None)  # of one of several processes
         return self._kernel
 
     def lost(self, item: DamagedRange) -> None:

@@ -36,9 +36,44 @@ def test_the_array_of_c_is_as_long_as_python_says():
     assert f"cdef long long[{cursor.NUMBERS}] values\n" in sources["cursor.pxd"]
 
 
-def dumped(path, release="4.3", **options):
+class InPlace:
+    """An output where lines are made; each third call of the kernel, and where there is little room, it makes them."""
+
+    def __init__(self, size):
+        self.memory = bytearray(size)
+        self.used = self.asked = self.taken = 0
+
+    def room(self, _):
+        self.asked += 1
+        return memoryview(self.memory)[self.used :] if self.asked % 3 and self.used < len(self.memory) else None
+
+    def write(self, data):
+        size = len(data)
+        if isinstance(data, memoryview) and data.obj is self.memory:
+            self.taken += 1
+        else:
+            self.memory[self.used : self.used + size] = data
+        self.used += size
+
+    def flush(self):
+        pass
+
+    def getvalue(self):
+        return bytes(self.memory[: self.used])
+
+
+def in_place(path, release="4.3", *, room=0, **options):
+    """The same as :func:`dumped` in memory of the output that has room for all, and for ``room`` bytes."""
+    ends = dumped(path, release, **options)
+    for size in (len(ends[0]) * 2 + (1 << 17), room):
+        out = InPlace(size)
+        assert dumped(path, release, out, **options) == ends
+    return ends
+
+
+def dumped(path, release="4.3", out=None, **options):
     """What a run prints, the gaps it finds, and how it ends."""
-    out = io.BytesIO()
+    out = io.BytesIO() if out is None else out
     run = DumpRun(dialects.find(release), Options(**options), out)
     error = None
     try:
@@ -236,7 +271,7 @@ def test_large_batches_read_the_same(size, codec, broken, tmp_path, monkeypatch)
         made[count // 2] = b"\x02\x00"
     path = tmp_path / NAME
     path.write_bytes(forge.batch([compression.compress(codec, b"".join(made))], count=count, attributes=codec))
-    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+    assert in_place(path, room=1 << 17, print_data_log=True) == general(path, print_data_log=True)
 
 
 @pytest.mark.parametrize("release", ["4.3", "2.8", "2.0"])
@@ -459,7 +494,7 @@ def test_many_messages_read_the_same(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("*.log")), ids=lambda path: str(path.relative_to(GOLDEN)))
 def test_golden_segments_read_the_same(path, monkeypatch):
     want = general(path, print_data_log=True)
-    assert dumped(path, print_data_log=True) == want
+    assert in_place(path, print_data_log=True) == want
     assert made_ahead(path, monkeypatch, print_data_log=True)[0] == want
 
 
@@ -482,6 +517,18 @@ def test_lines_made_ahead_of_time_join_the_gaps_between_them(release, tmp_path, 
     found, size = made_ahead(path, monkeypatch, release=release, deep_iteration=True)
     assert found == want
     assert size > 100
+
+
+def test_lines_are_made_in_the_memory_of_an_output(tmp_path):
+    """Batches in a row, then one that stands alone: the kernel asks anew where its lines go."""
+    made = [forge.record(b"k%d" % number, b"v" * 60, offset=number) for number in range(5)]
+    kinds = [(0, 0), (5, 0), (10, 8), (15, 0), (20, 0), (25, 0)]
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(forge.batch(made, base_offset=base, attributes=of) for base, of in kinds))
+    want = general(path, print_data_log=True)
+    out = InPlace(1 << 17)
+    assert dumped(path, "4.3", out, print_data_log=True) == want
+    assert out.taken > 1
 
 
 SIZES = (None, 0, 1, 63, 64, 8191, 8192, 1 << 20)

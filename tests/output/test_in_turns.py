@@ -66,6 +66,25 @@ def test_more_than_a_process_may_hold_waits_for_the_turn(capfdbinary, size):
     assert capfdbinary.readouterr().out == b"0" * 3 * size + b"1" * 3 * size
 
 
+@pytest.mark.parametrize("size", [1, 100, in_turns.AT_ONCE, in_turns.HELD // 2, in_turns.HELD])
+def test_what_is_made_in_place_is_not_copied_and_comes_once(capfdbinary, size):
+    def work(number, turn):
+        for _ in range(3):
+            room = turn.room(size)
+            if room is None:
+                turn.write(b"%d" % number * size)
+            else:
+                assert len(room) >= size
+                room[:size] = b"%d" % number * size
+                turn.write(room[:size])
+            turn.write(b"\n")
+        turn.take()
+        assert turn.room(1) is None
+
+    in_turns.run(2, range(3), work, 0, lambda *_: None)
+    assert capfdbinary.readouterr().out == b"".join((b"%d" % number * size + b"\n") * 3 for number in range(3))
+
+
 def test_a_wrong_guess_is_dropped_with_what_it_printed_and_raised(capfdbinary):
     def work(number, turn):
         guess = turn.state
