@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.formats.sparse_index import SparseIndex
+from kdump.formats.sparse_index import SparseIndex, columns
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import Int32, Layout
 
@@ -44,7 +44,8 @@ class OffsetIndex(SparseIndex[OffsetPosition]):
         return OffsetPosition(self.base_offset, 0) if slot is None else self[slot]
 
 
-def encode(entries: Iterable[OffsetPosition], base_offset: int) -> bytes:
-    """Return the bytes of an ``.index`` file with these entries, without a zero tail."""
+def encode(entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
+    """Return the bytes of an ``.index`` file with these entries (offset, position), without a zero tail."""
+    offsets, positions = columns(entries)
     index = OffsetIndex(b"", base_offset)
-    return b"".join(index.layout.write(StoredOffset(index.relative(offset), position)) for offset, position in entries)
+    return index.layout.write_all(index.relatives(offsets), positions)

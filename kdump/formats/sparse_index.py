@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from itertools import chain
 from operator import lt
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -15,7 +16,7 @@ from kdump.errors import UsageError
 from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.primitives.wire import Bytes, Layout
 
@@ -129,9 +130,17 @@ class SparseIndex(ABC, Generic[E]):
     def entry(self, first: int, second: int) -> E:
         """Make an entry of the two fields as stored."""
 
-    def relative(self, offset: int) -> int:
-        """Return ``offset`` as an entry stores it. Raises UsageError where it does not fit 31 bits."""
-        relative = offset - self.base_offset
-        if not 0 <= relative <= MAX_RELATIVE_OFFSET:
-            raise UsageError(f"offset {offset} cannot stand in an index with base offset {self.base_offset}")
-        return relative
+    def relatives(self, offsets: Sequence[int]) -> list[int]:
+        """Return ``offsets`` as entries store them. Raises UsageError where one does not fit 31 bits."""
+        base = self.base_offset
+        found = [offset - base for offset in offsets]
+        for outermost in (min(found), max(found)) if found else ():
+            if not 0 <= outermost <= MAX_RELATIVE_OFFSET:
+                raise UsageError(f"offset {base + outermost} cannot stand in an index with base offset {base}")
+        return found
+
+
+def columns(entries: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Return the first fields of entries, and the second."""
+    flat = list(chain.from_iterable(entries))
+    return flat[::2], flat[1::2]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.formats.sparse_index import SparseIndex
+from kdump.formats.sparse_index import SparseIndex, columns
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import Int32, Int64, Layout
 
@@ -45,9 +45,8 @@ class TimeIndex(SparseIndex[TimestampOffset]):
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot is None else self[slot]
 
 
-def encode(entries: Iterable[TimestampOffset], base_offset: int) -> bytes:
-    """Return the bytes of a ``.timeindex`` file with these entries, without a zero tail."""
+def encode(entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
+    """Return the bytes of a ``.timeindex`` file with these entries (timestamp, offset), without a zero tail."""
+    timestamps, offsets = columns(entries)
     index = TimeIndex(b"", base_offset)
-    return b"".join(
-        index.layout.write(StoredTimestamp(timestamp, index.relative(offset))) for timestamp, offset in entries
-    )
+    return index.layout.write_all(timestamps, index.relatives(offsets))

@@ -10,7 +10,7 @@ cimport cython
 
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 
-VERSION = 13
+VERSION = 14
 """The number that ``kdump/kernel/__init__.py`` must have: it counts up when what they ask of each other changes."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
@@ -33,8 +33,15 @@ cdef extern from *:
     #else
     static void kdump_keep_freed(void) {}
     #endif
+    #if defined(__linux__)
+    #include <fcntl.h>
+    static int kdump_reserve(int file, long long size) { return fallocate(file, FALLOC_FL_KEEP_SIZE, 0, size); }
+    #else
+    static int kdump_reserve(int file, long long size) { return -1; }
+    #endif
     """
     void keep_freed "kdump_keep_freed"()
+    int set_aside "kdump_reserve"(int file, long long size) nogil
 
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
@@ -59,6 +66,12 @@ cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # behind all data: nothing can be re
 def keep_freed_memory():
     """Do what the package's function of this name says."""
     keep_freed()
+
+
+def reserve(int file, long long size):
+    """Do what the package's function of this name says."""
+    with nogil:
+        set_aside(file, size)
 
 
 def slots(others):

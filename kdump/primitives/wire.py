@@ -8,10 +8,13 @@ it, so that each layout fact stands once, in the order of the format. Source of 
 from __future__ import annotations
 
 import struct
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from kdump.errors import DamageError
 from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -64,6 +67,14 @@ class Layout(Generic[T]):
     def write(self, value: T) -> bytes:
         """Return the bytes of ``value``."""
         return self.struct.pack(*value)
+
+    def write_all(self, *columns: Sequence[int]) -> bytes:
+        """Return the bytes of values in a row, of which each field is a column."""
+        codes = self.struct.format[1:]
+        numbers = [0] * (len(codes) * len(columns[0]))
+        for at, column in enumerate(columns):
+            numbers[at :: len(codes)] = column
+        return struct.Struct(f">{codes * len(columns[0])}").pack(*numbers)
 
 
 class Read(NamedTuple):

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
 from kdump.formats import offset_index, time_index, txn_index
-from kdump.formats.offset_index import OffsetPosition
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP, TimestampOffset
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kdump.formats.txn_index import AbortedTxn
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
@@ -40,8 +41,6 @@ class IndexBuilder:
         self.base_offset = base_offset
         self.interval = interval
         self.first_offsets = first_offsets
-        self.indexed = 0
-        """The position of the batch that has the last entry, 0 before the first."""
         self.refuses = False
         """Whether an entry goes back: a broker that recovers the segment throws InvalidOffsetException."""
         self.refused_at: int | None = None
@@ -59,49 +58,60 @@ class IndexBuilder:
         where its offsets do not fit into the segment.
         """
         last = batch.last_offset
+        offset = batch.base_offset if self.first_offsets else last
         position = batch.position if position is None else position
-        self._add(last, _max_timestamp(batch), position)
-        if self._since > self.interval:
-            self._enter(batch.base_offset if self.first_offsets else last, position)
-        self._since += batch.size
+        self._add([(offset, last, _max_timestamp(batch), batch.size)], position)
         entry = None if ended is None else ended.as_entry()
         if entry is not None:
             self._aborted.append(entry)
 
     def add_run(self, run: Run, position: int) -> None:
         """Take the next batches, data that stand at ``position`` in the segment. Raises DamageError likewise."""
-        bases = run.column("base_offset") if self.first_offsets else run.column("last_offset")
-        columns = (run.column(name) for name in ("last_offset", "max_timestamp", "size"))
-        for offset, last, timestamp, size in zip(bases, *columns, strict=True):
-            self._add(last, timestamp, position)
-            if self._since > self.interval:
-                self._enter(offset, position)
-            self._since += size
+        offset = "base_offset" if self.first_offsets else "last_offset"
+        columns = [run.column(name) for name in (offset, "last_offset", "max_timestamp", "size")]
+        self._add(zip(*columns, strict=True), position)
+
+    def _add(self, batches: Iterable[tuple[int, int, int, int]], position: int) -> None:
+        """Take batches in a row: the offset of an entry, the last offset, the greatest timestamp in ms, the size."""
+        base, interval, since = self.base_offset, self.interval, self._since
+        highest, held_by = self._highest
+        offsets, positions = self._offsets, self._positions
+        timed = self._timestamps[-1] if self._timestamps else NO_TIMESTAMP
+        for offset, last, timestamp, size in batches:
+            if not 0 <= last - base <= MAX_RELATIVE_OFFSET:
+                raise DamageError(
+                    "offset",
+                    "an offset does not fit into a segment with this base offset",
+                    position=position,
+                    expected=f"{base} to {base + MAX_RELATIVE_OFFSET}",
+                    found=last,
+                )
+            if timestamp > highest:
+                highest, held_by = timestamp, last
+            if since > interval:
+                if offsets and offset <= offsets[-1]:
+                    self.refuses = True
+                offsets.append(offset)
+                positions.append(position)
+                if highest > timed:
+                    self._enter_time(highest, held_by)
+                    timed = highest
+                if self.refuses and self.refused_at is None:
+                    self.refused_at = position
+                since = 0
+            since += size
             position += size
+        self._highest, self._since = TimestampOffset(highest, held_by), since
 
-    def _add(self, last: int, timestamp: int, position: int) -> None:
-        """Take the last offset and the greatest timestamp in ms of a batch."""
-        if not self.fits(last):
-            raise DamageError(
-                "offset",
-                "an offset does not fit into a segment with this base offset",
-                position=position,
-                expected=f"{self.base_offset} to {self.base_offset + MAX_RELATIVE_OFFSET}",
-                found=last,
-            )
-        if timestamp > self._highest.timestamp:
-            self._highest = TimestampOffset(timestamp, last)
+    def _enter_time(self, timestamp: int, offset: int) -> None:
+        self.refuses = self.refuses or bool(self._time_offsets and offset < self._time_offsets[-1])
+        self._timestamps.append(timestamp)
+        self._time_offsets.append(offset)
 
-    def _enter(self, offset: int, position: int) -> None:
-        """Add the entries of a batch."""
-        self.refuses = self.refuses or bool(self._offsets and offset <= self._offsets[-1])
-        self._offsets.append(offset)
-        self._positions.append(position)
-        self.close()
-        if self.refuses and self.refused_at is None:
-            self.refused_at = position
-        self.indexed = position
-        self._since = 0
+    @property
+    def indexed(self) -> int:
+        """The position of the batch that has the last entry, 0 before the first."""
+        return self._positions[-1] if self._positions else 0
 
     def fits(self, offset: int) -> bool:
         """Tell whether an offset fits into the segment: indexes have it relative to the base offset, in 32 bits."""
@@ -110,9 +120,7 @@ class IndexBuilder:
     def close(self) -> None:
         """Add the time entry of the largest timestamp, if it is not there."""
         if self._highest.timestamp > (self._timestamps[-1] if self._timestamps else NO_TIMESTAMP):
-            self.refuses = self.refuses or bool(self._time_offsets and self._highest.offset < self._time_offsets[-1])
-            self._timestamps.append(self._highest.timestamp)
-            self._time_offsets.append(self._highest.offset)
+            self._enter_time(*self._highest)
 
     def finish(self) -> Indexes:
         """Return the files of the closed segment. Raises DamageError where an entry's position is above 2 GiB."""
@@ -125,8 +133,8 @@ class IndexBuilder:
                 expected=f"at most {INT32_MAX}",
             )
         return Indexes(
-            offset_index.encode(map(OffsetPosition, self._offsets, self._positions), self.base_offset),
-            time_index.encode(map(TimestampOffset, self._timestamps, self._time_offsets), self.base_offset),
+            offset_index.encode(zip(self._offsets, self._positions, strict=True), self.base_offset),
+            time_index.encode(zip(self._timestamps, self._time_offsets, strict=True), self.base_offset),
             txn_index.encode(self._aborted),
         )
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING, Final
 
+from kdump import kernel
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import leader_epoch, record_layout
 from kdump.formats.leader_epoch import EpochEntry
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 VERSION: Final = 2
 """The version of account.json: 1 called missing offsets otherwise."""
 COPIED: Final = 1 << 20
+RESERVED: Final = 1 << 20
+"""Bytes of a log from which on the disk sets them aside first."""
 FLUSHED: Final = 8 << 20
 """Bytes of a log that the disk is given at a time."""
 MISSING: Final = '\n "missingOffsets": []'
@@ -94,7 +97,7 @@ def write(
     """
     folder = out / "logs" / name
     folder.mkdir(parents=True)
-    with closing(_LogWriter(folder, limits, log_start)) as log:
+    with closing(_LogWriter(folder, limits, log_start, sum(each.size for each in merged.placed))) as log:
         with closing(_content(merged.placed)) as regions:
             for region in regions:
                 log.add(region)
@@ -107,16 +110,16 @@ def write(
 
 
 class _LogWriter:
-    """Writes batches that come in order to segments with indexes."""
+    """Writes batches that come in order, ``total`` bytes, to segments with indexes."""
 
-    def __init__(self, folder: Path, limits: SegmentLimits, log_start: int | None) -> None:
+    def __init__(self, folder: Path, limits: SegmentLimits, log_start: int | None, total: int) -> None:
         self.epochs: list[EpochEntry] = []
         self.written = WrittenLog(0, 0, 0, 0)
-        self._folder, self._limits, self._log_start = folder, limits, log_start
+        self._folder, self._limits, self._log_start, self._total = folder, limits, log_start, total
         self._replay = Replay()
         self._builder = IndexBuilder(0)
         self._file: BinaryIO | None = None
-        self._size = self._flushed = 0
+        self._size = self._flushed = self._reserved = 0
 
     def add(self, region: RecordBatch | Run) -> None:
         """Write the next batch, or the next ones, which are data."""
@@ -151,6 +154,9 @@ class _LogWriter:
         self.finish()
         self._builder = IndexBuilder(base, interval=self._limits.interval)
         self._file = (self._folder / f"{base:020}.{file_names.LOG}").open("xb")
+        self._reserved = min(self._total - self.written.size, self._limits.segment)
+        if self._reserved >= RESERVED:
+            kernel.reserve(self._file.fileno(), self._reserved)
         self.written = self.written._replace(segments=self.written.segments + 1)
         return self._file
 
@@ -221,8 +227,11 @@ class _LogWriter:
     def close(self) -> None:
         """Close the log of the segment."""
         if self._file is not None:
-            self._file.close()
-        self._file, self._size, self._flushed = None, 0, 0
+            with self._file as file:
+                if self._size < self._reserved:
+                    file.truncate()  # gives the rest back
+        self._file = None
+        self._size = self._flushed = self._reserved = 0
 
 
 def _content(placed: Iterable[Chain]) -> Generator[RecordBatch | Run, None, None]:

@@ -8,6 +8,7 @@ import pytest
 
 from kdump.errors import UnreadableError, UsageError
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG
+from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
 from kdump.output import files
@@ -122,6 +123,18 @@ def test_segments_have_a_greatest_size(tmp_path):
         "6",
         "8",
     ]
+
+
+def test_segments_keep_no_room_that_was_set_aside_for_them(tmp_path):
+    """The first segment ends where an offset does not fit into it: all that follows might have stood in it."""
+    offsets = [0, 1, MAX_RELATIVE_OFFSET + 1, MAX_RELATIVE_OFFSET + 2]
+    place = copy(tmp_path / "in", (0, b"".join(one(offset, value=bytes(900_000)) for offset in offsets)))
+    kdump("salvage", "-q", place, "--out", tmp_path / "out", check=True)
+    files = sorted((tmp_path / "out/logs/orders-0").glob("*.log"))
+    assert len(files) == 2
+    for file in files:
+        held = file.stat()
+        assert held.st_blocks * 512 <= held.st_size + (1 << 16)
 
 
 @pytest.mark.parametrize("source", sorted((GOLDEN / "brokers" / "4.2.2").glob("[!_]*-0")), ids=lambda path: path.name)

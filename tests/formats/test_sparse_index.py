@@ -18,6 +18,7 @@ def test_entries_are_absolute_and_written_back_to_the_byte():
     assert list(TimeIndex(TIMEINDEX, 100)) == TIMES
     assert offset_index.encode(OFFSETS, 100) == INDEX
     assert time_index.encode(TIMES, 100) == TIMEINDEX
+    assert offset_index.encode([], 100) == time_index.encode([], 100) == b""
 
 
 @pytest.mark.parametrize(("kind", "data", "size"), [(OffsetIndex, INDEX, 8), (TimeIndex, TIMEINDEX, 12)])
