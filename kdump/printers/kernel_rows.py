@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kdump.segments.batch_runs import Run
     from kdump.segments.lazy_records import Unread
 
-CHUNK: Final = 1 << 20
+CHUNK: Final = 1 << 22
 """Bytes of output after which a batch's rows go out."""
 NUMBERS: Final = {
     f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
