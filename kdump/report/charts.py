@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.errors import KdumpError
@@ -31,6 +32,8 @@ COLOURED: Final = 7
 """Topics that have a colour of their own; the others share one."""
 ROWS: Final = 40
 """Rows of the heat map and of the map of damage."""
+MARKS: Final = 2_000
+"""Marks of damage that the map has: each takes the engine some 6 KiB of memory."""
 HEATS: Final = 5
 """Steps of colour that the heat map has."""
 WIDTH: Final = 520
@@ -315,9 +318,10 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
         }
         for line in files
     ]
-    for name, start, end, text in _damaged_stretches(report, files):
-        shown = {"name": names[name], "from": start, "to": max(end, start + 0.004), "what": "damage"}
-        values.append({**shown, "text": f"{names[name]}, {text}"})
+    for file, stretches in _damaged_stretches(report, files).items():
+        for one in _thinned(stretches, MARKS // len(files)):
+            shown = {"name": names[file], "from": one.start, "to": max(one.end, one.start + 0.004), "what": "damage"}
+            values.append({**shown, "text": f"{names[file]}, {one.text}"})
     spec = {
         "width": WIDE - 260,
         "height": {"step": 22},
@@ -349,19 +353,46 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
     yield "damage", "Where segments are damaged", words, spec
 
 
-def _damaged_stretches(report: LogDirReport, files: Sequence[Line]) -> Iterator[tuple[str, float, float, str]]:
-    """Yield of what is damaged in files the file, the shares of it where it begins and ends, and what to say of it."""
+class _Stretch(NamedTuple):
+    """Damage in a file: the shares of it where it begins and ends, its bytes, and what to say of it."""
+
+    start: float
+    end: float
+    bytes: int
+    text: str
+
+
+def _damaged_stretches(report: LogDirReport, files: Sequence[Line]) -> dict[str, list[_Stretch]]:
+    """Return what is damaged in each file, in order."""
+    found: dict[str, list[_Stretch]] = {line["file"]: [] for line in files}
     sizes = {line["file"]: max(1, line["size"]) for line in files if line["parts"] is None}
     for line in report.lines("damage", "damage"):
         if whole := sizes.get(line["file"]):
-            text = f"byte {line['position']:,}: {line['size']:,} bytes, {harmless_line(line['reason'])}"
-            yield line["file"], line["position"] / whole, (line["position"] + line["size"]) / whole, text
+            position, damaged = line["position"], line["size"]
+            text = f"byte {position:,}: {damaged:,} bytes, {harmless_line(line['reason'])}"
+            found[line["file"]].append(_Stretch(position / whole, (position + damaged) / whole, damaged, text))
     for line in files:
-        for number, damaged in enumerate(line["parts"] or ()):
+        parts = line["parts"] or ()
+        for number, damaged in enumerate(parts):
             if damaged:
-                share = len(line["parts"])
-                text = f"{number / share:.0%} to {(number + 1) / share:.0%} of the file: {size(damaged)} damaged"
-                yield line["file"], number / share, (number + 1) / share, text
+                found[line["file"]].append(_together(number / len(parts), (number + 1) / len(parts), damaged))
+    return found
+
+
+def _thinned(stretches: Sequence[_Stretch], most: int) -> Iterator[_Stretch]:
+    """Yield ``most`` stretches at most: where there are more, those that begin in one share of the file are one."""
+    if len(stretches) <= most:
+        yield from stretches
+        return
+    for _, near in groupby(stretches, lambda one: int(one.start * most)):
+        first, *others = near
+        last = others[-1] if others else first
+        yield _together(first.start, last.end, sum(one.bytes for one in (first, *others))) if others else first
+
+
+def _together(start: float, end: float, damaged: int) -> _Stretch:
+    """Return damage of which only the sum is told."""
+    return _Stretch(start, end, damaged, f"{start:.0%} to {end:.0%} of the file: {size(damaged)} damaged")
 
 
 def _forecast(report: LogDirReport) -> Iterator[_Drawn]:

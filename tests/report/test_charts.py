@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 import vl_convert
@@ -58,6 +58,23 @@ def test_each_replica_of_a_damaged_segment_has_a_row_of_its_own():
     rows = [value["name"] for value in spec["data"]["values"] if value["what"] == "sound"]
     assert len(set(rows)) == 2
     assert [value["name"] for value in spec["data"]["values"] if value["what"] == "damage"] == rows[:1]
+
+
+@pytest.mark.parametrize("count", [1, 49, 50, 51, 200])
+def test_ranges_that_are_many_are_drawn_together_and_none_is_lost(count):
+    stretches = [
+        charts._Stretch(number / count, number / count + 0.001, 1 << 10, f"range {number}") for number in range(count)
+    ]
+    drawn = list(charts._thinned(stretches, 50))
+    assert len(drawn) == min(count, 50)
+    assert sum(one.bytes for one in drawn) == count << 10
+    assert (drawn[0].start, drawn[-1].end) == (stretches[0].start, stretches[-1].end)
+    assert all(one.end <= other.start for one, other in pairwise(drawn))
+    if count == 200:
+        assert drawn[0].text == "0% to 2% of the file: 4.0 KiB damaged"
+    if count == 51:
+        assert drawn[0].text == "0% to 2% of the file: 2.0 KiB damaged"
+        assert drawn[-1].text == "range 50"
 
 
 def clipless(svg):
