@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kdump.commands.parallel import Piece
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.output.in_turns import Turn
+    from kdump.transaction_replay.outcomes import Scan
 
 FORMATS: Final = tuple(name for name in PRINTERS if name != "format")
 """The words of -o; --format chooses the printer of that name."""
@@ -273,7 +274,13 @@ class Dump:
                 shared.append(partition)
         segments = [segment for partition in shared for segment in partition.segments]
         is_local = all(segment.files is LOCAL for segment in segments)
-        scans = Processes(jobs).results(scan, segments) if is_local and len(segments) > 1 else map(scan, segments)
+
+        def one_of_several(segment: Segment) -> Scan:
+            read_ahead.alone()
+            return scan(segment)
+
+        in_processes = is_local and len(segments) > 1
+        scans = Processes(jobs).results(one_of_several, segments) if in_processes else map(scan, segments)
         for partition in shared:
             reader.follow_ahead(partition, islice(scans, len(partition.segments)))
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 UNREADABLE: Final = "unreadable"
 """The kind of what is lost since the file could not be read, or not to its end."""
-WORTH_IT: Final = 128 << 20
-"""Bytes of a segment from which on two threads find batches sooner than one."""
 
 
 class Merged(NamedTuple):
@@ -101,7 +99,7 @@ def _batches(each: Segment, others: list[LeftOutRange | Padding]) -> Iterator[Ba
 
 def _rows(each: Segment, source: Source) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
     """Yield what stands in a segment; a thread reads parts of a large one."""
-    is_worth_it = source.size >= WORTH_IT and read_ahead.helpers() > 0
+    is_worth_it = source.size >= shared_segment.LARGE and read_ahead.helpers() > 0
     pieces = shared_segment.parts_of(source) if is_worth_it else []
     if not pieces:
         yield from in_rows(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset))

@@ -17,6 +17,7 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import batch_runs, parts, read_ahead, resync
+from kdump.segments import read as segments_read
 from kdump.segments.batch_runs import Run
 from kdump.segments.parts import BUDGET, SegmentPart
 from kdump.segments.resync import ResyncReader
@@ -36,6 +37,8 @@ if kernel.COMPILED:
 R = TypeVar("R")
 WORTH_IT: Final = parts.MUCH
 """Bytes of a segment from which on processes or threads share it."""
+LARGE: Final = 128 << 20
+"""Bytes of a segment from which on two threads read its headers, and reckon checksums, sooner than one."""
 SMALL: Final = 1 << 11
 """Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
 TIMES: Final = 3
@@ -163,6 +166,25 @@ def read_in_threads(
     finally:
         leash.is_over = True
         beside.end()
+
+
+def read_headers(source: Source, first_offset: int | None = None) -> Generator[Region | Run, None, None]:
+    """Yield the regions of ``read(source, on_error="resync", first_offset=first_offset)``, sound batches in runs.
+
+    Two threads read the parts of a large segment. Runs hold no records then: these are read when somebody asks.
+    """
+    is_worth_it = kernel.COMPILED and source.size >= LARGE and read_ahead.helpers() > 0
+    pieces = parts_of(source) if is_worth_it else []
+    if not pieces:
+        yield from segments_read.read_runs(source, on_error="resync", first_offset=first_offset)
+        return
+
+    def headers(regions: Iterator[Region | Run]) -> list[Brief | Old | Damage | Padding | Trailing]:
+        return brief(regions, lambda _: bytearray())
+
+    with closing(read_in_threads(source, pieces, first_offset, headers)) as made:
+        for each in made:
+            yield from whole(each, source)
 
 
 def _make(

@@ -8,6 +8,7 @@ says that it was aborted.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -22,7 +23,7 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, walk
+from kdump.segments import read, shared_segment, walk
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Padding
 from kdump.transaction_replay.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
@@ -355,8 +356,8 @@ def scan(where: Segment) -> Scan:
 
 def _scan(where: Segment) -> Told:
     follower = TransactionFollower(where)
-    with where.open() as source:
-        for region in read.read_runs(source, on_error="resync"):
+    with where.open() as source, closing(shared_segment.read_headers(source)) as regions:
+        for region in regions:
             if isinstance(region, Run):
                 follower.add_run(region)
             elif isinstance(region, RecordBatch):

@@ -38,7 +38,7 @@ def alike(monkeypatch):
     for place, name, value in ((parts, "SIZE", 700), (parts, "PACKED", 300), (shared_segment, "SMALL", 0)):
         monkeypatch.setattr(place, name, value)
     monkeypatch.setattr(shared_segment, "WORTH_IT", 1)
-    monkeypatch.setattr(merge, "WORTH_IT", 1)
+    monkeypatch.setattr(shared_segment, "LARGE", 1)
 
     def hold(path):
         monkeypatch.setattr(read_ahead, "processors", lambda: 1)

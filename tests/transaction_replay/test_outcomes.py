@@ -1,18 +1,22 @@
 """What became of transactions: markers decide, .txnindex stands in for markers that cannot be read."""
 
+import random
 import shutil
 
 import pytest
 
+from kdump import kernel
 from kdump.errors import UnreadableError
 from kdump.formats import txn_index
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.header_scan import attempt
+from kdump.primitives.thread_beside import ThreadBeside
 from kdump.records.record_batch import RecordBatch
+from kdump.segments import parts, read_ahead, shared_segment
 from kdump.segments.read import read
 from kdump.transaction_replay import outcomes as outcomes_module
 from kdump.transaction_replay.outcomes import Scan, TransactionFollower, follow, scan, together
-from testing import GOLDEN, forge
+from testing import GOLDEN, damages, forge
 from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, marker
 
 
@@ -44,8 +48,32 @@ def one_by_one(where):
     return follower.told()
 
 
+@pytest.fixture(params=["one thread", "two threads"])
+def beside(request, monkeypatch):
+    """Return the threads that begin where two read the headers of every segment; None where one does."""
+    if request.param == "two threads" and not kernel.COMPILED:
+        pytest.skip("runs are the kernel's")
+    if request.param == "one thread":
+        monkeypatch.setattr(read_ahead, "processors", lambda: 1)
+        return None
+    begun = []
+    run = ThreadBeside._run
+
+    def noted(beside):
+        begun.append(beside)
+        run(beside)
+
+    monkeypatch.setattr(ThreadBeside, "_run", noted)
+    monkeypatch.setattr(read_ahead, "processors", lambda: 2)
+    for place, name, value in ((parts, "SIZE", 300), (parts, "PACKED", 300), (shared_segment, "SMALL", 0)):
+        monkeypatch.setattr(place, name, value)
+    for name in ("WORTH_IT", "LARGE"):
+        monkeypatch.setattr(shared_segment, name, 1)
+    return begun
+
+
 @pytest.mark.parametrize("damaged", [False, True])
-def test_batches_that_are_alike_tell_the_same_in_one_go(tmp_path, damaged):
+def test_batches_that_are_alike_tell_the_same_in_one_go(tmp_path, damaged, beside):
     for log in sorted((GOLDEN / "brokers").glob("*/*/*.log")):
         place = tmp_path / log.relative_to(GOLDEN).parent
         shutil.copytree(log.parent, place, dirs_exist_ok=True)
@@ -55,6 +83,25 @@ def test_batches_that_are_alike_tell_the_same_in_one_go(tmp_path, damaged):
             (place / log.name).write_bytes(data)
     for partition in Finder().find([str(tmp_path)]):
         assert list(map(scan, partition.segments)) == [Scan(one_by_one(where)) for where in partition.segments]
+    assert beside is None or len(beside) > 10
+
+
+def test_damage_at_random_tells_the_same(folder, beside):
+    rng = random.Random(27)
+    sound = []
+    for base in range(0, 600, 3):
+        sound += [data(base, base % 5), data(base + 1, (base + 1) % 5)]
+        sound.append(marker(base + 2, base % 5, rng.choice([COMMIT, ABORT])))
+    starts = [sum(map(len, sound[:number])) for number in range(len(sound) + 1)]
+    path = folder / f"{0:020}.log"
+    for _ in range(40):
+        log = bytearray(b"".join(sound))
+        for _ in range(rng.randint(0, 5)):
+            damages.damage(log, rng, starts)
+        path.write_bytes(log)
+        ((where,),) = (partition.segments for partition in Finder().find([str(folder)]))
+        assert scan(where) == Scan(one_by_one(where))
+    assert beside is None or len(beside) > 10
 
 
 def outcomes(folder, segments, *, entries=(), only=None):
