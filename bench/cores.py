@@ -2,7 +2,9 @@
 
     python -m bench.cores [--records N] [--rounds N] [--folder DIR] [--jobs N] [-k REGEX]
 
-The outputs are compared. kdump is installed as a user has it, once where ``--folder`` is given. Wants an idle machine.
+The outputs are compared; exit status 1 where one differs or an aim is missed. The segments are as large as a broker
+rolls them by default, 1 GiB. kdump is installed as a user has it, once where ``--folder`` is given. Wants an idle
+machine, and a fast disk for salvage.
 "Machine" is what this one has to give: the same command with ``--jobs 1``, as many times at once as there are jobs,
 beside once; processors that share caches, memory or a core do less than twice the work in the same time.
 """
@@ -19,42 +21,56 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench import segments
 from bench.runs import Measured, Tool, digest, install, measure, medians
 from tools import arguments
 
 PARTITIONS: Final = 4
-CASES: Final = {
-    "--files, one segment": ("--files", "{none}", "--print-data-log"),
-    "--files, zstd": ("--files", "{zstd}", "--print-data-log"),
-    "text, one segment": ("dump", "{none}"),
-    "jsonl, one segment": ("dump", "{none}", "-o", "jsonl"),
-    "jsonl, zstd": ("dump", "{zstd}", "-o", "jsonl"),
-    "text, four partitions": ("dump", "{logs}"),
-    "jsonl, four partitions": ("dump", "{logs}", "-o", "jsonl"),
-    "read_committed, four partitions": ("dump", "{logs}", "-o", "jsonl", "--isolation", "read_committed"),
-    "check, one segment": ("check", "{none}"),
-    "check, zstd": ("check", "{zstd}"),
-    "check, four partitions": ("check", "{logs}"),
-    "salvage, one segment": ("salvage", "{none}", "--out", "{out}"),
-    "salvage, zstd": ("salvage", "{zstd}", "--out", "{out}"),
-    "salvage, four partitions": ("salvage", "{logs}", "--out", "{out}"),
-    "verify-index, four partitions": ("verify-index", "{logs}"),
-}
+
+
+class Case(NamedTuple):
+    """A command, and how many times as fast several processes are to be as one, where that is an aim."""
+
+    name: str
+    words: tuple[str, ...]
+    aim: float | None
+
+
+ONE: Final = 1.5
+FOUR: Final = 1.7
+COMMITTED: Final = ("-o", "jsonl", "--isolation", "read_committed")
+CASES: Final = (
+    Case("--files, one segment", ("--files", "{none}", "--print-data-log"), ONE),
+    Case("--files, zstd", ("--files", "{zstd}", "--print-data-log"), ONE),
+    Case("text, one segment", ("dump", "{none}"), ONE),
+    Case("jsonl, one segment", ("dump", "{none}", "-o", "jsonl"), ONE),
+    Case("jsonl, zstd", ("dump", "{zstd}", "-o", "jsonl"), ONE),
+    Case("read_committed, one segment", ("dump", "{none}", *COMMITTED), ONE),
+    Case("check, one segment", ("check", "{none}"), ONE),
+    Case("check, zstd", ("check", "{zstd}"), ONE),
+    Case("salvage, one segment", ("salvage", "{none}", "--out", "{out}"), ONE),
+    Case("salvage, zstd", ("salvage", "{zstd}", "--out", "{out}"), None),  # nothing is unpacked: a fifth of a second
+    Case("text, four partitions", ("dump", "{logs}"), FOUR),
+    Case("jsonl, four partitions", ("dump", "{logs}", "-o", "jsonl"), FOUR),
+    Case("read_committed, four partitions", ("dump", "{logs}", *COMMITTED), FOUR),
+    Case("check, four partitions", ("check", "{logs}"), FOUR),
+    Case("salvage, four partitions", ("salvage", "{logs}", "--out", "{out}"), FOUR),
+    Case("verify-index, four partitions", ("verify-index", "{logs}"), None),
+)
 
 
 def main() -> int:
-    """Measure and print; return 1 where an output differs."""
+    """Measure and print; return the exit status."""
     parser = arguments.parser(__doc__)
-    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--records", type=int, default=7_600_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("-k", type=re.compile, default=re.compile(""), metavar="REGEX", help="cases whose names match")
     args = parser.parse_args()
-    differs = False
+    missed = False
     with contextlib.ExitStack() as stack:
         folder = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         program = str(install(folder / "venv"))
@@ -64,26 +80,30 @@ def main() -> int:
             (paths["logs"] / f"orders-{number}").mkdir()
             os.link(paths["none"], paths["logs"] / f"orders-{number}" / paths["none"].name)
         paths["out"] = folder / "salvaged"
-        print(f"| case | `--jobs 1`: s, CPU s | `--jobs {args.jobs}`: s, CPU s | times as fast | machine | output |")
-        print("|---|---|---|---|---|---|")
-        for name, words in [case for case in CASES.items() if args.k.search(case[0])]:
-            command = [program, *(word.format(**paths) for word in words), "--jobs"]
-            alone, together = (Tool(name, [*command, str(jobs)], {}) for jobs in (1, args.jobs))
+        print(f"| case | `--jobs 1`: s, CPU s | `--jobs {args.jobs}`: s, CPU s | times as fast | aim | machine | |")
+        print("|---|---|---|---|---|---|---|")
+        for case in [case for case in CASES if args.k.search(case.name)]:
+            command = [program, *(word.format(**paths) for word in case.words), "--jobs"]
+            alone, together = (Tool(case.name, [*command, str(jobs)], {}) for jobs in (1, args.jobs))
             runs, machine = [], []
             for _ in range(args.rounds):
                 runs.append([_afresh(tool, paths["out"]) for tool in (alone, together)])
                 machine.append(_at_once(alone, args.jobs, paths["out"]))
             one, many = (medians([run[at] for run in runs]) for at in (0, 1))
             same = len({_outcome(tool, paths["out"]) for tool in (alone, together)}) == 1
-            differs |= not same
-            figures = (
+            reached = case.aim is None or round(one.wall / many.wall, 2) >= case.aim
+            missed |= not (same and reached)
+            cells = (
+                case.name,
                 f"{one.wall:.2f}, {one.cpu:.2f}",
                 f"{many.wall:.2f}, {many.cpu:.2f}",
                 f"{one.wall / many.wall:.2f}",
+                "" if case.aim is None else f"{case.aim}",
                 f"{args.jobs * one.wall / median(machine):.2f}",
+                "DIFFERS" if not same else "" if case.aim is None else "reached" if reached else "MISSED",
             )
-            print("|", " | ".join([name, *figures, "equal" if same else "DIFFERS"]), "|", flush=True)
-    return int(differs)
+            print("|", " | ".join(cells), "|", flush=True)
+    return int(missed)
 
 
 def _afresh(tool: Tool, out: Path) -> Measured:
