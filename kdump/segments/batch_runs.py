@@ -137,11 +137,7 @@ class Run:
 
     def follows(self, offset: int) -> bool:
         """Tell whether the batches have all offsets from ``offset`` on, and their headers count a record for each."""
-        for base, last, count in zip(*map(self.column, ("base_offset", "last_offset", "records_count")), strict=True):
-            if base != offset or count != last - base + 1:
-                return False
-            offset = last + 1
-        return True
+        return batches.follows(self.rows, offset)
 
     def records(self, row: int, behind: int) -> int:
         """Return how many records the headers of some batches claim."""

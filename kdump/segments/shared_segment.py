@@ -43,7 +43,7 @@ SMALL: Final = 1 << 11
 """Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
 TIMES: Final = 3
 """How many times as large as elsewhere the parts are: no output of theirs waits for its turn."""
-BLOCKS: Final = 2
+BLOCKS: Final = 3
 """How many times as large as elsewhere the blocks are in which parts are read: threads wait for each other at each."""
 HELD: Final = 1 << 14
 """Regions, at most, that are held of a part before its turn comes."""

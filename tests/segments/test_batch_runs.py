@@ -105,6 +105,28 @@ def test_records_are_counted_and_looked_at():
         assert first_run(batch(0) + last)[0].sound == 1
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"base_offset": 7},
+        {"base_offset": 5},
+        {"count": 2, "last_offset_delta": 2},
+        {"count": 4, "last_offset_delta": 2},
+        {"count": 3, "last_offset_delta": 3},
+    ],
+)
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_batches_follow_each_other_without_a_gap(number, odd):
+    made = [batch(each) for each in range(5)]
+    found, _ = first_run(b"".join(made))
+    assert found.follows(0)
+    assert not found.follows(1)
+    made[number] = batch(number, **odd)
+    found, _ = first_run(b"".join(made))
+    assert found.count == 5
+    assert not found.follows(0)
+
+
 def test_cut_at_every_byte():
     data = b"".join(batch(number) for number in range(4))
     size = len(batch(0))
