@@ -226,12 +226,13 @@ class _LogWriter:
 
     def close(self) -> None:
         """Close the log of the segment."""
-        if self._file is not None:
-            with self._file as file:
-                if self._size < self._reserved:
-                    file.truncate()  # gives the rest back
-        self._file = None
+        file, is_short = self._file, self._size < self._reserved
+        self._file = None  # first: what the disk refuses is told once
         self._size = self._flushed = self._reserved = 0
+        if file is not None:
+            with file:
+                if is_short:
+                    file.truncate()  # gives the rest back
 
 
 def _content(placed: Iterable[Chain]) -> Generator[RecordBatch | Run, None, None]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import resource
 import shutil
 
 import pytest
@@ -135,6 +136,20 @@ def test_segments_keep_no_room_that_was_set_aside_for_them(tmp_path):
     for file in files:
         held = file.stat()
         assert held.st_blocks * 512 <= held.st_size + (1 << 16)
+
+
+@pytest.mark.parametrize("missing", [1, 4000, 600_000])
+def test_a_disk_that_is_full_amid_a_log_or_at_its_end_is_told_in_one_line(tmp_path, missing):
+    data = b"".join(one(offset, value=bytes(900_000)) for offset in range(2))
+    place = copy(tmp_path / "in", (0, data))
+    limit = len(data) - missing
+    done = kdump(
+        *("salvage", "-q", place, "--out", tmp_path / "out"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"kdump: {tmp_path}/out: cannot be written: File too large\n".encode()
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
 @pytest.mark.parametrize("source", sorted((GOLDEN / "brokers" / "4.2.2").glob("[!_]*-0")), ids=lambda path: path.name)
