@@ -88,7 +88,7 @@ class Turn(Generic[S]):
     def room(self, size: int) -> memoryview | None:
         """Return memory for the next bytes to be written, ``size`` or more, if they have to wait for the turn.
 
-        What is made there need not be copied.
+        What is made there and written before anything else, from its first byte on, is not copied.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 

@@ -67,7 +67,6 @@ class JsonArray(JsonLines):
     """Prints one JSON array of the same objects."""
 
     around = (b",\n", b"")
-    writes_regions = False
     _before = b"["
 
     def line(self, text: str) -> None:
@@ -75,8 +74,7 @@ class JsonArray(JsonLines):
         self._before = b","
 
     def region(self, rows: Bytes) -> None:
-        self.out.write(self._before)
-        self.out.write(rows[1:])
+        self.out.write(rows if self._before == b"," else self._before + rows[1:])  # each begins with a comma
         self._before = b","
 
     def end(self) -> None:

@@ -20,8 +20,6 @@ class RecordRows:
     """Prints a row per record, or per batch with ``batches``. ``redactor`` hashes payloads."""
 
     shows_damage = False
-    writes_regions = True
-    """Whether :meth:`region` writes what it is given, and nothing else."""
 
     def __init__(self, out: BinaryIO, *, batches: bool = False, redactor: Redactor | None = None) -> None:
         self.out, self.batches, self.redactor = out, batches, redactor
@@ -66,7 +64,7 @@ class RecordRows:
         """Print the records of a batch one by one; there are some."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows that the kernel has made."""
+        """Print rows that the kernel has made, in one go: they may stand where ``out`` would put what comes first."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
@@ -76,8 +74,7 @@ class RecordRows:
     def _of_kernel(self) -> KernelRows:
         if self._kernel is None:
             self._kernel = self.kernel_rows()
-            if self.writes_regions:
-                self._kernel.kernel.memory = getattr(self.out, "room", None)  # of one of several processes
+            self._kernel.kernel.memory = getattr(self.out, "room", None)  # of one of several processes
         return self._kernel
 
     def lost(self, item: DamagedRange) -> None:

@@ -20,6 +20,7 @@ from kdump.segments import read_ahead
 from kdump.segments.batch_runs import Run
 from kdump.segments.read import read_runs
 from testing import GOLDEN, ROOT, forge
+from tests.helpers.in_place import InPlace
 from tests.helpers.segments import Memory, batches
 
 if not kernel.COMPILED:
@@ -34,32 +35,6 @@ NAME = "00000000000000000000.log"
 def test_the_array_of_c_is_as_long_as_python_says():
     sources = {path.name: path.read_text("utf-8") for path in (ROOT / "kdump" / "kernel").glob("*.p*")}
     assert f"cdef long long[{cursor.NUMBERS}] values\n" in sources["cursor.pxd"]
-
-
-class InPlace:
-    """An output where lines are made; each third call of the kernel, and where there is little room, it makes them."""
-
-    def __init__(self, size):
-        self.memory = bytearray(size)
-        self.used = self.asked = self.taken = 0
-
-    def room(self, _):
-        self.asked += 1
-        return memoryview(self.memory)[self.used :] if self.asked % 3 and self.used < len(self.memory) else None
-
-    def write(self, data):
-        size = len(data)
-        if isinstance(data, memoryview) and data.obj is self.memory:
-            self.taken += 1
-        else:
-            self.memory[self.used : self.used + size] = data
-        self.used += size
-
-    def flush(self):
-        pass
-
-    def getvalue(self):
-        return bytes(self.memory[: self.used])
 
 
 def in_place(path, release="4.3", *, room=0, **options):

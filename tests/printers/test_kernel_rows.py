@@ -31,6 +31,7 @@ from kdump.segments import read_ahead
 from kdump.segments.batch_runs import Run
 from kdump.segments.lazy_records import Unread, UnreadRun
 from testing import GOLDEN, forge
+from tests.helpers.in_place import InPlace
 
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
@@ -66,9 +67,11 @@ def formatted(out, columns, *, encoding="auto", redactor=None):
 ENDINGS = [JsonLines, JsonArray, Separated, text, without_values, without_payload, values, formatted]
 
 
-def printed(path, *, unread, runs=None, take=Take.RUNS, kind=JsonLines, columns=rows.RECORD, mark=None, **options):
+def printed(
+    path, *, unread, runs=None, take=Take.RUNS, kind=JsonLines, columns=rows.RECORD, mark=None, out=None, **options
+):
     """What is printed of a file, and how many batches nobody read."""
-    out = io.BytesIO()
+    out = io.BytesIO() if out is None else out
     reader = PartitionReader(
         take=take if unread else Take.RECORDS,
         filter=options.pop("filter", Filter()),
@@ -107,6 +110,7 @@ def same_in_runs(path, **options):
     assert got == want
     assert unchecked == want
     assert none == 0
+    assert printed(path, unread=True, runs=True, out=InPlace(len(want) // 2), **options)[0] == want
     return taken
 
 
