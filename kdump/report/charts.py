@@ -386,8 +386,9 @@ def _thinned(stretches: Sequence[_Stretch], most: int) -> Iterator[_Stretch]:
         return
     for _, near in groupby(stretches, lambda one: int(one.start * most)):
         first, *others = near
-        last = others[-1] if others else first
-        yield _together(first.start, last.end, sum(one.bytes for one in (first, *others))) if others else first
+        if others:
+            first = _together(first.start, others[-1].end, first.bytes + sum(one.bytes for one in others))
+        yield first
 
 
 def _together(start: float, end: float, damaged: int) -> _Stretch:

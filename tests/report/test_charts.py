@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections import Counter
 from itertools import islice, pairwise
 
 import pytest
@@ -58,6 +59,18 @@ def test_each_replica_of_a_damaged_segment_has_a_row_of_its_own():
     rows = [value["name"] for value in spec["data"]["values"] if value["what"] == "sound"]
     assert len(set(rows)) == 2
     assert [value["name"] for value in spec["data"]["values"] if value["what"] == "damage"] == rows[:1]
+
+
+def test_a_map_of_many_damaged_files_has_a_bounded_number_of_marks():
+    files = [f"/broker/orders-{number}/{0:020}.log" for number in range(charts.ROWS + 1)]
+    about = {"topic": "orders", "partition": 0, "size": 1000}
+    lines = [{"kind": "damagedFile", **about, "file": file, "ranges": 100, "parts": None} for file in files]
+    damage = {"kind": "damage", **about, "size": 5, "reason": "the checksum is wrong"}
+    lines += [{**damage, "file": file, "position": at} for file in files for at in range(0, 1000, 10)]
+    report = LogDirReport(("/broker",), 0, None, {"damage": ReportAnswer("kdump dump", lines)})
+    ((_, _, _, spec),) = charts._damage(report)
+    kinds = Counter(value["what"] for value in spec["data"]["values"])
+    assert kinds == {"sound": charts.ROWS, "damage": charts.MARKS}
 
 
 @pytest.mark.parametrize("count", [1, 49, 50, 51, 200])
