@@ -95,8 +95,8 @@ class KernelLines:
         if shapes is None:
             return first, 0
         printer = self.printer
+        self.kernel.memory = getattr(printer.out, "room", None)  # no thread writes there
         kernel, lines = self.ahead.begin(batches, first, behind)
-        kernel.memory = getattr(printer.out, "room", None)  # of one of several processes
         if lines:
             printer.follow(kernel, lines)
         printer.lead(kernel)
