@@ -114,6 +114,8 @@ def test_negative_relative_offsets_are_read_as_stored():
 def test_an_offset_that_does_not_fit_cannot_be_written(offset):
     with pytest.raises(UsageError, match=f"offset {offset} cannot stand in an index with base offset 100"):
         offset_index.encode([OffsetPosition(offset, 1)], 100)
+    with pytest.raises(UsageError, match=f"offset {offset} cannot stand"):
+        offset_index.encode([OFFSETS[0], OffsetPosition(offset, 1), OFFSETS[1]], 100)
 
 
 def test_the_warm_section_of_an_index_out_of_order():

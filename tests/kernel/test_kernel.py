@@ -1,7 +1,9 @@
 """The kernel against the general path: same text, same gaps, same end, whatever the bytes are."""
 
 import io
+import os
 import random
+import sys
 
 import pytest
 
@@ -35,6 +37,19 @@ NAME = "00000000000000000000.log"
 def test_the_array_of_c_is_as_long_as_python_says():
     sources = {path.name: path.read_text("utf-8") for path in (ROOT / "kdump" / "kernel").glob("*.p*")}
     assert f"cdef long long[{cursor.NUMBERS}] values\n" in sources["cursor.pxd"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems set nothing aside")
+def test_room_that_is_set_aside_for_a_file_does_not_make_it_longer(tmp_path):
+    with (tmp_path / "other").open("xb") as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 20)
+        if os.fstat(file.fileno()).st_blocks * 512 < 1 << 20:
+            pytest.skip("this file system sets nothing aside")
+    with (tmp_path / NAME).open("xb") as file:
+        kernel.reserve(file.fileno(), 1 << 20)
+        held = os.fstat(file.fileno())
+    assert (held.st_size, held.st_blocks * 512 >= 1 << 20) == (0, True)
+    kernel.reserve(-1, 1 << 20)  # what cannot be done is left
 
 
 def in_place(path, release="4.3", *, room=0, **options):

@@ -29,6 +29,8 @@ def test_a_layout_knows_its_size_and_offsets():
     assert layout.offsets == {"first": 0, "second": 8}
     assert layout.read(layout.write(Pair(-5, 7))) == Pair(-5, 7)
     assert layout.write(Pair(-5, 7)) == struct.pack(">qh", -5, 7)
+    assert layout.write_all([-5, 1, 2], [7, 8, 9]) == b"".join(map(layout.write, map(Pair, [-5, 1, 2], [7, 8, 9])))
+    assert layout.write_all([], []) == b""
 
 
 @pytest.mark.parametrize("cut", range(10))

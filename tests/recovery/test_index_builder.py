@@ -65,6 +65,15 @@ def test_brokers_before_2_0_named_first_offsets():
     assert [offset for offset, _ in OffsetIndex(made.offset_index, 10)] == [14, 18]
 
 
+@pytest.mark.parametrize(("second", "refuses"), [(9, True), (10, True), (11, False)])
+def test_an_entry_that_does_not_rise_is_refused(second, refuses):
+    builder = IndexBuilder(0, interval=0)
+    for batch in batches(data(10) + data(10) + data(second)):
+        builder.add(batch)
+    assert builder.refuses is refuses
+    assert builder.refused_at == (builder.indexed if refuses else None)
+
+
 @pytest.mark.parametrize("base", [12, 10 - (1 << 31)])
 @pytest.mark.parametrize("build", [built, in_runs])
 def test_a_batch_that_does_not_fit_into_the_segment_is_damage(base, build):
