@@ -88,7 +88,6 @@ class LineValues:
 
     def follow(self, kernel: Lines, lines: Bytes) -> None:
         """Print lines that the kernel has made, and go on behind them. It may not know what stands before them."""
-        self.out.write(lines)
         for last, current in kernel.gaps:
             if last != UNKNOWN:
                 self.gap(last, current)
@@ -97,6 +96,7 @@ class LineValues:
         kernel.gaps.clear()
         if kernel.last_offset != UNKNOWN:
             self.last_offset = kernel.last_offset
+        self.out.write(lines)  # last: a wrong guess ends it, and the kernel must not keep gaps of what is dropped then
 
     def gap(self, last: int, current: int) -> None:
         """Note that an offset does not follow the last one. They are Java's: the smallest follows the largest."""

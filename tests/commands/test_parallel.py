@@ -9,6 +9,7 @@ import pytest
 from kdump.commands import parallel, who_reads
 from kdump.dump_log_segments import side_by_side
 from kdump.log_dirs.finder import Finder
+from kdump.output import in_turns
 from kdump.primitives.thread_beside import ThreadBeside
 from kdump.segments import kernel_ahead, parts, read_ahead, walk
 from testing import GOLDEN, damages, forge
@@ -120,6 +121,21 @@ SHAPES = {
 def test_several_processes_print_what_one_prints(tmp_path, alike, line, shape):
     alike(line, path=log(tmp_path, SHAPES[shape]))
     assert (tmp_path / "beside").exists() == (line == HEADERS)
+
+
+@pytest.mark.parametrize("size", [1, 700])
+def test_gaps_that_only_a_wrong_guess_has_met_are_not_told(tmp_path, size):
+    """Batches in a value, with a gap between each two, fill a part: what its process prints of them is dropped."""
+    inner = b"".join(batches(100, gap=2))
+    holder = forge.batch([forge.record(b"k", inner if n == 1 else b"v", offset=n) for n in range(3)], base_offset=27)
+    path = log(tmp_path, [*batches(9), holder, *batches(60)[10:]])
+    replaced = [*SMALL, (in_turns, "AT_ONCE", size), (in_turns, "HELD", size)]
+    done = [
+        forked.kdump(tmp_path, "--files", path, "--print-data-log", "--jobs", jobs, replaced=replaced)
+        for jobs in (1, 2, 3)
+    ]
+    assert done[0].errors == b""
+    assert done == done[:1] * 3
 
 
 @LINES
