@@ -46,6 +46,7 @@ class OffsetIndex(SparseIndex[OffsetPosition]):
 
 def encode(entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
     """Return the bytes of an ``.index`` file with these entries (offset, position), without a zero tail."""
-    offsets, positions = columns(entries)
     index = OffsetIndex(b"", base_offset)
-    return index.layout.write_all(index.relatives(offsets), positions)
+    return b"".join(
+        index.layout.write_all(index.relatives(offsets), positions) for offsets, positions in columns(entries)
+    )

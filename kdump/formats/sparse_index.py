@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from operator import lt
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -28,7 +28,7 @@ DEFAULT_INTERVAL = 4096
 WARM = 8192
 """Bytes at the end of an index that lookups mostly touch."""
 AT_ONCE = 4096
-"""Entries that are held against each other at a time."""
+"""Entries that are held against each other, or encoded, at a time."""
 
 
 class SparseIndex(ABC, Generic[E]):
@@ -140,7 +140,8 @@ class SparseIndex(ABC, Generic[E]):
         return found
 
 
-def columns(entries: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return the first fields of entries, and the second."""
-    flat = list(chain.from_iterable(entries))
-    return flat[::2], flat[1::2]
+def columns(entries: Iterable[tuple[int, int]]) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the first fields of entries, and the second, of so many at a time that they take little memory."""
+    left = iter(entries)
+    while flat := list(chain.from_iterable(islice(left, AT_ONCE))):
+        yield flat[::2], flat[1::2]

@@ -47,6 +47,7 @@ class TimeIndex(SparseIndex[TimestampOffset]):
 
 def encode(entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
     """Return the bytes of a ``.timeindex`` file with these entries (timestamp, offset), without a zero tail."""
-    timestamps, offsets = columns(entries)
     index = TimeIndex(b"", base_offset)
-    return index.layout.write_all(timestamps, index.relatives(offsets))
+    return b"".join(
+        index.layout.write_all(timestamps, index.relatives(offsets)) for timestamps, offsets in columns(entries)
+    )

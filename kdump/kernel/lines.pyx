@@ -448,13 +448,17 @@ cdef class Lines(Cursor):
     @cython.final
     cdef bint grow(self, Py_ssize_t more) except -1 with gil:
         """Make room for what the record needs and ``more`` bytes."""
-        if self.used + self.need + more <= self.room:
+        cdef Py_ssize_t needed = self.used + self.need + more
+        if needed <= self.room:
             return True
-        self.room = max(2 * (self.used + self.need + more), 1 << 16)
-        buffer = bytearray(self.room)
+        begun = memoryview(self.buffer)[: self.used]
+        if self.buffer is self.own or len(self.own) < needed:
+            self.own = None  # there need not be both at a time, unless that is where the lines begin
+            self.own = bytearray(max(2 * needed, 1 << 16))
         if self.used:
-            buffer[: self.used] = memoryview(self.buffer)[: self.used]
-        self.out = self.buffer = self.own = buffer
+            self.own[: self.used] = begun
+        self.out = self.buffer = self.own
+        self.room = len(self.own)
         return True
 
 

@@ -1,5 +1,7 @@
 """Offset and time indexes: entries, zero tails, look-ups."""
 
+import tracemalloc
+
 import pytest
 
 from kdump.errors import UsageError
@@ -132,3 +134,12 @@ def test_a_large_index_in_order_is_searched_alike():
     index = OffsetIndex(offset_index.encode([OffsetPosition(2 * slot, slot) for slot in range(1, 3000)], 0), 0)
     for target in (1, 2, 3, 1900, 1901, 3950, 3951, 3952, 3953, 3954, 5998, 6000):
         assert index.slot_for(target) == index.slot_for(target, warm=False)
+
+
+def test_many_entries_take_little_memory_beyond_their_bytes():
+    entries = ((offset, offset) for offset in range(100_000))
+    tracemalloc.start()
+    size = len(offset_index.encode(entries, 0))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 3 * size
