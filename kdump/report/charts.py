@@ -384,7 +384,7 @@ def _thinned(stretches: Sequence[_Stretch], most: int) -> Iterator[_Stretch]:
     if len(stretches) <= most:
         yield from stretches
         return
-    for _, near in groupby(stretches, lambda one: int(one.start * most)):
+    for _, near in groupby(stretches, lambda one: min(most - 1, int(one.start * most))):
         first, *others = near
         if others:
             first = _together(first.start, others[-1].end, first.bytes + sum(one.bytes for one in others))
