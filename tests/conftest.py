@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.primitives.thread_beside import ThreadBeside
 from kdump.segments import read_ahead
 from testing import GOLDEN, ROOT
 
@@ -60,6 +61,20 @@ def pytest_collection_modifyitems(items):
 def threads(monkeypatch):
     """Let threads read ahead, though a command ran with --jobs 1 in this process."""
     monkeypatch.setattr(read_ahead, "_alone", False)
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """Return the threads that have begun to do pieces beside their callers."""
+    threads = []
+    run = ThreadBeside._run
+
+    def noted(beside):
+        threads.append(beside)
+        run(beside)
+
+    monkeypatch.setattr(ThreadBeside, "_run", noted)
+    return threads
 
 
 def java_is_missing() -> str:

@@ -109,8 +109,8 @@ def within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
     """Return how many processes share the large segments of partitions, which are read one after the other then.
 
     That is one unless the largest partition has so much of all bytes that this is sooner done than reading each in one
-    process. Where nobody says how many ``jobs``, it is one for less than ``much``. A partition without compression then
-    has one process and its thread, if it is the only one.
+    process. ``jobs`` of None stands for as many as are worth it: one for less than ``much``, one and its thread for a
+    single partition without compression.
     """
     sizes = [sum(segment.size for segment in partition.segments) for partition in partitions]
     largest, total = max(sizes, default=0), sum(sizes)

@@ -392,7 +392,7 @@ def _thinned(stretches: Sequence[_Stretch], most: int) -> Iterator[_Stretch]:
 
 
 def _together(start: float, end: float, damaged: int) -> _Stretch:
-    """Return damage of which only the sum is told."""
+    """Return one stretch for several: its text gives the sum of their bytes."""
     return _Stretch(start, end, damaged, f"{start:.0%} to {end:.0%} of the file: {size(damaged)} damaged")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.errors import UnreadableError
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, in_rows, link
-from kdump.segments import read, read_ahead, shared_segment
+from kdump.segments import read, shared_segment
 from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ def _batches(each: Segment, others: list[LeftOutRange | Padding]) -> Iterator[Ba
 
 def _rows(each: Segment, source: Source) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
     """Yield what stands in a segment; a thread reads parts of a large one."""
-    is_worth_it = source.size >= shared_segment.LARGE and read_ahead.helpers() > 0
-    pieces = shared_segment.parts_of(source) if is_worth_it else []
+    pieces = shared_segment.parts_for_threads(source)
     if not pieces:
         yield from in_rows(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset))
         return

@@ -38,7 +38,7 @@ R = TypeVar("R")
 WORTH_IT: Final = parts.MUCH
 """Bytes of a segment from which on processes or threads share it."""
 LARGE: Final = 128 << 20
-"""Bytes of a segment from which on two threads read its headers, and reckon checksums, sooner than one."""
+"""Two threads read the headers of a segment of so many bytes, and check its batches, sooner than one does."""
 SMALL: Final = 1 << 11
 """Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
 TIMES: Final = 3
@@ -59,7 +59,7 @@ class _Before(NamedTuple):
 
 
 class _MadeOfPart(NamedTuple, Generic[R]):
-    """What is made of a part, what ended it, and what is told of it to the next one."""
+    """What ``make`` returned for a part, the error that ended the part, and what the next part starts from."""
 
     made: R
     failure: UnreadableError | None
@@ -74,6 +74,11 @@ def parts_of(source: Source) -> list[SegmentPart]:
     if first is None or first.length < SMALL:
         return []
     return parts.parts(source, source.size, TIMES)
+
+
+def parts_for_threads(source: Source) -> list[SegmentPart]:
+    """Return the parts whose headers two threads read, nothing where one thread is as fast."""
+    return parts_of(source) if source.size >= LARGE and read_ahead.helpers() > 0 else []
 
 
 def read(
@@ -168,21 +173,21 @@ def read_in_threads(
         beside.end()
 
 
-def read_headers(source: Source, first_offset: int | None = None) -> Generator[Region | Run, None, None]:
-    """Yield the regions of ``read(source, on_error="resync", first_offset=first_offset)``, sound batches in runs.
+def read_headers(source: Source) -> Generator[Region | Run, None, None]:
+    """Yield the regions of ``kdump.segments.read.read_runs(source, on_error="resync")``.
 
-    Two threads read the parts of a large segment. Runs hold no records then: these are read when somebody asks.
+    Two threads read the parts of a large segment. Each sound batch of magic 2 is in a run then, and a run holds no
+    records: it reads them when somebody asks.
     """
-    is_worth_it = kernel.COMPILED and source.size >= LARGE and read_ahead.helpers() > 0
-    pieces = parts_of(source) if is_worth_it else []
+    pieces = parts_for_threads(source) if kernel.COMPILED else []
     if not pieces:
-        yield from segments_read.read_runs(source, on_error="resync", first_offset=first_offset)
+        yield from segments_read.read_runs(source, on_error="resync")
         return
 
     def headers(regions: Iterator[Region | Run]) -> list[Brief | Old | Damage | Padding | Trailing]:
         return brief(regions, lambda _: bytearray())
 
-    with closing(read_in_threads(source, pieces, first_offset, headers)) as made:
+    with closing(read_in_threads(source, pieces, None, headers)) as made:
         for each in made:
             yield from whole(each, source)
 

@@ -5,7 +5,6 @@ import random
 import pytest
 
 from kdump.log_dirs.finder import Finder
-from kdump.primitives.thread_beside import ThreadBeside
 from kdump.salvage import merge
 from kdump.segments import parts, read_ahead, shared_segment
 from testing import damages
@@ -16,20 +15,6 @@ def found(path):
     merged = merge.merge(list(Finder().find([str(path)])))
     placed = [(chain.position, chain.end, chain._numbers) for chain in merged.placed]
     return placed, merged.lost, list(merged.gaps), merged.duplicates, merged.padding
-
-
-@pytest.fixture
-def begun(monkeypatch):
-    """Return the threads that begin."""
-    threads = []
-    run = ThreadBeside._run
-
-    def noted(beside):
-        threads.append(beside)
-        run(beside)
-
-    monkeypatch.setattr(ThreadBeside, "_run", noted)
-    return threads
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from kdump.errors import UnreadableError
 from kdump.formats import txn_index
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.header_scan import attempt
-from kdump.primitives.thread_beside import ThreadBeside
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import parts, read_ahead, shared_segment
 from kdump.segments.read import read
@@ -49,21 +48,13 @@ def one_by_one(where):
 
 
 @pytest.fixture(params=["one thread", "two threads"])
-def beside(request, monkeypatch):
+def beside(request, monkeypatch, begun):
     """Return the threads that begin where two read the headers of every segment; None where one does."""
     if request.param == "two threads" and not kernel.COMPILED:
         pytest.skip("runs are the kernel's")
     if request.param == "one thread":
         monkeypatch.setattr(read_ahead, "processors", lambda: 1)
         return None
-    begun = []
-    run = ThreadBeside._run
-
-    def noted(beside):
-        begun.append(beside)
-        run(beside)
-
-    monkeypatch.setattr(ThreadBeside, "_run", noted)
     monkeypatch.setattr(read_ahead, "processors", lambda: 2)
     for place, name, value in ((parts, "SIZE", 300), (parts, "PACKED", 300), (shared_segment, "SMALL", 0)):
         monkeypatch.setattr(place, name, value)
