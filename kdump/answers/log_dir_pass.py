@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from kdump.answers.collector import Needs, Place, Reading, unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.partition import stretches
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.primitives.processes import Workers
     from kdump.segments.regions import Region
-
-PARTITION_COST: Final = 1 << 16
-"""What turning to a partition costs, in bytes that could be read instead."""
 
 
 class LogDirPass:
@@ -70,7 +68,7 @@ class LogDirPass:
         if reading:
             self._read(place.partition.segments, reading, since)
         else:
-            self._progress(_size(place.partition))
+            self._progress(place.partition.size)
         for collector in self.collectors:
             collector.end()
 
@@ -330,37 +328,10 @@ def gather_with(
 def _gathered(
     empty: M, work: Callable[[M, Sequence[Partition], Sayings], None], partitions: Sequence[Partition]
 ) -> Gathered[M]:
-    done = Gathered(copy.deepcopy(empty), sum(map(_size, partitions)), [])
+    done = Gathered(copy.deepcopy(empty), sum(partition.size for partition in partitions), [])
     work(done.into, partitions, Sayings(*(partial(_keep, done.said, name) for name in Sayings._fields)))
     return done
 
 
 def _keep(said: list[tuple[str, Any]], name: str, what: object) -> None:
     said.append((name, what))
-
-
-def stretches(
-    partitions: Sequence[Partition], count: int, unit: Callable[[Partition], object] = id
-) -> list[list[Partition]]:
-    """Return partitions in order, cut into stretches that take about the same time, some for each of ``count``.
-
-    Partitions in a row of the same ``unit`` stay together.
-    """
-    room = max(1, sum(map(_cost, partitions)) // (4 * count))
-    cut: list[list[Partition]] = []
-    held = room
-    for partition in partitions:
-        if not cut or (held >= room and unit(partition) != unit(cut[-1][-1])):
-            cut.append([])
-            held = 0
-        cut[-1].append(partition)
-        held += _cost(partition)
-    return cut
-
-
-def _size(partition: Partition) -> int:
-    return sum(segment.size for segment in partition.segments)
-
-
-def _cost(partition: Partition) -> int:
-    return PARTITION_COST + _size(partition)

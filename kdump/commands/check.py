@@ -17,6 +17,7 @@ from kdump.commands.limit_options import index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.partition import stretches
 from kdump.log_dirs.remote import without_secret
 from kdump.primitives import timestamps
 
@@ -144,8 +145,6 @@ def _checked(
         for part in partitions:
             yield everything.check(part, how, dirs, run.progress)
         return
-    from kdump.answers.log_dir_pass import stretches  # for several processes alone
-
     told: set[Finding] = set()  # of a log dir each stretch of its partitions tells
     for results in workers.results(partial(_stretch, how), stretches(partitions, workers.count)):
         for result in results:

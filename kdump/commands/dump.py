@@ -262,27 +262,14 @@ class Dump:
 
     def _prepare(self, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
         """Find out what processes share: the checkpoints, and the transactions of large partitions."""
-        from kdump.primitives.processes import Processes
-        from kdump.transaction_replay.outcomes import is_transactional, scan
-
         committed = self.options.filter.committed
         shared: list[Partition] = []
         for partition in partitions:
             reader.marks.facts(partition)
-            is_large = sum(segment.size for segment in partition.segments) > SHARED
-            if is_large and (committed or (reader.outcomes and is_transactional(partition))):
+            if partition.size > SHARED and (committed or (reader.outcomes and parallel.is_transactional(partition))):
                 shared.append(partition)
-        segments = [segment for partition in shared for segment in partition.segments]
-        is_local = all(segment.files is LOCAL for segment in segments)
-
-        def one_of_several(segment: Segment) -> Scan:
-            read_ahead.alone()
-            return scan(segment)
-
-        in_processes = is_local and len(segments) > 1
-        scans = Processes(jobs).results(one_of_several, segments) if in_processes else map(scan, segments)
-        for partition in shared:
-            reader.follow_ahead(partition, islice(scans, len(partition.segments)))
+        if shared:
+            _follow_ahead(reader, shared, jobs)
 
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
         """Print what there is, what is appended and partitions that appear, until interrupted or the limit is reached.
@@ -364,6 +351,22 @@ class Dump:
             printer.lost(item)
         if printer is None or not printer.shows_damage or not (self.session.quiet or sys.stdout.isatty()):
             self.session.damaged_range(item.file.name, item.damage)
+
+
+def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
+    """Follow the transactions of partitions, in several processes where there are several segments."""
+    from kdump.primitives.processes import Processes  # both needed for several processes alone
+    from kdump.transaction_replay.outcomes import scan
+
+    def one_of_several(segment: Segment) -> Scan:
+        read_ahead.alone()
+        return scan(segment)
+
+    segments = [segment for partition in partitions for segment in partition.segments]
+    in_processes = len(segments) > 1 and all(segment.files is LOCAL for segment in segments)
+    scans = Processes(jobs).results(one_of_several, segments) if in_processes else map(scan, segments)
+    for partition in partitions:
+        reader.follow_ahead(partition, islice(scans, len(partition.segments)))
 
 
 class PieceWork:

@@ -11,8 +11,9 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.parts import SegmentPart
 
@@ -60,7 +61,7 @@ def processes(partitions: Sequence[Partition], jobs: int | None, *, is_costly: b
     is_local = all(segment.files is LOCAL for partition in partitions for segment in partition.segments)
     if jobs is None and (not is_local or LocalFile.watch is not None or is_terminal()):
         return 1
-    size = sum(segment.size for partition in partitions for segment in partition.segments)
+    size = sum(partition.size for partition in partitions)
     if len(partitions) == 1:
         return parts.processes_in_a_row(jobs, size, lambda: is_costly or is_packed(partitions[0]))
     return jobs or parts.processes(size)
@@ -68,10 +69,19 @@ def processes(partitions: Sequence[Partition], jobs: int | None, *, is_costly: b
 
 def is_packed(partition: Partition) -> bool:
     """Tell whether a partition begins with a compressed batch."""
+    return any(_begins(segment, parts.is_packed) for segment in partition.segments[:1])
+
+
+def is_transactional(partition: Partition) -> bool:
+    """Tell, by the first batch of each segment, whether transactions are likely in a partition."""
+    return any(_begins(segment, parts.is_transactional) for segment in partition.segments)
+
+
+def _begins(segment: Segment, so: Callable[[Source], bool]) -> bool:
     try:
-        with partition.segments[0].open() as source:
-            return parts.is_packed(source)
-    except (IndexError, UnreadableError):  # there is nothing to read, or whoever reads it says so
+        with segment.open() as source:
+            return so(source)
+    except UnreadableError:  # whoever reads the segment says so
         return False
 
 

@@ -112,7 +112,7 @@ def within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
     process. ``jobs`` of None stands for as many as are worth it: one for less than ``much``, one and its thread for a
     single partition without compression.
     """
-    sizes = [sum(segment.size for segment in partition.segments) for partition in partitions]
+    sizes = [partition.size for partition in partitions]
     largest, total = max(sizes, default=0), sum(sizes)
     count = min(parts.free_processors(), parts.MOST) if jobs is None else jobs
     if largest * (2 * count - 1) <= count * total:  # largest / count + total - largest is no less than largest
@@ -132,8 +132,5 @@ def each_in_one(partitions: Sequence[Partition], much: int) -> int:
     segments = [segment for partition in partitions for segment in partition.segments]
     if LocalFile.watch is not None or any(segment.files is not LOCAL for segment in segments):
         return 1
-    return (
-        1
-        if sum(segment.size for segment in segments) < much
-        else min(parts.free_processors(), parts.MOST, len(partitions))
-    )
+    size = sum(partition.size for partition in partitions)
+    return 1 if size < much else min(parts.free_processors(), parts.MOST, len(partitions))

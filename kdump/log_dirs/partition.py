@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs.local import LOCAL
@@ -11,7 +11,13 @@ from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from kdump.log_dirs.files import Entry, Files, OpenSource, Source
+
+
+TURN_COST: Final = 1 << 16
+"""What turning to a partition costs, in bytes that could be read instead."""
 
 
 class Segment(NamedTuple):
@@ -89,6 +95,11 @@ class Partition(NamedTuple):
         return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
 
     @property
+    def size(self) -> int:
+        """The bytes of all segments."""
+        return sum([segment.size for segment in self.segments])
+
+    @property
     def log_dir(self) -> str:
         """The path of the log dir that holds the folder, as near as can be to what the user wrote."""
         folder, name = posixpath.split(self.folder.rstrip("/"))
@@ -105,6 +116,29 @@ class Partition(NamedTuple):
             return None
         with self.files.open(path) as source:
             return source.read(0, source.size)
+
+
+def stretches(
+    partitions: Sequence[Partition], count: int, unit: Callable[[Partition], object] = id
+) -> list[list[Partition]]:
+    """Return partitions in order, cut into stretches that take about the same time, some for each of ``count``.
+
+    Partitions in a row of the same ``unit`` stay together.
+    """
+    room = max(1, sum(map(_cost, partitions)) // (4 * count))
+    cut: list[list[Partition]] = []
+    held = room
+    for partition in partitions:
+        if not cut or (held >= room and unit(partition) != unit(cut[-1][-1])):
+            cut.append([])
+            held = 0
+        cut[-1].append(partition)
+        held += _cost(partition)
+    return cut
+
+
+def _cost(partition: Partition) -> int:
+    return TURN_COST + partition.size
 
 
 def start_of(source: Source, offset: int) -> int:

@@ -120,7 +120,7 @@ class ReportPass:
                 self._partition(partition, log)
             elif log is not None and log.topic in ALSO:
                 self._coordinators.partition(self._coordinators.place(log))
-                self._progress(size(log))
+                self._progress(log.size)
 
     def _partition(self, partition: Partition, log: Partition | None) -> None:
         self._files.partition(self._files.place(partition))
@@ -150,11 +150,6 @@ def live(partition: Partition) -> Partition | None:
 def live_of(partitions: Iterable[Partition]) -> list[Partition]:
     """Return the live ones among partitions."""
     return [log for log in map(live, partitions) if log is not None]
-
-
-def size(partition: Partition) -> int:
-    """Return the bytes of a partition's segments."""
-    return sum(segment.size for segment in partition.segments)
 
 
 def gather(

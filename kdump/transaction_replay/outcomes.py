@@ -23,7 +23,7 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, shared_segment, walk
+from kdump.segments import shared_segment, walk
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Padding
 from kdump.transaction_replay.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Region
 
-_FIRST: Final = 1 << 20
 MARKER_BYTES: Final = 128
 """A batch of one marker is smaller; Kafka writes them in 78 bytes."""
 Outcome: TypeAlias = Literal["none", "committed", "aborted", "open"]
@@ -365,19 +364,6 @@ def _scan(where: Segment) -> Told:
             else:
                 follower.lose(source, region)
     return follower.told()
-
-
-def is_transactional(partition: Partition) -> bool:
-    """Tell, by the first batch of each segment, whether transactions are likely in a partition."""
-    for where in partition.segments:
-        try:
-            with where.open() as source:
-                first = next(read.read(source, end=_FIRST), None)
-        except UnreadableError:  # whoever reads the segment says so
-            continue
-        if isinstance(first, RecordBatch) and first.is_transactional:
-            return True
-    return False
 
 
 def _of_marker(batch: RecordBatch) -> Outcome | None:

@@ -18,7 +18,7 @@ from kdump.answers.disk_usage import DiskUsage, OtherUsage, PartitionUsage, Segm
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine
 from kdump.answers.groups.log_ends import LogEnds
-from kdump.answers.log_dir_pass import Sayings, stretches
+from kdump.answers.log_dir_pass import Sayings
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.offsets import Offsets, PartitionOffsets, facts_of
 from kdump.answers.producers import ActiveProducer, Producers
@@ -34,6 +34,7 @@ from kdump.internal_topics import cluster_metadata, remote_log_metadata, transac
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.partition import stretches
 from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
 from kdump.primitives.named_tuple import NamedTuple

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.answers.log_dir_pass import stretches
 from kdump.arrow import schema as arrow_schema
 from kdump.checks import everything
 from kdump.checks.log_dir import READERS, LogDirs
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.partition import stretches
 from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
 from kdump.primitives.named_tuple import NamedTuple
