@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.errors import KdumpError
@@ -32,14 +32,18 @@ COLOURED: Final = 7
 """Topics that have a colour of their own; the others share one."""
 ROWS: Final = 40
 """Rows of the heat map and of the map of damage."""
-MARKS: Final = 2_000
-"""Marks of damage that the map has: each takes the engine some 6 KiB of memory."""
+AT_ONCE: Final = 14
+"""Rows that are drawn at once: each mark takes the engine some 7 KiB of memory."""
+MARKS: Final = 560
+"""Marks of damage that are drawn at once, at most."""
 HEATS: Final = 5
 """Steps of colour that the heat map has."""
 WIDTH: Final = 520
 WIDE: Final = 820
 NAME: Final = 28
 """Characters of a name beside an axis."""
+LETTER: Final = 7
+"""Pixels that a character takes there, most likely."""
 _COLOURS: Final = [f"var(--c{number})" for number in range(1, COLOURED + 2)]
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -77,11 +81,9 @@ class Chart(NamedTuple):
 def charts(report: LogDirReport) -> list[Chart]:
     """Return the charts for which there is something to draw."""
     found = list(_specs(report))
-    svgs = drawn([{"$schema": SCHEMA, "config": CONFIG, **spec} for *_, spec in found])
-    return [
-        Chart(part, title, words, _within_page(svg, number))
-        for number, ((part, title, words, _), svg) in enumerate(zip(found, svgs, strict=True), 1)
-    ]
+    svgs = drawn([{"$schema": SCHEMA, "config": CONFIG, **spec} for _, _, _, *specs in found for spec in specs])
+    within_page = (_within_page(svg, number) for number, svg in enumerate(svgs, 1))
+    return [Chart(part, title, words, "".join(islice(within_page, len(specs)))) for part, title, words, *specs in found]
 
 
 def drawn(specs: Sequence[Spec]) -> list[str]:
@@ -114,7 +116,8 @@ def _within_page(svg: str, number: int) -> str:
     return svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "", 1).replace(' version="1.1"', "", 1)
 
 
-_Drawn: TypeAlias = tuple[str, str, str, Spec]
+_Drawn: TypeAlias = tuple[str, str, str, *tuple[Spec, ...]]
+"""A chart that is to be drawn: section, title, words, and specifications of what stands below each other."""
 
 
 def _specs(report: LogDirReport) -> Iterator[_Drawn]:
@@ -155,6 +158,27 @@ def _bar_rows(values: Sequence[Spec], field: str, title: str, *, axis: Spec | No
 def _names(order: Iterable[str]) -> Spec:
     """Return an axis of names in an order."""
     return {"field": "name", "type": "nominal", "sort": list(order), "title": None, "axis": {"domain": False}}
+
+
+def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[Spec]:
+    """Yield a map with a row for each name, so many rows at once; the scale and the legend stand below the last."""
+    encoding = spec["encoding"]
+    across, colour = encoding["x"], encoding["color"]
+    axis: Spec = {"domain": False, "ticks": False}
+    if len(names) > AT_ONCE:
+        axis["minExtent"] = LETTER * max(map(len, names))
+    for first in range(0, len(names), AT_ONCE):
+        shown = names[first : first + AT_ONCE]
+        if shown[-1] == names[-1]:
+            below = {"x": across, "color": colour}
+        else:
+            bare = {**across["axis"], "labels": False, "ticks": False, "domain": False}
+            below = {"x": {**across, "title": None, "axis": bare}, "color": {**colour, "legend": None}}
+        yield {
+            **spec,
+            "data": {"values": [value for value in values if value["name"] in shown]},
+            "encoding": {**encoding, **below, "y": {**_names(shown), "axis": axis}},
+        }
 
 
 def _unit(most: int) -> tuple[int, str]:
@@ -280,12 +304,10 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
     spec = {
         "width": WIDE - 200,
         "height": {"step": 15},
-        "data": {"values": values},
         "mark": {"type": "rect", "stroke": "var(--card)", "strokeWidth": 0.5},
         "encoding": {
             "x": {**_time(axis), "field": "at"},
             "x2": {"field": "end"},
-            "y": {**_names(names.values()), "axis": {"domain": False, "ticks": False}},
             "color": {
                 "field": "heat",
                 "type": "ordinal",
@@ -299,7 +321,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         f"The {counted(len(order), 'partition')} with the most bytes, {axis.step} a cell; "
         "the strongest colour is the most of each row. Nothing came in where it is empty."
     )
-    yield "time", "When partitions were written", words, spec
+    yield "time", "When partitions were written", words, *_rows(list(names.values()), values, spec)
 
 
 def _damage(report: LogDirReport) -> Iterator[_Drawn]:
@@ -319,16 +341,14 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
         for line in files
     ]
     for file, stretches in _damaged_stretches(report, files).items():
-        for one in _thinned(stretches, MARKS // len(files)):
+        for one in _thinned(stretches, MARKS // min(len(files), AT_ONCE)):
             shown = {"name": names[file], "from": one.start, "to": max(one.end, one.start + 0.004), "what": "damage"}
             values.append({**shown, "text": f"{names[file]}, {one.text}"})
     spec = {
         "width": WIDE - 260,
         "height": {"step": 22},
-        "data": {"values": values},
         "mark": {"type": "bar", "height": 12},
         "encoding": {
-            "y": {**_names(names.values()), "axis": {"domain": False, "ticks": False}},
             "x": {
                 "field": "from",
                 "type": "quantitative",
@@ -350,7 +370,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
     words = "Each row is a segment from its first byte to its last." + (
         f" {more} more are in the table." if more else ""
     )
-    yield "damage", "Where segments are damaged", words, spec
+    yield "damage", "Where segments are damaged", words, *_rows(list(names.values()), values, spec)
 
 
 class _Stretch(NamedTuple):
