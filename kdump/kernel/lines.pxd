@@ -25,6 +25,7 @@ cdef class Lines(Cursor):
     cdef Py_ssize_t used
     cdef Py_ssize_t room
     cdef Py_ssize_t need
+    cdef Py_ssize_t most
     cdef const int[::1] ops
     cdef const unsigned char[::1] pool
     cdef unsigned char[::1] bound_pool

@@ -14,6 +14,7 @@ from kdump.kernel.cursor import slots as slots_of_numbers
 from kdump.primitives.java_text import java_text
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_Resize
 from libc.string cimport memcpy
 from kdump.kernel.cursor cimport Cursor
 from kdump.kernel.quoting cimport is_utf8
@@ -41,6 +42,7 @@ cdef int _HEX = (_TEXTS.index("hex_key") - _TEXTS.index("key")) // 2
 cdef int _BASE64 = (_TEXTS.index("base64_key") - _TEXTS.index("key")) // 2
 cdef Py_ssize_t _DIGITS = 64  # of a keyed hash
 cdef int _END = 1 << 16  # behind all slots
+cdef Py_ssize_t _MOST = 1 << 23  # bytes of memory that is made for lines which may be fewer
 cdef unsigned long long _HIGH_BITS = 0x8080808080808080
 cdef unsigned long long _TOO_HIGH = 10**18  # from here on the digits of a number are not kept
 cdef char[2 * 100] _PAIRS  # of digits
@@ -171,6 +173,7 @@ cdef class Lines(Cursor):
     @cython.final
     cdef bint begin_lines(self, object limit) except -1:
         """Write what comes now where it belongs."""
+        self.most = min(limit, _MOST)
         place = None if self.memory is None else self.memory(limit)
         if place is not None:
             self.buffer = self.out = place
@@ -454,7 +457,8 @@ cdef class Lines(Cursor):
         begun = memoryview(self.buffer)[: self.used]
         if self.buffer is self.own or len(self.own) < needed:
             self.own = None  # there need not be both at a time, unless that is where the lines begin
-            self.own = bytearray(max(2 * needed, 1 << 16))
+            self.own = bytearray()
+            PyByteArray_Resize(self.own, max(2 * needed, self.most + 2 * self.need, 1 << 16))  # sets nothing to zero
         if self.used:
             self.own[: self.used] = begun
         self.out = self.buffer = self.own

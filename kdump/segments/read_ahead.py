@@ -29,8 +29,8 @@ WORTH_IT: Final = 1 << 17
 """Bytes of a file before and behind the place where threads are started: with less, they cost more than they bring."""
 LARGE: Final = 1 << 16
 """Bytes of a compressed batch from which on a thread unpacks it: for smaller ones the lock changes hands too often."""
-STRETCH: Final = 1 << 20
-"""Bytes of a stretch, at most, and of what a thread takes at a time."""
+STRETCH: Final = 1 << 19
+"""Bytes from which on a stretch is long enough: it is what a thread takes at a time. A run of a whole block is one."""
 UNPACKING: Final = 8
 """Times that a byte which is to be unpacked counts as one that is not."""
 PIECES: Final = 1024
