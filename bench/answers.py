@@ -149,7 +149,7 @@ def main() -> None:
                 if run is check
                 else f"{memory(run, small):6.1f} MiB of a quarter, {memory(run, large):6.1f} MiB of all"
             )
-            rate = sum(segment.size for segment in large.segments) / took / 1e9
+            rate = large.size / took / 1e9
             print(f"{what:22} {took:7.2f} s  {rate:6.2f} GB/s  {took / base:5.2f} times check  {held}", flush=True)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 import shutil
 import sys
@@ -79,6 +80,7 @@ def main() -> int:
             (paths["logs"] / f"orders-{number}").mkdir()
             # a file of its own: processes that read the same pages of the cache at a time would wait for each other
             shutil.copyfile(paths["none"], paths["logs"] / f"orders-{number}" / paths["none"].name)
+        os.sync()
         paths["out"] = folder / "salvaged"
         print(f"| case | `--jobs 1`: s, CPU s | `--jobs {args.jobs}`: s, CPU s | times as fast | aim | machine | |")
         print("|---|---|---|---|---|---|---|")

@@ -149,7 +149,7 @@ class WhatIf:
         """Turn to a partition."""
         if not self._targets or place.key is None:
             return
-        self._every = max(1, sum(segment.size for segment in place.partition.segments) // SAMPLE)
+        self._every = max(1, place.partition.size // SAMPLE)
         self._current = []
         for number in range(len(self._targets)):
             sample = Sample()

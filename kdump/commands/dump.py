@@ -355,7 +355,7 @@ class Dump:
 
 def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
     """Follow the transactions of partitions, in several processes where there are several segments."""
-    from kdump.primitives.processes import Processes  # both needed for several processes alone
+    from kdump.primitives.processes import Processes  # both for transactions of large partitions alone
     from kdump.transaction_replay.outcomes import scan
 
     def one_of_several(segment: Segment) -> Scan:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError
+from kdump.formats.record_layout import CODEC_MASK, TRANSACTIONAL_FLAG
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.output.stdout import is_terminal
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.parts import SegmentPart
 
@@ -69,20 +69,22 @@ def processes(partitions: Sequence[Partition], jobs: int | None, *, is_costly: b
 
 def is_packed(partition: Partition) -> bool:
     """Tell whether a partition begins with a compressed batch."""
-    return any(_begins(segment, parts.is_packed) for segment in partition.segments[:1])
+    return any(_begins_with(segment, CODEC_MASK) for segment in partition.segments[:1])
 
 
 def is_transactional(partition: Partition) -> bool:
     """Tell, by the first batch of each segment, whether transactions are likely in a partition."""
-    return any(_begins(segment, parts.is_transactional) for segment in partition.segments)
+    return any(_begins_with(segment, TRANSACTIONAL_FLAG) for segment in partition.segments)
 
 
-def _begins(segment: Segment, so: Callable[[Source], bool]) -> bool:
+def _begins_with(segment: Segment, attributes: int) -> bool:
+    """Tell whether the first batch has any of these attributes."""
     try:
         with segment.open() as source:
-            return so(source)
+            header = parts.first_header(source)
     except UnreadableError:  # whoever reads the segment says so
         return False
+    return header is not None and bool(header.attributes & attributes)
 
 
 def _parts(segment: Segment) -> list[SegmentPart]:

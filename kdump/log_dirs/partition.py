@@ -1,4 +1,4 @@
-"""A partition's folder and its segments."""
+"""A partition's folder and its segments; partitions cut into what workers read at a time."""
 
 from __future__ import annotations
 

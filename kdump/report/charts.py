@@ -33,8 +33,8 @@ COLOURED: Final = 7
 ROWS: Final = 40
 """Rows of the heat map and of the map of damage."""
 AT_ONCE: Final = 14
-"""Rows that are drawn at once: each mark takes the engine some 7 KiB of memory."""
-MARKS: Final = 560
+"""Rows that are drawn at once, at most: the engine takes some 7 KiB of memory for each mark of theirs."""
+MARKS: Final = 40 * AT_ONCE
 """Marks of damage that are drawn at once, at most."""
 HEATS: Final = 5
 """Steps of colour that the heat map has."""
@@ -42,8 +42,10 @@ WIDTH: Final = 520
 WIDE: Final = 820
 NAME: Final = 28
 """Characters of a name beside an axis."""
-LETTER: Final = 7
-"""Pixels that a character takes there, most likely."""
+LETTER: Final = 8
+"""Pixels that a character takes there, at most, if it is no wide one."""
+PADDING: Final = 4
+"""Pixels around it."""
 _COLOURS: Final = [f"var(--c{number})" for number in range(1, COLOURED + 2)]
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -161,15 +163,21 @@ def _names(order: Iterable[str]) -> Spec:
 
 
 def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[Spec]:
-    """Yield a map with a row for each name, so many rows at once; the scale and the legend stand below the last."""
+    """Yield a map with a row for each name, in parts of AT_ONCE rows at most; below the last stands what is of all.
+
+    That is the scale and the legend. All parts are as wide: a name that takes more room than there is ends with dots.
+    """
     encoding = spec["encoding"]
     across, colour = encoding["x"], encoding["color"]
     axis: Spec = {"domain": False, "ticks": False}
-    if len(names) > AT_ONCE:
-        axis["minExtent"] = LETTER * max(map(len, names))
-    for first in range(0, len(names), AT_ONCE):
-        shown = names[first : first + AT_ONCE]
-        if shown[-1] == names[-1]:
+    parts = -(-len(names) // AT_ONCE)
+    rows = -(-len(names) // parts)
+    if parts > 1:
+        axis["labelLimit"] = LETTER * max(map(len, names))
+        axis["minExtent"] = axis["labelLimit"] + PADDING
+    for first in range(0, len(names), rows):
+        shown = names[first : first + rows]
+        if first + rows >= len(names):
             below = {"x": across, "color": colour}
         else:
             bare = {**across["axis"], "labels": False, "ticks": False, "domain": False}
@@ -189,11 +197,15 @@ def _unit(most: int) -> tuple[int, str]:
 def _unique(names: Sequence[str], shown: Callable[[str], str] = lambda name: name) -> dict[str, str]:
     """Return a short name for each name, of what is ``shown`` of it, no two alike: an axis would take them for one."""
     found: dict[str, str] = {}
-    taken: Counter[str] = Counter()
+    taken: set[str] = set()
     for name in names:
-        text = short_name(shown(name))
-        taken[text] += 1
-        found[name] = text if taken[text] == 1 else f"{text} ({taken[text]})"
+        text = unique = short_name(shown(name))
+        number = 1
+        while unique in taken:
+            number += 1
+            unique = f"{text} ({number})"
+        taken.add(unique)
+        found[name] = unique
     return found
 
 
@@ -354,7 +366,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
                 "type": "quantitative",
                 "title": "of the file",
                 "scale": {"domain": [0, 1.005], "nice": False},
-                "axis": {"format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1]},
+                "axis": {"format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1], "labelFlush": 5},
             },
             "x2": {"field": "to"},
             "color": {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2, TRANSACTIONAL_FLAG
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.segments.read_ahead import processors
 
 if TYPE_CHECKING:
@@ -86,12 +86,6 @@ def is_packed(source: Source) -> bool:
     """
     header = first_header(source)
     return header is not None and bool(header.attributes & CODEC_MASK)
-
-
-def is_transactional(source: Source) -> bool:
-    """Tell whether a segment begins with a batch of a transaction: others are likely in it then."""
-    header = first_header(source)
-    return header is not None and bool(header.attributes & TRANSACTIONAL_FLAG)
 
 
 def first_header(source: Source) -> BatchHeader | None:

@@ -30,7 +30,7 @@ WORTH_IT: Final = 1 << 17
 LARGE: Final = 1 << 16
 """Bytes of a compressed batch from which on a thread unpacks it: for smaller ones the lock changes hands too often."""
 STRETCH: Final = 1 << 19
-"""Bytes from which on a stretch is long enough: it is what a thread takes at a time. A run of a whole block is one."""
+"""Bytes of a stretch, at least: what a thread takes at a time. A run that fills a block is a stretch of its own."""
 UNPACKING: Final = 8
 """Times that a byte which is to be unpacked counts as one that is not."""
 PIECES: Final = 1024
@@ -68,8 +68,8 @@ class Stretches(Generic[T]):
         self._check = check
         self._failure: BaseException | None = None
 
-    def take(self, most: int = STRETCH) -> list[T]:
-        """Return the next regions, ``most`` bytes of them or a region more; none at the end.
+    def take(self, most: int | None = None) -> list[T]:
+        """Return the next regions, ``most`` bytes of them (STRETCH) or a region more; none at the end.
 
         What ends them is raised behind what stands before it.
         """
@@ -77,6 +77,7 @@ class Stretches(Generic[T]):
             raise self._failure
         regions: list[T] = []
         size = 0
+        most = STRETCH if most is None else most
         try:
             while not regions or (size < most and len(regions) < PIECES):
                 region = next(self._regions, None)

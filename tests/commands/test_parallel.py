@@ -8,6 +8,7 @@ import pytest
 
 from kdump.commands import parallel, who_reads
 from kdump.dump_log_segments import side_by_side
+from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
 from kdump.output import in_turns
 from kdump.primitives.thread_beside import ThreadBeside
@@ -252,3 +253,17 @@ def test_one_partition_without_compression_has_one_process_and_its_thread_where_
         assert parallel.processes([partition], jobs, is_costly=True) == jobs
         monkeypatch.setattr(parallel, "is_packed", lambda _: True)
         assert parallel.processes([partition], jobs) == jobs
+
+
+def test_transactions_are_likely_where_a_segment_begins_with_one(tmp_path):
+    files = {0: b"", 60: bytes(60), 100: forge.batch([forge.record(b"k", b"v")], base_offset=100)}
+    for offset, data in files.items():
+        (tmp_path / f"{offset:020}.log").write_bytes(data)
+    (partition,) = Finder().find([str(tmp_path)])
+    assert not parallel.is_transactional(partition)
+    in_transaction = forge.batch([forge.record(b"k", b"v")], base_offset=200, attributes=TRANSACTIONAL_FLAG)
+    (tmp_path / f"{200:020}.log").write_bytes(in_transaction)
+    (partition,) = Finder().find([str(tmp_path)])
+    assert parallel.is_transactional(partition)
+    (tmp_path / f"{200:020}.log").unlink()  # whoever reads it says so
+    assert not parallel.is_transactional(partition)

@@ -264,6 +264,14 @@ def test_large_batches_read_the_same(size, codec, broken, tmp_path, monkeypatch)
     assert in_place(path, room=1 << 17, print_data_log=True) == general(path, print_data_log=True)
 
 
+def test_lines_outgrow_the_memory_that_is_made_for_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_lines, "CHUNK", 1 << 25)
+    path = tmp_path / NAME
+    made = [forge.record(b"%d" % number, b"v" * 990, offset=number) for number in range(20_000)]
+    path.write_bytes(forge.batch(made))
+    assert dumped(path, print_data_log=True) == general(path, print_data_log=True)
+
+
 @pytest.mark.parametrize("release", ["4.3", "2.8", "2.0"])
 @pytest.mark.parametrize("limit", [1, 700, 1 << 20])
 def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkeypatch):

@@ -84,6 +84,34 @@ def test_a_map_of_many_rows_has_each_of_them_once_and_one_scale_below():
     assert all(spec["encoding"]["y"]["axis"] == specs[0]["encoding"]["y"]["axis"] for spec in specs)
 
 
+@pytest.mark.parametrize("name", ["orders", "WAREHOUSE.MOVEMENTS.COMMANDS", "W" * 27])
+@pytest.mark.parametrize("count", [charts.AT_ONCE, charts.AT_ONCE + 1, charts.ROWS])
+def test_the_parts_of_a_map_stand_in_line(count, name):
+    names = [f"/broker/orders-{number}/{0:020}.log" for number in range(count - 1)]
+    files = [*names, f"/broker/{name}/{0:020}.log"]
+    lines = [{"kind": "damagedFile", "file": file, "size": 10, "ranges": 1, "parts": None} for file in files]
+    report = LogDirReport(("/broker",), 0, None, {"damage": ReportAnswer("kdump dump", lines)})
+    ((_, _, _, *specs),) = charts._damage(report)
+    svgs = charts.drawn([whole(spec) for spec in specs])
+    assert len(svgs) == -(-count // charts.AT_ONCE)
+    assert (
+        len(
+            {
+                re.search(r'width="(\d+)".*?translate\([^)]+', svg, re.DOTALL)[0].split("translate(")[1].split(",")[0]
+                for svg in svgs
+            }
+        )
+        == 1
+    )
+    places = {re.search(r'width="(\d+)".*?translate\((\d+)', svg, re.DOTALL).groups() for svg in svgs}
+    assert len(places) == 1
+
+
+def test_names_that_look_like_numbered_ones_stay_apart():
+    names = ["x (2)", "x-0", "x-1"]
+    assert list(charts._unique(names, lambda name: name.split("-")[0]).values()) == ["x (2)", "x", "x (3)"]
+
+
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 256])
 def test_ranges_that_are_many_are_drawn_together_and_none_is_lost(count):
     places = [number / max(1, count - 1) for number in range(count)]  # the last one is the end of the file

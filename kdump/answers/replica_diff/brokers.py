@@ -100,4 +100,4 @@ def compare_all(
 
 def size(pair: ReplicaPair) -> int:
     """Return the bytes of both copies."""
-    return sum(segment.size for replica in pair for segment in replica.place.partition.segments)
+    return sum(replica.place.partition.size for replica in pair)
