@@ -81,10 +81,9 @@ def _begins_with(segment: Segment, attributes: int) -> bool:
     """Tell whether the first batch has any of these attributes."""
     try:
         with segment.open() as source:
-            header = parts.first_header(source)
-    except UnreadableError:  # whoever reads the segment says so
+            return parts.begins_with(source, attributes)
+    except UnreadableError:  # the reader of the segment reports it
         return False
-    return header is not None and bool(header.attributes & attributes)
 
 
 def _parts(segment: Segment) -> list[SegmentPart]:

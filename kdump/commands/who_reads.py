@@ -129,8 +129,8 @@ def each_in_one(partitions: Sequence[Partition], much: int) -> int:
 
     One does for less than ``much`` bytes, in an archive and while the page cache is watched.
     """
-    segments = [segment for partition in partitions for segment in partition.segments]
-    if LocalFile.watch is not None or any(segment.files is not LOCAL for segment in segments):
+    is_local = all(segment.files is LOCAL for partition in partitions for segment in partition.segments)
+    if LocalFile.watch is not None or not is_local:
         return 1
     size = sum(partition.size for partition in partitions)
     return 1 if size < much else min(parts.free_processors(), parts.MOST, len(partitions))

@@ -456,8 +456,7 @@ cdef class Lines(Cursor):
             return True
         begun = memoryview(self.buffer)[: self.used]
         if self.buffer is self.own or len(self.own) < needed:
-            self.own = None  # there need not be both at a time, unless that is where the lines begin
-            self.own = bytearray()
+            self.own = bytearray()  # first: there need not be both at a time, unless that is where the lines begin
             PyByteArray_Resize(self.own, max(2 * needed, self.most + 2 * self.need, 1 << 16))  # sets nothing to zero
         if self.used:
             self.own[: self.used] = begun

@@ -197,14 +197,12 @@ def _unit(most: int) -> tuple[int, str]:
 def _unique(names: Sequence[str], shown: Callable[[str], str] = lambda name: name) -> dict[str, str]:
     """Return a short name for each name, of what is ``shown`` of it, no two alike: an axis would take them for one."""
     found: dict[str, str] = {}
-    taken: set[str] = set()
     for name in names:
         text = unique = short_name(shown(name))
         number = 1
-        while unique in taken:
+        while unique in found.values():
             number += 1
             unique = f"{text} ({number})"
-        taken.add(unique)
         found[name] = unique
     return found
 

@@ -227,7 +227,7 @@ class _LogWriter:
     def close(self) -> None:
         """Close the log of the segment."""
         file, is_short = self._file, self._size < self._reserved
-        self._file = None  # nobody closes it again when the disk refuses its last bytes
+        self._file = None  # a second close would report a full disk once more
         self._size = self._flushed = self._reserved = 0
         if file is not None:
             with file:

@@ -84,8 +84,13 @@ def is_packed(source: Source) -> bool:
 
     What one process and its thread make of uncompressed ones need not wait for its turn in memory.
     """
+    return begins_with(source, CODEC_MASK)
+
+
+def begins_with(source: Source, attributes: int) -> bool:
+    """Tell whether a segment begins with a batch, of magic 2, that has any of these attributes."""
     header = first_header(source)
-    return header is not None and bool(header.attributes & CODEC_MASK)
+    return header is not None and bool(header.attributes & attributes)
 
 
 def first_header(source: Source) -> BatchHeader | None:
