@@ -10,7 +10,8 @@ inside it is taken. Otherwise the search begins behind its first byte, so that w
 found; a copy in the value of a record may then be taken for a batch of the log.
 
 **Time.** The search looks at each byte a bounded number of times, whatever the bytes claim: the crc of a long claim is
-computed from checksums of fixed stretches (see ``RangeChecksum``), and framing has a budget.
+computed from checksums of fixed stretches (see ``RangeChecksum``), and framing has a budget. A guess where a part
+begins has bounds of its own (LOOKS, HASHED).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import re
 from array import array
 from functools import cached_property
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
@@ -51,6 +53,12 @@ STRETCH: Final = 1 << 16
 """Bytes between two of the checksums that longer claims are made of."""
 FRAMED: Final = 8
 """Bytes of a file for each record that may be hopped over in vain, beyond BUDGET."""
+NEAR: Final = 1 << 21
+"""Bytes behind the start of a part in which a batch like the first of the segment is looked for."""
+LOOKS: Final = 1024
+"""Places, at most, at which a guess looks for a batch."""
+HASHED: Final = 16 << 20
+"""Bytes, together, that the batches may claim of which a guess computes checksums."""
 BEFORE_EPOCH: Final = record_layout.BATCH_HEADER.offsets["partition_leader_epoch"]
 """Bytes of a batch before its leader epoch, which the magic follows."""
 
@@ -62,7 +70,7 @@ _ZEROS: Final = bytes(CHUNK + record_layout.MAGIC_POSITION - _SIZE)
 _START: Final = rb"(?<=[\0-\x7f].{%d}[\0-\x7f].{%d})" % (_SIZE - 1, record_layout.MAGIC_POSITION - _SIZE)
 _CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for low in range(0, 256, 8))
 _MAGIC_2: Final = Pattern(rb"(?s)\x02%b(?=.{%d}[%b][\0-\x7f])" % (_START, _CODEC - record_layout.UP_TO_MAGIC, _CODECS))
-_MAGIC_0_1: Final = Pattern(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])%b" % _START)
+_MAGIC_0_1: Final = Pattern(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START)  # no size of zero
 _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
 """Bytes from the magic on that the patterns look at."""
 
@@ -118,6 +126,8 @@ class ResyncReader:
         self.reached = end
         """Where the batch stands in front of which reading ended, the end of the bytes where it did not."""
         self._claimed_end = start
+        self._hashable: int | None = None
+        """Bytes that batches may still claim whose checksums are computed; None: any number."""
 
     def read_part(self, stop: int, hops: int, times: int = 1) -> Iterator[Region | Run]:
         """Yield the regions up to the first sound batch at ``stop`` or behind it; others have read what comes before.
@@ -279,22 +289,35 @@ class ResyncReader:
     def guess(self, until: int, alike: bytes) -> int | None:
         """Return where a batch may begin, at the start or behind it but before ``until``; it may be part of another.
 
-        Soonest found is one that has the bytes ``alike``, an epoch and a magic, in their place.
+        Batches with the bytes ``alike`` (leader epoch and magic) in their place are looked for first. None also where
+        the search would take too long: the caller then waits for whoever reads the part before.
         """
-        block = self._window.ahead(self._start, STRETCH)
-        for match in re.finditer(re.escape(alike), block[:STRETCH]):
-            at = self._start + match.start() - BEFORE_EPOCH
-            if self._start <= at < until and self._is_credible(at):
+        self._hashable = HASHED
+        places = chain(self._places_alike(until, alike), self._places(self._start, until))
+        for at in islice(places, LOOKS):
+            if self._is_credible(at):
                 return at
-        found = self._search(self._start, until)
-        return found if found < until else None
+        return None
 
-    def _search(self, position: int, until: int | None = None) -> int:
-        """Return where the next credible batch begins, at ``position`` or behind it; the file's end if nowhere.
+    def _places_alike(self, until: int, alike: bytes) -> Iterator[int]:
+        """Yield where the bytes ``alike`` stand as in a header, before ``until`` and not far from the start."""
+        position, stop = self._start, min(until, self._start + NEAR)
+        while position < stop:
+            block = self._window.ahead(position, STRETCH)
+            for match in re.finditer(re.escape(alike), block):
+                at = position + match.start() - BEFORE_EPOCH
+                if self._start <= at < until:
+                    yield at
+            if len(block) < STRETCH:  # the end of the file
+                break
+            position += len(block) - len(alike) + 1
 
-        Nothing is looked for at ``until`` or behind it.
-        """
-        until = self._zeros if until is None else until
+    def _search(self, position: int) -> int:
+        """Return where the next credible batch begins, at ``position`` or behind it; the file's end if nowhere."""
+        return next(filter(self._is_credible, self._places(position, self._zeros)), self._end)
+
+    def _places(self, position: int, until: int) -> Iterator[int]:
+        """Yield where a header may begin, at ``position`` or behind it but before ``until``."""
         while position < until:
             block = self._window.ahead(position, record_layout.BATCH_HEADER.size + CHUNK)
             starts = len(block)
@@ -302,12 +325,10 @@ class ResyncReader:
                 starts -= record_layout.BATCH_HEADER.size
             starts = min(starts, until - position)
             for at in _candidates(block, starts):
-                if self._is_credible(position + at):
-                    return position + at
+                yield position + at
             if starts <= 0:  # the file has shrunk since its size was taken
                 break
             position += starts
-        return self._end
 
     def _is_credible(self, position: int) -> bool:
         """Tell whether a batch begins here whose own fields agree and whose crc is right."""
@@ -350,6 +371,10 @@ class ResyncReader:
             kind, stands, covers = CRC32, record_layout.LOG_OVERHEAD.size, record_layout.MAGIC_POSITION
         else:
             kind, stands, covers = CRC32C, record_layout.BATCH_HEADER.offsets["crc"], record_layout.CRC_COVERS_FROM
+        if self._hashable is not None:
+            if end - position > self._hashable:
+                return False
+            self._hashable -= end - position
         crc = int.from_bytes(self._window.view(position + stands, 4), "big")
         if end - position <= AT_ONCE:
             return kind.of(self._window.view(position, end - position)[covers:]) == crc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import zlib
@@ -9,10 +10,12 @@ from functools import partial
 
 import pytest
 
+from kdump.log_dirs.local import LocalFile
 from kdump.primitives import crc
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read as segments_read
-from kdump.segments import walk
+from kdump.segments import resync, walk
+from kdump.segments.parts import SegmentPart
 from kdump.segments.regions import Damage, Padding
 from kdump.segments.resync import AT_ONCE, STRETCH, RangeChecksum
 from testing import forge
@@ -232,3 +235,55 @@ def test_hostile_bytes_are_read_in_linear_time(claim):
     began = time.process_time()
     assert set(shape(data + one(1))) <= {"D", "B"}
     assert time.process_time() - began < 5
+
+
+class Noted(LocalFile):
+    """A file that notes how many bytes are read of it."""
+
+    bytes_read = 0
+
+    def read(self, position, size):
+        self.bytes_read += size
+        return super().read(position, size)
+
+
+FILLS = {
+    "zeros": bytes(1 << 16),
+    "the magic": b"\2" * (1 << 16),
+    "ones": b"\1" * (1 << 16),
+    "numbers of 4 bytes": b"".join(n.to_bytes(4, "big") for n in range(1 << 14)),
+    "numbers of 8 bytes": b"".join(n.to_bytes(8, "big") for n in range(1 << 13)),
+}
+
+
+@pytest.mark.parametrize("times", [3, 120])
+@pytest.mark.parametrize("name", FILLS)
+def test_a_guess_does_little_whatever_values_look_like(tmp_path, name, times):
+    """It finds a batch behind one of 200 KB, and gives one of 8 MB up where that is full of what looks like batches."""
+    fill = FILLS[name]
+    path = tmp_path / "0.log"
+    large = forge.batch([forge.record(b"k", fill * times)], base_offset=1)
+    behind = forge.batch([forge.record(b"k", b"v")], base_offset=2)
+    first = forge.batch([forge.record(b"k", b"v")])
+    path.write_bytes(first + large + behind)
+    os.truncate(path, 1 << 30)
+    start = len(first) + 1000
+    with Noted(path) as source:
+        found = resync.guess(source, SegmentPart(start, start + (8 << 20)))
+        assert found == (len(first + large) if times == 3 or name == "zeros" else None)
+        assert source.bytes_read < 3 * (resync.NEAR + resync.HASHED)
+
+
+@pytest.mark.parametrize("size", [16 << 10, 100 << 10, 1000 << 10])
+def test_a_guess_finds_a_batch_of_another_epoch_behind_random_values(tmp_path, size):
+    """Some bytes of these look like a batch of hundreds of megabytes: that ends no search."""
+    source = random.Random(7)
+    path = tmp_path / "0.log"
+    first = forge.batch([forge.record(b"k", b"v")])
+    one = [forge.batch([forge.record(b"k", source.randbytes(size))], base_offset=n, leader_epoch=7) for n in (1, 2, 3)]
+    path.write_bytes(first + b"".join(one))
+    os.truncate(path, 1 << 30)
+    starts = [len(first + b"".join(one[:at])) for at in range(4)]
+    with LocalFile(path) as log:
+        for at in range(2):
+            assert resync.guess(log, SegmentPart(starts[at] + 1000, starts[at] + (6 << 20))) == starts[at + 1]
