@@ -256,7 +256,7 @@ class PartitionReader:
                         self.on_error,
                         runs=runs,
                         packed=self._packed,
-                        check=self._runs and self.take in (Take.RUNS, Take.COUNT),
+                        check=self._runs and self.take is Take.RUNS,  # who only counts has nothing else to do
                         make=make,
                     )
                 else:

@@ -38,7 +38,8 @@ def stream(
 
     With ``runs`` batches that are alike may come as one Run, with ``packed`` no compressed ones. Where all of a local
     file is wanted so, threads read ahead; with ``check`` they look whether records are well-formed. Some regions are
-    handed to ``make`` in a thread, as :func:`kdump.segments.read_ahead.read` does. Raises UnreadableError.
+    handed to ``make`` in a thread, as :func:`kdump.segments.read_ahead.read` does. Without ``packed`` only headers are
+    wanted, and threads would bring nothing. Raises UnreadableError.
     """
     if span is None:
         return
@@ -48,7 +49,7 @@ def stream(
         return
     leash = read_ahead.Leash(source)
     regions = segments_read.read_runs(leash, on_error=on_error, first_offset=segment.base_offset, packed=packed)
-    yield from read_ahead.read(regions, leash, source.size, unpack=packed, check=check, make=make)
+    yield from read_ahead.read(regions, leash, source.size, unpack=True, check=check, make=make) if packed else regions
 
 
 def part_of(
@@ -68,7 +69,7 @@ def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -
     if runs and isinstance(source, local.LocalFile):
         leash = read_ahead.Leash(source)
         regions = segments_read.read_runs(leash, start, end, on_error="stop", packed=packed)
-        yield from read_ahead.read(regions, leash, end - start, unpack=packed, check=packed)
+        yield from read_ahead.read(regions, leash, end - start, unpack=True, check=True) if packed else regions
     elif runs:
         yield from segments_read.read_runs(source, start, end, on_error="stop", packed=packed)
     else:

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="Region | Run | Entries")
 
-WORTH_IT: Final = 1 << 17
-"""Bytes of a file before and behind the place where threads are started: with less, they cost more than they bring."""
+FIRST: Final = 1 << 17
+"""Bytes that are read before it is decided whether threads are started: what they would do shows by then."""
+WORTH_IT: Final = 12 << 20
+"""Bytes still to be read from which on threads bring more than they cost; packed ones count UNPACKING times."""
 LARGE: Final = 1 << 16
 """Bytes of a compressed batch from which on a thread unpacks it: for smaller ones the lock changes hands too often."""
 STRETCH: Final = 1 << 19
@@ -124,8 +126,8 @@ def read(
     threads = helpers()
     done = 0
     taken: list[T] = []
-    while threads <= 0 or not WORTH_IT <= done <= size - WORTH_IT or (unpack and _is_slow(taken)):
-        taken = stretches.take(WORTH_IT)
+    while threads <= 0 or done < FIRST or not _is_much(taken, size - done, unpack=unpack):
+        taken = stretches.take(FIRST)
         if not taken:
             return
         yield from taken
@@ -154,10 +156,15 @@ def _is_packed(region: Region | Run | Entries) -> bool:
     return isinstance(region, Batch) and bool(region.header.attributes & CODEC_MASK)
 
 
-def _is_slow(regions: Sequence[Region | Run | Entries]) -> bool:
-    """Tell whether most of the bytes are of compressed batches that are too small for threads."""
-    small = sum([region.size for region in regions if region.size < LARGE and _is_packed(region)])
-    return 2 * small > sum([region.size for region in regions])
+def _is_much(taken: Sequence[Region | Run | Entries], left: int, *, unpack: bool) -> bool:
+    """Tell whether threads are worth it for ``left`` bytes, assuming that these are like ``taken``.
+
+    They are not where most of the bytes are of compressed batches that are too small for threads.
+    """
+    size = sum([region.size for region in taken])
+    packed = [region.size for region in taken if _is_packed(region)] if unpack else []
+    small = sum([each for each in packed if each < LARGE])
+    return 2 * small <= size and left * (size + (UNPACKING - 1) * sum(packed)) >= WORTH_IT * size
 
 
 def alone() -> None:

@@ -28,7 +28,6 @@ from kdump.rows.redaction import Redactor
 from kdump.rows.selection import SegmentFacts
 from kdump.rows.values import MARKS
 from kdump.segments import read_ahead
-from kdump.segments.batch_runs import Run
 from kdump.segments.lazy_records import Unread, UnreadRun
 from testing import GOLDEN, forge
 from tests.helpers.in_place import InPlace
@@ -630,10 +629,14 @@ def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(5000)))
     names = set()
-    plain = Run.sound.fget
-    spy = property(lambda run: (names.add(threading.current_thread().name), plain(run))[1])
-    monkeypatch.setattr(Run, "sound", spy)
+    plain = read_ahead.Stretches.take
+    monkeypatch.setattr(
+        read_ahead.Stretches,
+        "take",
+        lambda stretches, *most: (names.add(threading.current_thread().name), plain(stretches, *most))[1],
+    )
     monkeypatch.setattr(read_ahead, "processors", lambda: 3)
+    monkeypatch.setattr(read_ahead, "WORTH_IT", 0)
     assert same_in_runs(path) > 1
     assert "reader" in names
 

@@ -51,6 +51,7 @@ def test_memory_does_not_grow_with_the_number_of_batches(tmp_path, monkeypatch, 
     for name in ("FIRST_BLOCK", "BLOCK"):
         monkeypatch.setattr(walk, name, 1 << 14)
     monkeypatch.setattr(chains, "AT_ONCE", 1 << 14)
+    monkeypatch.setattr(read_ahead, "FIRST", 1 << 14)
     monkeypatch.setattr(read_ahead, "WORTH_IT", 1 << 14)
     monkeypatch.setattr(read_ahead, "PIECES", 1)
     taken = {}

@@ -21,6 +21,7 @@ COUNT = 400
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Threads from the first regions on, a few at a time, whatever the machine has."""
+    monkeypatch.setattr(read_ahead, "FIRST", 0)
     monkeypatch.setattr(read_ahead, "WORTH_IT", 0)
     monkeypatch.setattr(read_ahead, "LARGE", 0)
     monkeypatch.setattr(read_ahead, "PIECES", 10)
@@ -226,18 +227,29 @@ def test_one_processor_has_no_threads(log, monkeypatch):
             assert readers() == []
 
 
-def test_a_small_file_has_no_threads(log, monkeypatch):
-    monkeypatch.setattr(read_ahead, "WORTH_IT", 1 << 17)
-    path = log(*map(packed, range(COUNT)))
-    assert path.stat().st_size < 1 << 17
-    with LocalFile(path) as source:
-        for _ in read(source):
-            assert readers() == []
+@pytest.mark.parametrize(
+    ("size", "codec", "begin"),
+    [
+        (10_000, compression.NONE, False),
+        (200_000, compression.NONE, True),
+        (10_000, compression.ZSTD, True),  # what is to be unpacked is more work
+        (5_000, compression.ZSTD, False),
+    ],
+)
+def test_threads_start_where_much_is_left(log, monkeypatch, size, codec, begin):
+    monkeypatch.setattr(read_ahead, "FIRST", 1000)
+    monkeypatch.setattr(read_ahead, "WORTH_IT", 50_000)
+    begun, crew = [], reader_threads.Crew
+    monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or crew(*given))
+    data = packed(0, codec)
+    with LocalFile(log(*[data] * (size // len(data)))) as source:
+        assert sum(region.size for region in read(source)) == source.size
+    assert bool(begun) is begin
 
 
 def test_small_compressed_batches_have_no_threads(log, monkeypatch):
     """The lock would change hands for each of them; larger ones that follow are worth it."""
-    monkeypatch.setattr(read_ahead, "WORTH_IT", 1)
+    monkeypatch.setattr(read_ahead, "FIRST", 1)
     monkeypatch.setattr(read_ahead, "LARGE", 1000)
     begun, crew = [], reader_threads.Crew
     monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or crew(*given))
