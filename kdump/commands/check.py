@@ -76,7 +76,7 @@ def command(
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
-    much = who_reads.MANY_HEADERS if headers_only else who_reads.MANY_RECORDS
+    much = who_reads.MANY_HEADERS if headers_only else who_reads.many_records(partitions)
     if who.master is None:
         how = how._replace(jobs=who_reads.within(partitions, much, who.jobs))
     workers = None if how.jobs > 1 else who.workers(partitions, much, run)

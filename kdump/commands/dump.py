@@ -150,7 +150,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
             dump.run(partitions, out)
         else:
             found = list(partitions)
-            jobs = parallel.processes(found, options.jobs, is_costly=options.is_costly)
+            jobs = parallel.processes(found, options.jobs, options.effort)
             if jobs > 1:
                 dump.parallel(found, jobs, out)
             else:
@@ -250,7 +250,8 @@ class Dump:
         progress, self.session.progress = self.session.progress, session.Progress()
         reader = self.reader()
         self._prepare(reader, partitions, jobs)
-        pieces = parallel.pieces(partitions, cut=not self.options.filter.is_bounded)
+        unpacks = self.options.effort is not parallel.Effort.HEADERS
+        pieces = parallel.pieces(partitions, cut=not self.options.filter.is_bounded, unpacks=unpacks)
         if not self.options.count:
             self.printer(out).begin()
         out.flush()

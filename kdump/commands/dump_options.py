@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump import kernel
 from kdump.commands import option_values
 from kdump.commands import options as shared
+from kdump.commands.parallel import Effort
 from kdump.errors import UsageError
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.output.stdout import is_terminal
+from kdump.primitives import compression
 from kdump.printers import colours
 from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions
 from kdump.rows import columns as rows
@@ -180,9 +182,17 @@ class DumpOptions:
         return not self.filter.is_bounded if self.jobs is None else self.jobs > 1
 
     @property
-    def is_costly(self) -> bool:
-        """Whether a record takes far longer to print than to read: several processes gain most from that."""
-        return self.redact or self.encoding == "json" or self.decode == "auto"
+    def effort(self) -> Effort:
+        """What is made of records: it decides how many processes are worth it."""
+        if self.batches and not self.filter.looks_into_records:
+            return Effort.HEADERS
+        is_printed = not (self.batches or self.count)
+        if is_printed and (self.redact or self.encoding == "json" or self.decode == "auto"):
+            return Effort.COSTLY
+        has_runs = self.take is Take.UNCHECKED_RUNS and not self.include_damaged
+        if is_printed and has_runs and self.wanted.max_batch_bytes >= compression.DEFAULT_LIMIT:
+            return Effort.LINES
+        return Effort.SOME
 
     @property
     def take(self) -> Take:

@@ -57,7 +57,7 @@ JOBS: Final = click.option(
     type=AtLeast(1),
     metavar="N",
     callback=_jobs,
-    help="Processes that read; 1: on one core.  [default: one per core where there is much to read]",
+    help="At most N processes; 1: one core, no threads.  [default: up to one per core, where that is faster]",
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
 from kdump.formats.record_layout import CODEC_MASK, TRANSACTIONAL_FLAG
@@ -12,10 +13,34 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from kdump.formats.record_layout import BatchHeader
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.parts import SegmentPart
+
+
+MUCH_PLAIN: Final = 96 << 20
+"""Bytes without compression from which on two processes are sooner done than one."""
+MUCH_OF_HEADERS: Final = 256 << 20
+"""The same, compressed or not, where only headers of batches are printed."""
+OPENING: Final = 1 << 18
+"""What opening one segment costs, in bytes that could be read in that time."""
+LARGE: Final = 16 << 20
+"""Average bytes of a segment without compression from which on one process with threads is faster than two."""
+
+
+class Effort(Enum):
+    """What is made of the records of partitions."""
+
+    COSTLY = auto()
+    """What takes far longer than reading: hashes, values of JSON, decoded records."""
+    LINES = auto()
+    """A line of each record, which threads can make ahead of time."""
+    SOME = auto()
+    """Anything else: records are filtered or counted, or no thread can make their lines."""
+    HEADERS = auto()
+    """Nothing: only headers of batches are read."""
 
 
 class Piece(NamedTuple):
@@ -29,15 +54,18 @@ class Piece(NamedTuple):
     part: SegmentPart | None = None
 
 
-def pieces(partitions: Sequence[Partition], *, cut: bool) -> list[Piece]:
-    """Return what the segments of partitions are read in, in order; with ``cut`` large segments are cut."""
+def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
+    """Return what the segments of partitions are read in, in order; with ``cut`` large segments are cut.
+
+    With ``unpacks``, compressed segments are cut into smaller parts.
+    """
     found: list[Piece] = []
     runs: list[tuple[Partition, tuple[Segment, ...]]] = []
     size = 0
     for partition in partitions:
         run: list[Segment] = []
         for segment in partition.segments:
-            cuts = _parts(segment) if cut else []
+            cuts = _parts(segment, unpacks=unpacks) if cut else []
             if size and (cuts or size + segment.size > parts.SIZE):
                 found.append(Piece([*runs, (partition, tuple(run))] if run else runs, size))
                 runs, run, size = [], [], 0
@@ -52,46 +80,83 @@ def pieces(partitions: Sequence[Partition], *, cut: bool) -> list[Piece]:
     return found
 
 
-def processes(partitions: Sequence[Partition], jobs: int | None, *, is_costly: bool = False) -> int:
+def processes(partitions: Sequence[Partition], jobs: int | None, effort: Effort) -> int:
     """Return how many processes print partitions: ``jobs``, or as many as are worth it where that is None.
 
-    Two are not worth it for one partition without compression, unless what is made of a record ``is_costly``. Unless it
-    is asked for more, one process prints to a terminal, reads archives, and reads while the page cache is watched.
+    It is one where two are no faster, even if ``jobs`` is 2: for few headers; for few bytes without compression, unless
+    the effort is costly; for lines of large segments without compression, which threads of one process make (for a
+    single partition whatever the number of processors). Without ``jobs`` it is one also for a terminal, for archives,
+    and while the page cache is watched. ``jobs`` above 2 is taken as it is.
     """
     is_local = all(segment.files is LOCAL for partition in partitions for segment in partition.segments)
     if jobs is None and (not is_local or LocalFile.watch is not None or is_terminal()):
         return 1
     size = sum(partition.size for partition in partitions)
-    if len(partitions) == 1:
-        return parts.processes_in_a_row(jobs, size, lambda: is_costly or is_packed(partitions[0]))
-    return jobs or parts.processes(size)
+    count = jobs or parts.processes(size)
+    if count == 1 or effort is Effort.COSTLY or jobs not in (None, parts.AS_THREADS):
+        return count
+    segments = sum(len(partition.segments) for partition in partitions)
+    if effort is Effort.HEADERS:
+        return count if size + OPENING * segments >= MUCH_OF_HEADERS else 1
+    has_threads = effort is Effort.LINES and (len(partitions) == 1 or count == parts.AS_THREADS)
+    is_enough = size + OPENING * segments < MUCH_PLAIN or (has_threads and size >= LARGE * segments)
+    return 1 if is_enough and are_plain(partitions) else count
+
+
+def are_plain(partitions: Sequence[Partition]) -> bool:
+    """Tell, by the first batch of each partition, whether most bytes are of local files without compression.
+
+    Messages of magic 0 and 1 count as compressed: threads do not read them ahead.
+    """
+    plain = sum(partition.size for partition in partitions if _is_plain(partition))
+    return 2 * plain >= sum(partition.size for partition in partitions)
+
+
+def _is_plain(partition: Partition) -> bool:
+    """Tell whether a partition begins with a local file, and this with a batch of magic 2 without compression."""
+    first = next((segment for segment in partition.segments if segment.size), None)
+    return (
+        first is not None
+        and first.files is LOCAL
+        and _begins_with(first, lambda header: not header.attributes & CODEC_MASK)
+    )
 
 
 def is_packed(partition: Partition) -> bool:
     """Tell whether a partition begins with a compressed batch."""
-    return any(_begins_with(segment, CODEC_MASK) for segment in partition.segments[:1])
+    return any(
+        _begins_with(segment, lambda header: header.attributes & CODEC_MASK) for segment in partition.segments[:1]
+    )
 
 
 def is_transactional(partition: Partition) -> bool:
     """Tell, by the first batch of each segment, whether transactions are likely in a partition."""
-    return any(_begins_with(segment, TRANSACTIONAL_FLAG) for segment in partition.segments)
+    return any(
+        _begins_with(segment, lambda header: header.attributes & TRANSACTIONAL_FLAG) for segment in partition.segments
+    )
 
 
-def _begins_with(segment: Segment, attributes: int) -> bool:
-    """Tell whether the first batch has any of these attributes."""
+def _first(partition: Partition) -> Segment | None:
+    """Return the first segment that is not empty."""
+    return next((segment for segment in partition.segments if segment.size), None)
+
+
+def _begins_with(segment: Segment, is_so: Callable[[BatchHeader], object]) -> bool:
+    """Tell whether the first batch is one of magic 2 of which this is true."""
     try:
         with segment.open() as source:
-            return parts.begins_with(source, attributes)
+            header = parts.first_header(source)
     except UnreadableError:  # the reader of the segment reports it
         return False
+    return header is not None and bool(is_so(header))
 
 
-def _parts(segment: Segment) -> list[SegmentPart]:
+def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:
     """Return the parts of a large segment, nothing where it is read whole."""
     if segment.size < 2 * parts.PACKED or segment.files is not LOCAL or LocalFile.watch is not None:
         return []
     try:
         with segment.open() as source:
-            return parts.parts(source, source.size)
+            return parts.parts(source, source.size, unpacks=unpacks)
     except UnreadableError:  # whoever reads it says so
         return []

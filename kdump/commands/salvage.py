@@ -104,7 +104,7 @@ def command(
         if wanted.remote is not None:
             jobs = 1  # keys stay in this process
         elif jobs is None:
-            jobs = min(len(copies), who_reads.each_in_one(found, who_reads.MANY_RECORDS))
+            jobs = min(len(copies), who_reads.each_in_one(found, who_reads.many_records(found)))
         for name, merged, written, errors in _salvaged(jobs, folder, limits, copies):
             for error in errors:
                 run.fail(error)

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
 
-MANY_RECORDS: Final = 16 << 20
-"""Where --jobs is not given, several processes look into the records of partitions of so many bytes or more."""
+MANY_PACKED: Final = 16 << 20
+"""Without --jobs, several processes read records from so many bytes on, if most bytes are compressed."""
+MANY_RECORDS: Final = 64 << 20
+"""The same if most are not compressed."""
 MANY_HEADERS: Final = 256 << 20
-"""The same where the headers of batches do."""
+"""Without --jobs, several processes read headers of batches from so many bytes on."""
 
 
 def _checked(_: click.Context, __: click.Parameter, master: str | None) -> str | None:
@@ -103,6 +105,13 @@ class WhoReads(NamedTuple):
 
 def _show(run: Session, what: str, done: int, total: int) -> None:
     run.progress.show(f"{what}: {done} of {total} tasks" if total else what)
+
+
+def many_records(partitions: Sequence[Partition]) -> int:
+    """Return the size (bytes) from which on several processes are worth it for the records of ``partitions``."""
+    size = sum(partition.size for partition in partitions)
+    compression_decides = MANY_PACKED <= size < MANY_RECORDS
+    return MANY_PACKED if compression_decides and not parallel.are_plain(partitions) else MANY_RECORDS
 
 
 def within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:

@@ -67,13 +67,14 @@ class SegmentPart:
         self.reached = end
 
 
-def parts(source: Source, end: int, times: int = 1) -> list[SegmentPart]:
+def parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> list[SegmentPart]:
     """Return what the bytes of a segment up to ``end`` are read in, nothing where it is not to be cut.
 
-    Parts are so many ``times`` as large where little is made of them.
+    Parts are so many ``times`` as large where little is made of them. Without ``unpacks``, the parts of compressed
+    segments are as large as those of others.
     """
     header = first_header(source)
-    size = times * (PACKED if header is not None and header.attributes & CODEC_MASK else SIZE)
+    size = times * (PACKED if unpacks and header is not None and header.attributes & CODEC_MASK else SIZE)
     if header is None or end < 2 * size:
         return []
     return [SegmentPart(start, min(start + size, end)) for start in range(0, end, size)]
@@ -84,13 +85,8 @@ def is_packed(source: Source) -> bool:
 
     What one process and its thread make of uncompressed ones need not wait for its turn in memory.
     """
-    return begins_with(source, CODEC_MASK)
-
-
-def begins_with(source: Source, attributes: int) -> bool:
-    """Tell whether a segment begins with a batch, of magic 2, that has any of these attributes."""
     header = first_header(source)
-    return header is not None and bool(header.attributes & attributes)
+    return header is not None and bool(header.attributes & CODEC_MASK)
 
 
 def first_header(source: Source) -> BatchHeader | None:

@@ -323,11 +323,11 @@ def test_several_processes_agree_on_transactions(tmp_path, isolation):
         patch = (
             f"import kdump.segments.parts as p, kdump.commands.dump as d; p.SIZE = p.PACKED = 500; d.SHARED = {shared}"
         )
-        many = patched(patch, *line, "--jobs", "2", check=True)
+        many = patched(patch, *line, "--jobs", "3", check=True)
         assert (many.stdout, many.stderr) == (one.stdout, one.stderr)
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["1", "3"])
 def test_a_closed_pipe_is_quiet(tmp_path, jobs):
     for base in range(0, 16000, 1600):
         write(tmp_path / "t-0", base, 100)
@@ -336,7 +336,7 @@ def test_a_closed_pipe_is_quiet(tmp_path, jobs):
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["1", "3"])
 def test_ctrl_c_ends_at_once(tmp_path, jobs):
     write(tmp_path / "t-0", 0, 20_000)
     write(tmp_path / "t-0", 320_000, 20_000)
@@ -387,7 +387,7 @@ def test_ctrl_c_leaves_no_worker_behind(folder, when):
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["1", "3"])
 def test_a_control_record_that_says_nothing_ends_nothing(tmp_path, jobs):
     control = [
         forge.record(b"\xa1\x19\0\1", b"v"),  # a key of a negative version
@@ -532,7 +532,7 @@ def test_progress_is_for_terminals_only(folder, dump):
 def test_inputs_stay_as_they_are(folder):
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     folder.chmod(0o500)
-    assert kdump("dump", folder, "-o", "jsonl", "--jobs", "2").returncode == 0
+    assert kdump("dump", folder, "-o", "jsonl", "--jobs", "3").returncode == 0
     folder.chmod(0o700)
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 

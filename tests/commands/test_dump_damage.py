@@ -40,7 +40,7 @@ def lines(log, *args):
 EXPECTED = [(0, True), (1, False), (2, False), (3, True), (4, False), (5, True)]
 
 
-@pytest.mark.parametrize("rest", [(), ("--fields", "offset,value"), ("--no-payload",), ("--jobs", 2)])
+@pytest.mark.parametrize("rest", [(), ("--fields", "offset,value"), ("--no-payload",), ("--jobs", 3)])
 def test_json_lines_show_every_damaged_batch_and_mark_it(log, rest):
     found = lines(log, "-o", "jsonl", *rest)
     assert [(line["offset"], line["crcValid"]) for line in found if "offset" in line] == EXPECTED
@@ -83,7 +83,7 @@ def test_a_terminal_is_told_once(log):
     assert (shown + (done.stderr or b"")).count(b"offset 4 is missing") == 1
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, 3])
 def test_damage_that_is_alike_is_folded(tmp_path, jobs):
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(b"".join(one(n) + b"xyz" for n in range(200)))

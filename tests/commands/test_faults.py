@@ -27,7 +27,7 @@ READERS = {
     "format": ["dump", "{folder}", "-f", "%k\\n"],
     "batches": ["dump", "{folder}", "--batches"],
     "count": ["dump", "{folder}", "--count"],
-    "jobs": ["dump", "{folder}", "--jobs", "2"],
+    "jobs": ["dump", "{folder}", "--jobs", "3"],
     "get": ["get", "t-0@10", "--in", "{folder}"],
     "hexdump": ["get", "t-0@10", "--in", "{folder}", "--hexdump"],
     "check": ["check", "{folder}"],

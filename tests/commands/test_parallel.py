@@ -3,22 +3,36 @@
 import random
 import tarfile
 import zlib
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
 from kdump.commands import parallel, who_reads
+from kdump.commands.parallel import Effort
 from kdump.dump_log_segments import side_by_side
 from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.local import LOCAL, LocalFile
+from kdump.log_dirs.partition import Partition, Segment
 from kdump.output import in_turns
 from kdump.primitives.thread_beside import ThreadBeside
-from kdump.segments import kernel_ahead, parts, read_ahead, walk
+from kdump.segments import kernel_ahead, parts, read_ahead, reader_threads, walk
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
 
-SMALL = [(parts, "SIZE", 3000), (parts, "PACKED", 1000), (parts, "MUCH", 1)]
+SMALL = [
+    (parts, "SIZE", 3000),
+    (parts, "PACKED", 1000),
+    (parts, "MUCH", 1),
+    (parallel, "MUCH_PLAIN", 0),
+    (parallel, "MUCH_OF_HEADERS", 0),
+    (parallel, "LARGE", 1 << 60),
+]
+"""As many processes as are asked for, each with small parts."""
 THREADS = [
     (parts, "MUCH", 1 << 60),
+    (read_ahead, "FIRST", 500),
     (read_ahead, "WORTH_IT", 500),
     (read_ahead, "STRETCH", 3000),
     (kernel_ahead, "WORTH_IT", 0),
@@ -57,12 +71,21 @@ def alike(tmp_path):
         (tmp_path / "beside").touch()
         run_beside(beside)
 
+    in_processes = in_turns.run
+
+    def counted(jobs, *rest):
+        (tmp_path / f"processes-{jobs}").touch()
+        return in_processes(jobs, *rest)
+
     def run(line, jobs=(2, 3), **words):
         args = [word.format(**words) for word in line]
         one = forked.kdump(tmp_path, *args, "--jobs", "1", replaced=SMALL)
         assert b"Traceback" not in one.errors
         for number in jobs:
-            assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=SMALL) == one, number
+            replaced = [*SMALL, (in_turns, "run", counted)]
+            assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=replaced) == one, number
+            if line[0] == "dump":
+                assert (tmp_path / f"processes-{number}").exists()
         threads = [*THREADS, (ThreadBeside, "_run", noted)]
         assert forked.kdump(tmp_path, *args, replaced=threads) == one, "threads"
         if line == HEADERS:
@@ -204,7 +227,7 @@ def test_answers_are_alike(tmp_path, log_dir, line):
         for jobs, replaced in [
             (("--jobs", "1"), ()),
             (("--jobs", "2"), ()),
-            ((), [(who_reads, "MANY_RECORDS", 1), (who_reads, "MANY_HEADERS", 1)]),
+            ((), [(who_reads, name, 1) for name in ("MANY_PACKED", "MANY_RECORDS", "MANY_HEADERS")]),
         ]
     )
     assert others == [one, one]
@@ -241,18 +264,124 @@ def test_where_many_wait_for_processors_one_process_reads(monkeypatch):
     assert parts.processes(1 << 30) == 1
 
 
-@pytest.mark.parametrize(("jobs", "count"), [(None, 1), (1, 1), (2, 1), (3, 3)])
-def test_one_partition_without_compression_has_one_process_and_its_thread_where_two_are_asked_for(
-    log_dir, jobs, count, monkeypatch
-):
+GIB = 1 << 30
+BEGINNINGS = {
+    "plain": forge.batch([forge.record(b"k", b"v")]),
+    "compressed": forge.batch([forge.record(b"k", b"v")], attributes=1),
+    "a message": forge.entry(0, forge.message(1, b"k", b"v")),
+}
+"""What a segment begins with, by its path."""
+ARCHIVE = object()
+
+
+def sized(size, segments=1, begins="plain", files=LOCAL):
+    """Return a partition of so many bytes."""
+    first = Segment(files, begins, size - segments + 1, 0, {})
+    return Partition(files, "t-0", "t", 0, (first, *[first._replace(size=1)] * (segments - 1)))
+
+
+OPENING, PLAIN, MANY_HEADERS = parallel.OPENING, parallel.MUCH_PLAIN, parallel.MUCH_OF_HEADERS
+CHOICES = [
+    # partitions, effort, processors -> processes without --jobs, with 2
+    ([sized(GIB)], Effort.LINES, 2, 1, 1),
+    ([sized(GIB)], Effort.LINES, 8, 1, 1),
+    ([sized(GIB)] * 4, Effort.LINES, 2, 1, 1),
+    ([sized(GIB)] * 4, Effort.LINES, 8, 8, 1),
+    ([sized(GIB, 60)], Effort.LINES, 2, 1, 1),
+    ([sized(GIB, 70)], Effort.LINES, 2, 2, 2),  # to start a thread for each segment takes too long
+    ([sized(GIB)], Effort.SOME, 2, 2, 2),
+    ([sized(PLAIN - OPENING - 1)], Effort.SOME, 2, 1, 1),
+    ([sized(PLAIN - OPENING)], Effort.SOME, 2, 2, 2),
+    ([sized(parts.MUCH)] * 4, Effort.SOME, 8, 1, 1),
+    ([sized(parts.MUCH, 400)], Effort.LINES, 2, 2, 2),
+    ([sized(parts.MUCH - 1, 400)], Effort.LINES, 2, 1, 2),
+    ([sized(GIB)], Effort.COSTLY, 2, 2, 2),
+    ([sized(parts.MUCH)], Effort.COSTLY, 2, 2, 2),
+    ([sized(parts.MUCH - 1)], Effort.COSTLY, 2, 1, 2),
+    ([sized(GIB, 1, "compressed")], Effort.LINES, 2, 2, 2),
+    ([sized(parts.MUCH, 1, "compressed")], Effort.SOME, 2, 2, 2),
+    ([sized(GIB), sized(GIB - 1, 1, "compressed")], Effort.LINES, 2, 1, 1),
+    ([sized(GIB), sized(GIB + 1, 1, "compressed")], Effort.LINES, 2, 2, 2),
+    ([sized(GIB, 1, "a message")], Effort.LINES, 2, 2, 2),
+    ([sized(MANY_HEADERS - OPENING - 1, 1, "compressed")], Effort.HEADERS, 2, 1, 1),
+    ([sized(MANY_HEADERS - OPENING, 1, "compressed")], Effort.HEADERS, 2, 2, 2),
+    ([sized(GIB, files=ARCHIVE)], Effort.LINES, 2, 1, 2),
+    ([], Effort.LINES, 2, 1, 1),
+]
+
+
+@pytest.mark.parametrize(("partitions", "effort", "processors", "count", "of_two"), CHOICES)
+def test_as_many_processes_print_as_are_worth_it(partitions, effort, processors, count, of_two, monkeypatch):
     monkeypatch.setattr(parallel, "is_terminal", lambda: False)
-    (partition, *_) = Finder().find([str(log_dir)])
-    assert parallel.processes([partition], jobs) == count
-    if jobs is not None:
-        assert parallel.processes([partition, partition], jobs) == jobs
-        assert parallel.processes([partition], jobs, is_costly=True) == jobs
-        monkeypatch.setattr(parallel, "is_packed", lambda _: True)
-        assert parallel.processes([partition], jobs) == jobs
+    monkeypatch.setattr(parts, "free_processors", lambda: processors)
+
+    def opened(segment):
+        assert segment.files is LOCAL
+        data = BEGINNINGS[segment.path]
+        return nullcontext(SimpleNamespace(read=lambda position, size: data[position : position + size]))
+
+    monkeypatch.setattr(Segment, "open", opened)
+    assert parallel.processes(partitions, None, effort) == count
+    assert parallel.processes(partitions, 2, effort) == of_two
+    assert [parallel.processes(partitions, jobs, effort) for jobs in (1, 3)] == [1, 3]
+    monkeypatch.setattr(parallel, "is_terminal", lambda: True)
+    assert parallel.processes(partitions, None, effort) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "effort"),
+    [
+        ((), Effort.LINES),
+        (("-o", "jsonl", "--isolation", "read_committed"), Effort.LINES),
+        (("-o", "raw"), Effort.LINES),
+        (("--encoding", "hex"), Effort.LINES),
+        (("--include-damaged",), Effort.SOME),
+        (("--max-batch-bytes", "1000"), Effort.SOME),
+        (("--type", "data"), Effort.SOME),
+        (("--count",), Effort.SOME),
+        (("--count", "--encoding", "json"), Effort.SOME),
+        (("--batches", "--grep", "k"), Effort.SOME),
+        (("--batches",), Effort.HEADERS),
+        (("--batches", "--redact"), Effort.HEADERS),
+        (("--batches", "--count"), Effort.HEADERS),
+        (("-o", "jsonl", "--encoding", "json"), Effort.COSTLY),
+        (("-o", "csv", "--decode", "auto"), Effort.COSTLY),
+        (("--redact", "--key", "k0"), Effort.COSTLY),
+    ],
+)
+def test_threads_begin_where_they_are_counted_on(tmp_path, words, effort, monkeypatch):
+    """One process is chosen for the sake of its threads where these make lines, and nowhere else."""
+    path = log(tmp_path, batches(2000))
+    seen = tmp_path / "seen"
+    crew = reader_threads.Crew
+
+    def chosen(partitions, jobs, effort):
+        seen.write_text(effort.name)
+        return 1
+
+    def begun(stretches, leash, make):
+        (tmp_path / "begun").touch()
+        return crew(stretches, leash, make)
+
+    monkeypatch.setenv("KDUMP_REDACT_KEY", "0123456789abcdef")
+    replaced = [(parallel, "processes", chosen), (reader_threads, "Crew", begun), *THREADS[1:6]]
+    done = forked.kdump(tmp_path, "dump", path, *words, replaced=replaced)
+    assert (done.status, done.errors) == (0, b"")
+    assert seen.read_text() == effort.name
+    if effort in (Effort.LINES, Effort.HEADERS):
+        assert (tmp_path / "begun").exists() is (effort is Effort.LINES)
+
+
+def test_parts_are_small_where_they_are_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "SIZE", 3000)
+    monkeypatch.setattr(parts, "PACKED", 1000)
+    path = log(tmp_path, batches(100, codec=1))
+    with LocalFile(path) as source:
+        assert {part.stop - part.start for part in parts.parts(source, 9000)} == {1000}
+        assert {part.stop - part.start for part in parts.parts(source, 9000, unpacks=False)} == {3000}
+    (partition,) = Finder().find([str(tmp_path)])
+    few, many = (parallel.pieces([partition], cut=True, unpacks=unpacks) for unpacks in (False, True))
+    assert 1 < len(few) < len(many)
 
 
 def test_transactions_are_likely_where_a_segment_begins_with_one(tmp_path):

@@ -1,13 +1,16 @@
 """Who reads: what --jobs, --master and --conf refuse, before Spark is started; when processes share a partition."""
 
+import os
 import tarfile
 
 import pytest
 
 from kdump.commands import who_reads
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.partition import Segment
+from kdump.primitives import compression
 from kdump.segments import parts
-from testing import GOLDEN
+from testing import GOLDEN, forge
 from testing.processes import kdump
 
 LOGS = GOLDEN / "brokers" / "4.2.2"
@@ -74,3 +77,27 @@ def test_processes_share_a_partition_where_that_is_sooner_done(tmp_path, sizes, 
         (folder / f"{0:020}.log").write_bytes(bytes(size))
     partitions = list(Finder().find([str(tmp_path)])) if sizes else []
     assert who_reads.within(partitions, 1, jobs) == processes
+
+
+def test_fewer_bytes_are_many_where_most_are_compressed(tmp_path):
+    small = who_reads.MANY_PACKED // 2
+    for number, (codec, size) in enumerate(
+        [(compression.NONE, small), (compression.ZSTD, small), (compression.ZSTD, small + 1)]
+    ):
+        path = tmp_path / f"t-{number}" / f"{0:020}.log"
+        path.parent.mkdir()
+        path.write_bytes(forge.batch([forge.record(b"k", b"v")], attributes=codec))
+        os.truncate(path, size)
+    plain, packed, larger = Finder().find([str(tmp_path)])
+    assert who_reads.many_records([plain, packed]) == who_reads.MANY_RECORDS
+    assert who_reads.many_records([plain, larger]) == who_reads.MANY_PACKED
+
+
+def test_what_decides_nothing_is_not_opened(tmp_path, monkeypatch):
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(b"")
+    monkeypatch.setattr(Segment, "open", None)
+    for size in (1000, who_reads.MANY_RECORDS):
+        os.truncate(path, size)
+        assert who_reads.many_records(list(Finder().find([str(tmp_path)]))) == who_reads.MANY_RECORDS
