@@ -13,7 +13,7 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from kdump.formats.record_layout import BatchHeader
     from kdump.log_dirs.partition import Partition, Segment
@@ -114,26 +114,25 @@ def are_plain(partitions: Sequence[Partition]) -> bool:
 
 def _is_plain(partition: Partition) -> bool:
     """Tell whether a partition begins with a local file, and this with a batch of magic 2 without compression."""
-    first = next((segment for segment in partition.segments if segment.size), None)
-    return (
-        first is not None
-        and first.files is LOCAL
-        and _begins_with(first, lambda header: not header.attributes & CODEC_MASK)
-    )
+    first = _first(partition)
+    header = None if first is None or first.files is not LOCAL else _first_header(first)
+    return header is not None and not header.attributes & CODEC_MASK
 
 
 def is_packed(partition: Partition) -> bool:
     """Tell whether a partition begins with a compressed batch."""
-    return any(
-        _begins_with(segment, lambda header: header.attributes & CODEC_MASK) for segment in partition.segments[:1]
-    )
+    first = _first(partition)
+    return first is not None and _has(_first_header(first), CODEC_MASK)
 
 
 def is_transactional(partition: Partition) -> bool:
     """Tell, by the first batch of each segment, whether transactions are likely in a partition."""
-    return any(
-        _begins_with(segment, lambda header: header.attributes & TRANSACTIONAL_FLAG) for segment in partition.segments
-    )
+    return any(_has(_first_header(segment), TRANSACTIONAL_FLAG) for segment in partition.segments)
+
+
+def _has(header: BatchHeader | None, attributes: int) -> bool:
+    """Tell whether there is a header, and any of these attributes in it."""
+    return header is not None and bool(header.attributes & attributes)
 
 
 def _first(partition: Partition) -> Segment | None:
@@ -141,14 +140,13 @@ def _first(partition: Partition) -> Segment | None:
     return next((segment for segment in partition.segments if segment.size), None)
 
 
-def _begins_with(segment: Segment, is_so: Callable[[BatchHeader], object]) -> bool:
-    """Tell whether the first batch is one of magic 2 of which this is true."""
+def _first_header(segment: Segment) -> BatchHeader | None:
+    """Return the header of the first batch, None where it is none of magic 2 or the segment cannot be read."""
     try:
         with segment.open() as source:
-            header = parts.first_header(source)
+            return parts.first_header(source)
     except UnreadableError:  # the reader of the segment reports it
-        return False
-    return header is not None and bool(is_so(header))
+        return None
 
 
 def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:

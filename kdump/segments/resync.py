@@ -289,8 +289,8 @@ class ResyncReader:
     def guess(self, until: int, alike: bytes) -> int | None:
         """Return where a batch may begin, at the start or behind it but before ``until``; it may be part of another.
 
-        Batches with the bytes ``alike`` (leader epoch and magic) in their place are looked for first. None also where
-        the search would take too long: the caller then waits for whoever reads the part before.
+        Batches with the bytes ``alike`` (leader epoch and magic) in their place are looked for first. The search also
+        returns None where it has looked at LOOKS places. The caller then waits for the reader of the part before.
         """
         self._hashable = HASHED
         places = chain(self._places_alike(until, alike), self._places(self._start, until))
