@@ -19,7 +19,7 @@ from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.output import files
 from kdump.primitives.processes import Processes
 from kdump.salvage import writer
-from kdump.salvage.merge import UNREADABLE, merge
+from kdump.salvage.merge import UNREADABLE
 from kdump.segments import read_ahead
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from kdump.log_dirs.partition import Partition
-    from kdump.salvage.merge import Merged
+    from kdump.salvage.merge import Account
 
-    _Salvaged: TypeAlias = tuple[str, Merged, writer.WrittenLog, list[UnreadableError]]
+    _Salvaged: TypeAlias = tuple[str, writer.WrittenLog, Account, list[UnreadableError]]
 
 
 @click.command("salvage")
@@ -105,11 +105,11 @@ def command(
             jobs = 1  # keys stay in this process
         elif jobs is None:
             jobs = min(len(copies), who_reads.each_in_one(found, who_reads.many_records(found)))
-        for name, merged, written, errors in _salvaged(jobs, folder, limits, copies):
+        for name, written, account, errors in _salvaged(jobs, folder, limits, copies):
             for error in errors:
                 run.fail(error)
             all_written.append(written)
-            missing += sum(map(len, merged.gaps))
+            missing += sum(map(len, account.gaps))
             where = many(written.segments, "segment")
             run.note(
                 f"{name}: {many(written.batches, 'sound batch', 'sound batches')}, {written.size} bytes in {where}"
@@ -119,7 +119,7 @@ def command(
                 what = f"{many(below, 'batch', 'batches')} {'is' if below == 1 else 'are'} below the log start offset"
                 back = "is back" if below == 1 else "are back"
                 run.note(f"{name}: {what} {start} (DeleteRecords or retention), and {back}")
-            _tell(name, merged, run)
+            _tell(name, account, run)
     run.note(_conclusion(all_written, missing, out, run, _back(copies.values(), all_written)))
     return run.status
 
@@ -146,12 +146,11 @@ def _salvaged(jobs: int, folder: Path, limits: writer.SegmentLimits, copies: dic
 
 
 def _salvage(folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]) -> _Salvaged:
-    """Write one partition; return its merged log without the places, what is written, and the errors of reading."""
+    """Write one partition; return what is written, what became of the copies, and the errors of reading."""
     name, copies = named
-    merged = merge(copies.parts)
     errors: list[UnreadableError] = []
-    written = writer.write(merged, name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append)
-    return name, merged._replace(placed=[]), written, errors
+    written, account = writer.write(name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append)
+    return name, written, account, errors
 
 
 def _one_of_several(folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]) -> _Salvaged:
@@ -195,17 +194,17 @@ def _name(part: Partition) -> str:
     return posixpath.basename(posixpath.abspath(part.folder or "segment")).strip(".") + "-0"
 
 
-def _tell(name: str, merged: Merged, run: session.Session) -> None:
-    if merged.duplicates:
-        run.note(f"{name}: {merged.duplicates} batches were there twice")
-    for lost in merged.lost:
+def _tell(name: str, account: Account, run: session.Session) -> None:
+    if account.duplicates:
+        run.note(f"{name}: {account.duplicates} batches were there twice")
+    for lost in account.lost:
         if lost.kind == UNREADABLE:
             behind = f" (the {lost.position} bytes before that were)" if lost.position else ""
             run.fail(UnreadableError(lost.segment.name, f"{lost.size} bytes could not be read{behind}: {lost.reason}"))
         else:
             run.damage(f"{lost.segment.name}: byte {lost.position}: {lost.size} bytes are not placed: {lost.reason}")
-    for gap in islice(merged.gaps, 20):
+    for gap in islice(account.gaps, 20):
         only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
         run.note(f"{name}: {only} not there")
-    if len(merged.gaps) > 20:
-        run.note(f"{name}: {len(merged.gaps) - 20} more gaps: account.json has them")
+    if len(account.gaps) > 20:
+        run.note(f"{name}: {len(account.gaps) - 20} more gaps: account.json has them")

@@ -145,6 +145,18 @@ cdef void fill(const unsigned char* data, Py_ssize_t count, Py_ssize_t at, long 
         at += size
 
 
+def rises(table):
+    """Tell whether a segment can hold the batches: offsets from 0 on that fit into it, each above those before it."""
+    cdef const long long[::1] numbers = table
+    cdef long long last = -1
+    cdef Py_ssize_t at
+    for at in range(0, numbers.shape[0], _ROW):
+        if numbers[at + _BASE] <= last or not 0 <= numbers[at + _DELTA] <= _INT32_MAX:
+            return False
+        last = numbers[at + _LAST]
+    return True
+
+
 def usual(table, agrees):
     """Return a byte for each row: 1 where its batch goes on as the one before and is complete, else 0.
 

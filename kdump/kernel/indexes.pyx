@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Entries of an index against the batches that they point at: which of them are right beyond doubt.
+"""Entries of an index against the batches that they point at: which of them are right beyond doubt. And new entries.
 
 Beyond doubt is an entry at whose place a well-formed batch of magic 2 says what the entry says. All others are left to
 whoever asked, who reads the log in the general way and knows what to say of it.
@@ -7,7 +7,9 @@ whoever asked, who reads the log in the general way and knows what to say of it.
 
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
+from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import TimeIndex
+from kdump.kernel.batches import OTHERS, WIDTH
 from kdump.kernel.cursor import FAR, RECORD_NUMBERS
 
 cimport cython
@@ -42,6 +44,12 @@ cdef Py_ssize_t _AT_MAX_TIMESTAMP = BATCH_HEADER.offsets["max_timestamp"]
 cdef Py_ssize_t _AT_BASE_SEQUENCE = BATCH_HEADER.offsets["base_sequence"]
 cdef Py_ssize_t _AT_COUNT = BATCH_HEADER.offsets["records_count"]
 cdef int _MAGIC = MAGIC_2
+cdef int _ROW = WIDTH
+cdef int _BASE = 2 + BATCH_HEADER.fields._fields.index("base_offset")
+cdef int _MAX_TIMESTAMP = 2 + BATCH_HEADER.fields._fields.index("max_timestamp")
+cdef int _LAST = WIDTH - len(OTHERS) + OTHERS.index("last_offset")
+cdef int _SIZE = WIDTH - len(OTHERS) + OTHERS.index("size")
+cdef long long _MAX_RELATIVE = MAX_RELATIVE_OFFSET
 cdef long long _CODEC_MASK = CODEC_MASK
 cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
 
@@ -201,3 +209,42 @@ cdef class EntryCheck(Cursor):
             if self.values[_TIMESTAMP] > found:  # max() may need the GIL
                 found = self.values[_TIMESTAMP]
         return found
+
+
+def add_run(entries, table, long long position):
+    """Take batches that stand at ``position``, a row of ``table`` each, as an IndexBuilder does; return whether so.
+
+    Nothing is done where offsets do not fit into the segment, or one is not above all before: an entry may go back.
+    """
+    if not (-FAR < entries.base_offset < FAR and entries.interval < FAR):
+        return False
+    cdef const long long[::1] numbers = table
+    cdef long long base = entries.base_offset
+    cdef long long interval = entries.interval
+    cdef long long since = entries.since
+    cdef long long highest = entries.highest
+    cdef long long held_by = entries.held_by
+    cdef long long timed = entries.timed
+    cdef long long last = entries.last
+    cdef int named = _BASE if entries.first_offsets else _LAST
+    cdef Py_ssize_t at
+    for at in range(0, numbers.shape[0], _ROW):
+        if numbers[at + _BASE] <= last or not 0 <= numbers[at + _LAST] - base <= _MAX_RELATIVE:
+            return False
+        last = numbers[at + _LAST]
+    for at in range(0, numbers.shape[0], _ROW):
+        if numbers[at + _MAX_TIMESTAMP] > highest:
+            highest = numbers[at + _MAX_TIMESTAMP]
+            held_by = numbers[at + _LAST]
+        if since > interval:
+            entries.offsets.append(numbers[at + named])
+            entries.positions.append(position)
+            if highest > timed:
+                entries.timestamps.append(highest)
+                entries.time_offsets.append(held_by)
+                timed = highest
+            since = 0
+        since += numbers[at + _SIZE]
+        position += numbers[at + _SIZE]
+    entries.since, entries.highest, entries.held_by, entries.last = since, highest, held_by, last
+    return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from itertools import repeat
-from operator import lt
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -66,6 +65,11 @@ class PlacesInARow(NamedTuple):
     """First offsets, last offsets, leader epochs and checksums."""
     segment: Segment
 
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return self.end - self.position
+
 
 class LeftOutRange(NamedTuple):
     """Bytes of a copy that are not in the merged log.
@@ -104,8 +108,11 @@ class MissingOffsets:
         if base > last + 1:
             self._ends.extend((last + 1, base))
 
-    def within(self, bases: array[int], lasts: array[int]) -> None:
-        """Take note of what is missing between batches, of which these are the first and the last offsets."""
+    def within(self, places: PlacesInARow) -> None:
+        """Take note of what is missing between batches in a row."""
+        bases, lasts, *_ = places.columns
+        if sum(lasts) - sum(bases) + places.batches == places.last_offset - places.base_offset + 1:
+            return
         for last, base in zip(lasts, bases[1:], strict=False):
             if base > last + 1:
                 self._ends.extend((last + 1, base))
@@ -148,13 +155,12 @@ class Chain:
             self._waiting.extend((place.base_offset, place.epoch, place.crc))
             self.count += 1
         else:
-            bases, lasts, *others = place.columns
+            bases, _, *others = place.columns
             told = array("q", bytes(3 * bases.itemsize * place.batches))
             told[::3], told[1::3], told[2::3] = bases, *others
             self._waiting += told
             self.count += place.batches
-            if sum(lasts) - sum(bases) + place.batches != place.last_offset - place.base_offset + 1:
-                self.gaps.within(bases, lasts)
+            self.gaps.within(place)
         if len(self._waiting) > WAITING:
             self._add_up()
         self.last_offset, self.end = place.last_offset, place.end
@@ -260,10 +266,7 @@ def _end_of_cell(offset: int) -> int:
 
 def is_in_order(run: Run) -> bool:
     """Tell whether a segment can hold the batches of a run of data, each above the one before it."""
-    bases, lasts = run.column("base_offset"), run.column("last_offset")
-    return (
-        not run.first.is_control and bases[0] >= 0 and all(map(_fits, bases, lasts)) and all(map(lt, lasts, bases[1:]))
-    )
+    return not run.first.is_control and run.rises
 
 
 def row_of(each: Segment, run: Run, row: int, behind: int) -> PlacesInARow:

@@ -3,124 +3,151 @@
 Two passes: the first finds each copy's sound batches and keeps them as chains, then these are put in order. What is
 there twice is taken once. Where batches overlap, the higher leader epoch wins, then the copy that was named first: as
 after an election. A batch whose offset its neighbours in the file contradict is not placed: nothing guards the offset
-of a magic 2 batch.
+of a magic 2 batch. One copy whose batches stand in order needs one pass: see :mod:`kdump.salvage.one_copy`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from contextlib import closing
 from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
-from kdump.primitives.named_tuple import NamedTuple
+from kdump.log_dirs.local import LocalFile
 from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, in_rows, link
-from kdump.segments import read, shared_segment
+from kdump.segments import read, read_ahead, shared_segment
 from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
+    from typing import TypeVar
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.records.record_batch import RecordBatch
     from kdump.salvage.chains import PlacesInARow
+    from kdump.segments.batch_runs import Run
+    from kdump.segments.read_ahead import Leash
+    from kdump.segments.regions import Region
+
+    T = TypeVar("T", bound=Region | Run)
 
 UNREADABLE: Final = "unreadable"
 """The kind of what is lost since the file could not be read, or not to its end."""
 
 
-class Merged(NamedTuple):
-    """What was had back: ``placed`` in offset order, ``lost`` in the order of copies, and the gaps that are left."""
+class Account:
+    """What became of the copies of a partition: the first and the last offset that are placed, and all that is not.
 
-    placed: list[Chain]
-    lost: list[LeftOutRange]
-    gaps: MissingOffsets
-    duplicates: int
-    padding: int
+    ``lost`` stands in the order of copies, ``gaps`` are the offsets that are missing between those that are placed,
+    ``duplicates`` counts batches that were there twice, ``padding`` bytes.
+    """
+
+    def __init__(self) -> None:
+        self.first_offset: int | None = None
+        self.last_offset: int | None = None
+        self.lost: list[LeftOutRange] = []
+        self.gaps = MissingOffsets()
+        self.duplicates = 0
+        self.padding = 0
+
+    def placed(self, base: int, last: int) -> None:
+        """Take note of what is placed next, from the first to the last offset."""
+        if self.last_offset is None:
+            self.first_offset = base
+        else:
+            self.gaps.between(self.last_offset, base)
+        self.last_offset = last
 
 
-def merge(copies: Iterable[Partition]) -> Merged:
-    """Put the sound batches of all copies in order. What cannot be read is among the lost.
+def merge(copies: Iterable[Partition]) -> tuple[list[Chain], Account]:
+    """Return the sound batches of all copies in order. What cannot be read is among the lost.
 
     Raises UnreadableError where a file is not any more what it was, as far as copies overlap.
     """
+    account = Account()
     found: list[Chain] = []
-    lost: list[LeftOutRange] = []
-    padding = 0
     for copy in copies:
         for each in copy.segments:
-            padding += _find(each, found, lost)
-    merging = _Merging(lost)
+            for place in placed(each, _rows(each), account):
+                link(found, place)
+    merging = _Merging(account)
     for overlapping in _clusters(found):
         merging.place(overlapping)
-    gaps = MissingOffsets()
-    before: Chain | None = None
     for chain in merging.placed:
-        if before is not None:
-            gaps.between(before.last_offset, chain.base_offset)
-        gaps.add(chain.gaps)
-        before = chain
-    return Merged(merging.placed, lost, gaps, merging.duplicates, padding)
+        account.placed(chain.base_offset, chain.last_offset)
+        account.gaps.add(chain.gaps)
+    return merging.placed, account
 
 
-def _find(each: Segment, found: list[Chain], lost: list[LeftOutRange]) -> int:
-    """Add what stands in a segment to ``found`` and ``lost``; return the bytes of padding."""
-    others: list[LeftOutRange | Padding] = []
+def batches(chains: Iterable[Chain]) -> Generator[RecordBatch | Run, None, None]:
+    """Yield the batches of chains, read anew, data that are alike in one go; a file stays open as long as they are its.
+
+    Raises UnreadableError where a file is not any more what it was when its batches were placed.
+    """
+    for _, group in itertools.groupby(chains, lambda each: id(each.segment)):
+        alike = list(group)
+        with alike[0].segment.open() as source:
+            leash = read_ahead.Leash(source)
+            regions = itertools.chain.from_iterable(each.regions(leash) for each in alike)
+            yield from ahead(regions, source, leash, sum(each.size for each in alike))
+
+
+def ahead(regions: Iterator[T], source: Source, leash: Leash, size: int) -> Iterator[T]:
+    """Return ``regions``, ``size`` bytes that ``leash`` reads; a thread reads a file of this machine ahead."""
+    return read_ahead.read(regions, leash, size, unpack=False) if isinstance(source, LocalFile) else regions
+
+
+def placed(
+    each: Segment, rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding], account: Account
+) -> Iterator[BatchPlace | PlacesInARow]:
+    """Yield the batches among what stands in a segment whose offsets their neighbours do not contradict.
+
+    The account is told of all else, and of what of the segment cannot be read.
+    """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
     place: BatchPlace | PlacesInARow | None = None
-    for behind in _batches(each, others):
-        if place is not None:
-            _judge(before, place, behind, found, misplaced)
+    for behind in itertools.chain(_batches(each, rows, account), (None,)):
+        if isinstance(place, BatchPlace) and _is_contradicted(before, place, behind):
+            misplaced.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
+        elif place is not None:
+            yield place
         before, place = place, behind
-    if place is not None:
-        _judge(before, place, None, found, misplaced)
-    lost += [one for one in others if isinstance(one, LeftOutRange)]
-    lost += misplaced
-    return sum(one.size for one in others if isinstance(one, Padding))
+    account.lost += misplaced
 
 
-def _batches(each: Segment, others: list[LeftOutRange | Padding]) -> Iterator[BatchPlace | PlacesInARow]:
-    """Yield the batches of a segment; what else stands in it is added to ``others``."""
+def _batches(
+    each: Segment, rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding], account: Account
+) -> Iterator[BatchPlace | PlacesInARow]:
+    """Yield the batches of a segment."""
     end = 0
     try:
-        with each.open() as source:
-            for one in _rows(each, source):
-                if isinstance(one, (LeftOutRange, Padding)):
-                    others.append(one)
-                    end = one.position + one.size
-                else:
-                    end = one.end
-                    yield one
+        for one in rows:
+            end = one.position + one.size
+            if isinstance(one, LeftOutRange):
+                account.lost.append(one)
+            elif isinstance(one, Padding):
+                account.padding += one.size
+            else:
+                yield one
     except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
-        others.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
+        account.lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
 
 
-def _rows(each: Segment, source: Source) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
+def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
     """Yield what stands in a segment; a thread reads parts of a large one."""
-    pieces = shared_segment.parts_for_threads(source)
-    if not pieces:
-        yield from in_rows(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset))
-        return
-    made = shared_segment.read_in_threads(source, pieces, each.base_offset, lambda part: list(in_rows(each, part)))
-    with closing(made):
-        for rows in made:
-            yield from rows
-
-
-def _judge(
-    before: BatchPlace | PlacesInARow | None,
-    place: BatchPlace | PlacesInARow,
-    behind: BatchPlace | PlacesInARow | None,
-    found: list[Chain],
-    misplaced: list[LeftOutRange],
-) -> None:
-    """Add a batch to what is found, or to the misplaced. Those in the middle of a row have good neighbours."""
-    if isinstance(place, BatchPlace) and _is_contradicted(before, place, behind):
-        misplaced.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
-    else:
-        link(found, place)
+    with each.open() as source:
+        pieces = shared_segment.parts_for_threads(source)
+        if not pieces:
+            yield from in_rows(each, read.read_runs(source, on_error="resync", first_offset=each.base_offset))
+            return
+        made = shared_segment.read_in_threads(source, pieces, each.base_offset, lambda part: list(in_rows(each, part)))
+        with closing(made):
+            for rows in made:
+                yield from rows
 
 
 def _clusters(found: list[Chain]) -> Iterator[list[tuple[int, Chain]]]:
@@ -140,17 +167,16 @@ def _clusters(found: list[Chain]) -> Iterator[list[tuple[int, Chain]]]:
 class _Merging:
     """Chooses among batches that overlap."""
 
-    def __init__(self, lost: list[LeftOutRange]) -> None:
+    def __init__(self, account: Account) -> None:
         self.placed: list[Chain] = []
-        self.duplicates = 0
-        self._lost = lost
+        self._account = account
 
     def place(self, cluster: list[tuple[int, Chain]]) -> None:
         """Place what the chains hold that overlap with each other."""
         first, *others = [chain for _, chain in cluster]
         if all(map(first.is_like, others)):
             self.placed.append(first)
-            self.duplicates += len(others) * first.count
+            self._account.duplicates += len(others) * first.count
             return
         last = same = None
         for place in _in_order(cluster):
@@ -159,15 +185,17 @@ class _Merging:
                     link(self.placed, same)
                 last = same = place
             elif place[:4] == last[:4] and place.size == last.size:
-                self.duplicates += 1
+                self._account.duplicates += 1
                 if self.placed and self.placed[-1].goes_on(place):  # the same bytes, with less to remember
                     same = place
             elif place.epoch > last.epoch:
-                self._lost.append(_lost(last, "conflict", f"{place.segment.name} has leader epoch {place.epoch} there"))
+                self._account.lost.append(
+                    _lost(last, "conflict", f"{place.segment.name} has leader epoch {place.epoch} there")
+                )
                 last = same = place  # the one before it ends below ``last``, which begins no later than this one
             else:
                 reason = f"{last.segment.name} has offsets up to {last.last_offset} there"
-                self._lost.append(_lost(place, "conflict", reason))
+                self._account.lost.append(_lost(place, "conflict", reason))
         if same is not None:
             link(self.placed, same)
 

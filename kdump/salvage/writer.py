@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
-from itertools import chain, groupby, pairwise
+from contextlib import closing, suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
@@ -20,13 +20,14 @@ from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
-from kdump.log_dirs.local import LocalFile
 from kdump.output import files
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.salvage.merge import UNREADABLE
-from kdump.segments import read_ahead, resync
+from kdump.salvage import merge, one_copy
+from kdump.salvage.merge import UNREADABLE, Account
+from kdump.salvage.one_copy import OutOfOrderError
+from kdump.segments import resync
 from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
 
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Partition
     from kdump.records.record_batch import RecordBatch
-    from kdump.salvage.chains import Chain, LeftOutRange
-    from kdump.salvage.merge import Merged
+    from kdump.salvage.chains import LeftOutRange
 
 VERSION: Final = 2
 """The version of account.json: 1 called missing offsets otherwise."""
@@ -81,7 +81,6 @@ class BelowLogStart(NamedTuple):
 
 
 def write(
-    merged: Merged,
     name: str,
     copies: list[Partition],
     out: Path,
@@ -89,26 +88,39 @@ def write(
     *,
     log_start: int | None = None,
     fail: Callable[[UnreadableError], None] = raise_it,
-) -> WrittenLog:
+) -> tuple[WrittenLog, Account]:
     """Write one partition below ``out``. ``fail`` is told of a partition.metadata that cannot be read.
 
     ``log_start`` is the log start offset, None where no checkpoint has it: what lies below it was removed by
     DeleteRecords or by retention.
 
-    Raises UnreadableError, and OSError where the disk refuses.
+    Raises UnreadableError where a file changes while it is read twice, and OSError where the disk refuses.
     """
     folder = out / "logs" / name
     folder.mkdir(parents=True)
-    with closing(_LogWriter(folder, limits, log_start, sum(each.size for each in merged.placed))) as log:
-        with closing(_content(merged.placed)) as regions:
-            for region in regions:
-                log.add(region)
-        log.finish()
+    log, account = _write_log(folder, copies, limits, log_start)
     (folder / file_names.LEADER_EPOCHS).write_bytes(leader_epoch.encode(log.epochs))
     _copy_metadata(copies, folder, fail)
-    written = log.written
-    _account(merged, name, copies, out / "lost+found" / name, written, log_start)
-    return written
+    _write_account(account, name, copies, out / "lost+found" / name, log.written, log_start)
+    return log.written, account
+
+
+def _write_log(
+    folder: Path, copies: list[Partition], limits: SegmentLimits, log_start: int | None
+) -> tuple[_LogWriter, Account]:
+    """Write the segments: one copy as it is read, unless its batches do not stand in order."""
+    if len(copies) == 1:
+        account = Account()
+        log = _LogWriter(folder, limits, log_start, copies[0].size)
+        with suppress(OutOfOrderError):
+            log.add_all(one_copy.batches(copies[0], account))
+            return log, account
+        for path in folder.iterdir():
+            path.unlink()
+    chains, account = merge.merge(copies)
+    log = _LogWriter(folder, limits, log_start, sum(each.size for each in chains))
+    log.add_all(merge.batches(chains))
+    return log, account
 
 
 class _LogWriter:
@@ -123,8 +135,14 @@ class _LogWriter:
         self._file: BinaryIO | None = None
         self._size = self._flushed = self._reserved = 0
 
-    def add(self, region: RecordBatch | Run) -> None:
-        """Write the next batch, or the next ones, which are data."""
+    def add_all(self, regions: Generator[RecordBatch | Run, None, None]) -> None:
+        """Write all batches, single ones and runs of data, and the indexes; close the files whatever happens."""
+        with closing(self), closing(regions):
+            for region in regions:
+                self._add(region)
+            self._finish()
+
+    def _add(self, region: RecordBatch | Run) -> None:
         if not isinstance(region, Run):
             self._add_batch(region)
             return
@@ -153,7 +171,7 @@ class _LogWriter:
         full = self._size + size > self._limits.segment or last - self._builder.base_offset > MAX_RELATIVE_OFFSET
         if self._file is not None and not (full and self._size):
             return self._file
-        self.finish()
+        self._finish()
         self._builder = IndexBuilder(base, interval=self._limits.interval)
         self._file = (self._folder / f"{base:020}.{file_names.LOG}").open("xb")
         self._reserved = min(self._total - self.written.size, self._limits.segment)
@@ -216,7 +234,7 @@ class _LogWriter:
         if epoch >= 0 and (not self.epochs or epoch > self.epochs[-1].epoch):
             self.epochs.append(EpochEntry(epoch, base))
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Write the indexes of the segment."""
         if self._file is None:
             return
@@ -238,23 +256,6 @@ class _LogWriter:
                     file.truncate()  # gives the rest back
 
 
-def _content(placed: Iterable[Chain]) -> Generator[RecordBatch | Run, None, None]:
-    """Yield the batches of chains, data that are alike in one go; a source stays open as long as they are its.
-
-    A thread reads local files ahead. Raises UnreadableError where a file is not any more what it was when its batches
-    were placed.
-    """
-    for _, group in groupby(placed, lambda each: id(each.segment)):
-        chains = list(group)
-        with chains[0].segment.open() as source:
-            if isinstance(source, LocalFile):
-                leash = read_ahead.Leash(source)
-                regions = chain.from_iterable(each.regions(leash) for each in chains)
-                yield from read_ahead.read(regions, leash, sum(each.size for each in chains), unpack=False)
-            else:
-                yield from chain.from_iterable(each.regions(source) for each in chains)
-
-
 def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:
     for copy in copies:
         for entry in copy.others:
@@ -269,13 +270,13 @@ def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[Unread
                 return
 
 
-def _account(
-    merged: Merged, name: str, copies: list[Partition], folder: Path, written: WrittenLog, log_start: int | None
+def _write_account(
+    account: Account, name: str, copies: list[Partition], folder: Path, written: WrittenLog, log_start: int | None
 ) -> None:
     """Write account.json, and the bytes of what was not placed."""
     folder.mkdir(parents=True)
     ranges = []
-    for number, lost in enumerate(merged.lost):
+    for number, lost in enumerate(account.lost):
         saved = f"{number:06}-{lost.segment.path.rpartition('/')[2]}@{lost.position}"
         if not _save(lost, folder / saved):
             saved = ""
@@ -292,29 +293,29 @@ def _account(
                 "savedAs": path_text(saved) or None,
             }
         )
-    placed, below = merged.placed, written.below_log_start
-    account = {
+    below = written.below_log_start
+    told = {
         "version": VERSION,
         "partition": path_text(name),
         "copies": [path_text(copy.files.shown(copy.folder)) for copy in copies],
-        "firstOffset": placed[0].base_offset if placed else None,
-        "lastOffset": placed[-1].last_offset if placed else None,
+        "firstOffset": account.first_offset,
+        "lastOffset": account.last_offset,
         "logStartOffset": log_start,
         "belowLogStart": None
         if below is None
         else dict(zip(("batches", "bytes", "firstOffset", "lastOffset"), below, strict=True)),
         "batches": written.batches,
         "bytes": written.size,
-        "duplicates": merged.duplicates,
-        "paddingBytes": merged.padding,
+        "duplicates": account.duplicates,
+        "paddingBytes": account.padding,
         "missingOffsets": [],
         "lost": ranges,
     }
     with (folder / "account.json").open("x", encoding="utf-8", newline="") as file:
-        before, key, behind = json.dumps(account, indent=1, ensure_ascii=False).partition(MISSING)
+        before, key, behind = json.dumps(told, indent=1, ensure_ascii=False).partition(MISSING)
         file.write(f"{before}{key[:-1]}")
         separator, end = "\n", "]"
-        for gap in _missing(merged.gaps, log_start):  # a compacted log may have as many as batches
+        for gap in _missing(account.gaps, log_start):  # a compacted log may have as many as batches
             file.write(separator + gap)
             separator, end = ",\n", "\n ]"
         file.write(f"{end}{behind}\n")

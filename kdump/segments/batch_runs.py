@@ -135,6 +135,11 @@ class Run:
         behind = self.count if behind is None else behind
         return self.rows[row * WIDTH + _COLUMNS[name] : behind * WIDTH : WIDTH]
 
+    @property
+    def rises(self) -> bool:
+        """Whether a segment can hold the batches: offsets from 0 on that fit into it, each above those before it."""
+        return batches.rises(self.rows)
+
     def follows(self, offset: int) -> bool:
         """Tell whether the batches have all offsets from ``offset`` on, and their headers count a record for each."""
         return batches.follows(self.rows, offset)

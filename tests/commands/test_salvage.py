@@ -14,8 +14,7 @@ from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
 from kdump.output import files
 from kdump.records.record_batch import RecordBatch
-from kdump.salvage import writer
-from kdump.salvage.merge import merge
+from kdump.salvage import merge, writer
 from kdump.segments import read
 from testing import GOLDEN, forge
 from testing.processes import kdump
@@ -157,10 +156,9 @@ def test_golden_logs_come_back_to_the_byte(tmp_path, source):
     logs = sorted(source.glob("*.log"))
     out = tmp_path / "out"
     (found,) = Finder().find([str(source)])
-    merged = merge([found])
-    writer.write(merged, source.name, [found], out, writer.SegmentLimits())
+    _, account = writer.write(source.name, [found], out, writer.SegmentLimits())
     assert rescued(out, source.name) == b"".join(path.read_bytes() for path in logs)
-    assert merged.lost == []
+    assert account.lost == []
 
 
 def test_what_is_damaged_at_random_comes_back_whole_from_two_copies(tmp_path):
@@ -177,10 +175,9 @@ def test_what_is_damaged_at_random_comes_back_whole_from_two_copies(tmp_path):
             data[rng.randrange(20, len(data))] ^= 0x55
             log.write_bytes(data)
             copies += Finder().find([str(place)])
-        merged = merge(copies)
-        writer.write(merged, "c-zstd-0", copies, tmp_path / f"{seed}-out", writer.SegmentLimits())
+        _, account = writer.write("c-zstd-0", copies, tmp_path / f"{seed}-out", writer.SegmentLimits())
         assert rescued(tmp_path / f"{seed}-out", "c-zstd-0") == whole
-        assert list(merged.gaps) == []
+        assert list(account.gaps) == []
 
 
 def test_a_slice_is_a_sound_segment(tmp_path):
@@ -292,9 +289,9 @@ def test_a_disk_that_fails_in_the_middle_of_a_file_costs_what_follows(tmp_path, 
         raise UnreadableError(place, "Input/output error")
 
     monkeypatch.setattr(read, "read_runs", fails)
-    merged = merge(Finder().find([str(place)]))
-    (lost,) = merged.lost
-    assert [(each.base_offset, each.last_offset, each.count) for each in merged.placed] == [(0, 1, 2)]
+    placed, account = merge.merge(Finder().find([str(place)]))
+    (lost,) = account.lost
+    assert [(each.base_offset, each.last_offset, each.count) for each in placed] == [(0, 1, 2)]
     assert (lost.kind, lost.position, lost.size) == ("unreadable", len(one(0) + one(1)), len(one(2)))
 
 
@@ -311,11 +308,11 @@ CHANGES = {
 def test_a_log_that_changes_between_the_two_looks_is_not_written(tmp_path, change):
     place = copy(tmp_path / "in", (0, one(0) + one(1) + one(2)))
     found = Finder().find([str(place)])
-    merged = merge(found)
+    placed, _ = merge.merge(found)
     log = place / f"{0:020}.log"
     log.write_bytes(change(log.read_bytes()))
     with pytest.raises(UnreadableError, match=r"byte \d+: it has changed since"):
-        writer.write(merged, "orders-0", found, tmp_path / "out", writer.SegmentLimits())
+        list(merge.batches(placed))
 
 
 def test_nothing_is_written_into_a_log_dir(tmp_path):

@@ -1,5 +1,6 @@
 """Fresh indexes, as a broker writes them."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,39 @@ def test_batches_that_are_alike_make_the_same_entries_in_one_go(interval, first_
     for log in sorted((GOLDEN / "brokers").glob("*/*/*.log")):
         data = log.read_bytes()
         assert in_runs(data, 0, **choice) == built(data, 0, **choice), log
+
+
+def outcome(regions, base, **choice):
+    """Return what a builder holds behind a log, and the damage that ends it."""
+    builder = IndexBuilder(base, **choice)
+    try:
+        for region in regions:
+            if isinstance(region, Run):
+                builder.add_run(region, region.position)
+            else:
+                builder.add(region)
+    except DamageError as damage:
+        return vars(builder), str(damage)
+    return vars(builder), None
+
+
+def test_offsets_and_times_of_any_kind_make_the_same_entries_in_one_go():
+    """Offsets that fall, or do not fit, timestamps without order, and base offsets and intervals beyond 64 bits."""
+    rng = random.Random(5)
+    seen = {"refuses": 0, "damage": 0, "neither": 0}
+    for _ in range(600):
+        offset, log = rng.choice([0, 5, 1 << 40]), b""
+        base = rng.choice([offset, offset, offset - 3, offset + 2, 1 << 70])
+        for _ in range(rng.randint(2, 30)):
+            count = rng.randint(1, 4)
+            log += data(offset, count, timestamp=rng.choice([-1, 0, 7, rng.randrange(1 << 40)]))
+            offset += count + rng.choice([0] * 40 + [3, -count, -7, 1 << 31])
+            offset = max(0, offset)
+        choice = {"interval": rng.choice([0, 100, 300, 1 << 70]), "first_offsets": rng.random() < 0.5}
+        made, damage = outcome(batches(log), base, **choice)
+        assert outcome(read.read_runs(Memory(log), on_error="stop"), base, **choice) == (made, damage)
+        seen["damage" if damage else "refuses" if made["refuses"] else "neither"] += 1
+    assert min(seen.values()) > 30, seen
 
 
 @pytest.mark.parametrize("folder", sorted((GOLDEN / "brokers" / "4.2.2").glob("[!_]*-0")), ids=lambda path: path.name)

@@ -59,12 +59,11 @@ def test_memory_does_not_grow_with_the_number_of_batches(tmp_path, monkeypatch, 
         found = copies(tmp_path / f"{count}", count)
         tracemalloc.start()
         try:
-            merged = merge(found)
-            writer.write(merged, "orders-0", found, tmp_path / f"out-{count}", writer.SegmentLimits())
+            _, account = writer.write("orders-0", found, tmp_path / f"out-{count}", writer.SegmentLimits())
             taken[count] = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert merged.lost == []
+        assert account.lost == []
     assert taken[8000] - taken[2000] < 6000 * 40, taken  # gaps are two numbers, as are entries of indexes
 
 
@@ -79,13 +78,13 @@ def small_cells(monkeypatch):
 @pytest.mark.usefixtures("small_cells")
 def test_copies_in_other_segments_are_the_same_log(tmp_path):
     found = [copy(tmp_path / str(segments), range(100), segments) for segments in (1, 3, 7)]
-    merged = merge(found)
-    assert [(each.base_offset, each.last_offset, each.count) for each in merged.placed][:2] == [
+    placed, account = merge(found)
+    assert [(each.base_offset, each.last_offset, each.count) for each in placed][:2] == [
         (0, 15, 16),
         (16, 31, 16),
     ]
-    assert (merged.lost, list(merged.gaps), merged.duplicates) == ([], [], 200)
-    written = writer.write(merged, "orders-0", found, tmp_path / "out", writer.SegmentLimits())
+    assert (account.lost, list(account.gaps), account.duplicates) == ([], [], 200)
+    written, _ = writer.write("orders-0", found, tmp_path / "out", writer.SegmentLimits())
     assert rescued(tmp_path / "out") == b"".join(map(one, range(100)))
     assert (written.segments, written.batches, written.records) == (1, 100, 100)
 
@@ -93,17 +92,17 @@ def test_copies_in_other_segments_are_the_same_log(tmp_path):
 @pytest.mark.usefixtures("small_cells")
 def test_what_several_copies_have_is_taken_from_the_one_that_goes_on(tmp_path):
     found = [copy(tmp_path / "a", [n for n in range(16) if n % 3]), copy(tmp_path / "b", range(16))]
-    (placed,) = merge(found).placed
+    ((placed,), _) = merge(found)
     assert placed.segment is found[1].segments[0]
 
 
 @pytest.mark.usefixtures("small_cells")
 def test_gaps_are_told_wherever_they_are(tmp_path):
     offsets = [n for n in range(200) if n % 7 and n not in range(30, 50)]
-    merged = merge([copy(tmp_path / "a", offsets, segments=2)])
-    missing = [offset for gap in merged.gaps for offset in gap]
+    _, account = merge([copy(tmp_path / "a", offsets, segments=2)])
+    missing = [offset for gap in account.gaps for offset in gap]
     assert missing == [n for n in range(offsets[0], offsets[-1]) if n not in offsets]
-    assert len(merged.gaps) == len(list(merged.gaps))
+    assert len(account.gaps) == len(list(account.gaps))
 
 
 @pytest.mark.usefixtures("small_cells")
@@ -111,7 +110,7 @@ def test_copies_that_change_while_they_are_compared_are_told(tmp_path):
     found = [copy(tmp_path / str(epoch), range(40), leader_epoch=epoch) for epoch in (1, 2)]
     (segment,) = found[0].segments
     (tmp_path / "new").mkdir()
-    chain = merge(found[:1]).placed[0]
+    (chain, *_), _ = merge(found[:1])
     (tmp_path / "1" / "orders-0" / f"{0:020}.log").write_bytes(b"".join(one(n, leader_epoch=3) for n in range(40)))
     with pytest.raises(UnreadableError, match=r"byte 0: it has changed since"):
         list(chain.places())
@@ -121,6 +120,6 @@ def test_copies_that_change_while_they_are_compared_are_told(tmp_path):
 def test_a_batch_that_is_larger_than_a_segment_has_one_of_its_own(tmp_path):
     found = [copy(tmp_path / "a", range(5))]
     limits = writer.SegmentLimits(segment=64)
-    written = writer.write(merge(found), "orders-0", found, tmp_path / "out", limits)
+    written, _ = writer.write("orders-0", found, tmp_path / "out", limits)
     assert (written.segments, written.batches) == (5, 5)
     assert rescued(tmp_path / "out") == b"".join(map(one, range(5)))

@@ -12,9 +12,9 @@ from tests.commands.test_parallel import SHAPES, batches, log
 
 
 def found(path):
-    merged = merge.merge(list(Finder().find([str(path)])))
-    placed = [(chain.position, chain.end, chain._numbers) for chain in merged.placed]
-    return placed, merged.lost, list(merged.gaps), merged.duplicates, merged.padding
+    chains, account = merge.merge(list(Finder().find([str(path)])))
+    placed = [(chain.position, chain.end, chain._numbers) for chain in chains]
+    return placed, account.lost, list(account.gaps), account.duplicates, account.padding
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 
 from kdump.log_dirs.finder import Finder
 from kdump.salvage import writer
-from kdump.salvage.merge import merge
 from kdump.segments import walk
 from testing import forge
 
@@ -24,8 +23,8 @@ def test_what_the_disk_has_by_now_is_given_back(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "BEHIND", 5 * len(batches[0]))
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda _, position, size, __: told.append((position, position + size)))
-    found = Finder().find([str(place)])
-    writer.write(merge(found), "orders-0", found, tmp_path / "out", writer.SegmentLimits())
+    found = list(Finder().find([str(place)]))
+    writer.write("orders-0", found, tmp_path / "out", writer.SegmentLimits())
     ends = [end for _, end in told]
     assert len(ends) > 3
     assert [start for start, _ in told] == [max(0, end - 5 * len(batches[0])) for end in (0, *ends[:-1])]

@@ -32,6 +32,7 @@ from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics.decode import decode
 from kdump.log_dirs.file_names import FILES
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.partition import Partition
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
@@ -48,7 +49,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.rows import columns
 from kdump.rows.redaction import Redactor
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from kdump.salvage.merge import merge
+from kdump.salvage import merge, one_copy
 from kdump.segments.read import read
 from kdump.segments.regions import OnError
 from kdump.segments.walk import walk
@@ -169,12 +170,25 @@ def partition(data: bytes) -> None:
     wanted = Wanted(leftovers=True, siblings=True, max_batch_bytes=LIMIT)
     for found in Finder(wanted).find([str(folder)]):
         check.check(found, check.CheckOptions(), LogDirs())
-        merge([found])
+        _salvage(found)
         bare = found._replace(segments=tuple(each._replace(siblings={}) for each in found.segments))
         for taken in (Filter(first_offset=20, last_offset=40), Filter(since=1_700_000_000_000)):
             lines = [_offsets(PartitionReader(filter=taken).read(each)) for each in (found, bare)]
             if lines[0] != lines[1]:
                 raise Broken(f"{taken}: with indexes {lines[0]}, without {lines[1]}")
+
+
+def _salvage(found: Partition) -> None:
+    """Hold one pass over a copy against two."""
+    placed, twice = merge.merge([found])
+    content = b"".join(region.raw for region in merge.batches(placed))
+    once = merge.Account()
+    with contextlib.suppress(one_copy.OutOfOrderError):
+        if b"".join(region.raw for region in one_copy.batches(found, once)) != content:
+            raise Broken("one pass over a copy places other batches than two")
+        told = [{**vars(account), "gaps": list(account.gaps)} for account in (once, twice)]
+        if told[0] != told[1]:
+            raise Broken(f"one pass over a copy tells {told[0]}, two tell {told[1]}")
 
 
 def _offsets(items: Iterable[SelectedBatch | DamagedRange]) -> list[int]:
