@@ -95,15 +95,15 @@ def _place(temporary: Path, path: Path, *, force: bool) -> None:
     temporary.unlink()
 
 
-def begin_flush(file: BinaryIO, position: int, size: int) -> None:
-    """Let the disk begin with ``size`` bytes that were written at ``position``, the page cache drop what the disk has.
+def begin_flush(file: BinaryIO) -> None:
+    """Let the disk begin with what is written, and the page cache drop what the disk has.
 
     Who flushes the file waits less. What is written next takes the pages that were dropped: new ones cost a virtual
     machine a request to its host each, and others their place in the page cache.
     """
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # it is advice; the flush of the file tells what the disk refuses
-            os.posix_fadvise(file.fileno(), position, size, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _flush_folder(folder: Path) -> None:

@@ -47,8 +47,6 @@ RESERVED: Final = 1 << 20
 """Bytes of a log from which on the disk sets them aside first."""
 FLUSHED: Final = 8 << 20
 """Bytes of a log that the disk is given at a time."""
-BEHIND: Final = 128 << 20
-"""Bytes before those that the page cache gives back as well: the disk had no time yet for all of them."""
 MISSING: Final = '\n "missingOffsets": []'
 """Where the missing offsets stand in account.json."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
@@ -211,8 +209,7 @@ class _LogWriter:
         file.write(region.raw)
         self._size += region.size
         if self._size - self._flushed >= FLUSHED:
-            start = max(0, self._flushed - BEHIND)
-            files.begin_flush(file, start, self._size - start)
+            files.begin_flush(file)
             self._flushed = self._size
         written = self.written
         self.written = written._replace(
