@@ -19,7 +19,7 @@ from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.output import files
 from kdump.primitives.processes import Processes
 from kdump.salvage import writer
-from kdump.salvage.merge import UNREADABLE
+from kdump.salvage.sound_batches import UNREADABLE
 from kdump.segments import read_ahead
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from kdump.log_dirs.partition import Partition
-    from kdump.salvage.merge import Account
+    from kdump.salvage.sound_batches import Account
 
     _Salvaged: TypeAlias = tuple[str, writer.WrittenLog, Account, list[UnreadableError]]
 

@@ -5,6 +5,7 @@ from kdump.primitives.wire import Bytes
 
 OTHERS: tuple[str, ...]
 WIDTH: int
+COLUMNS: dict[str, int]
 
 class FirstBatch(Protocol):
     position: int

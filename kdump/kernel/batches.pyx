@@ -19,6 +19,8 @@ OTHERS = ("last_offset", "last_sequence", "position", "size")
 _FIELDS = BATCH_HEADER.fields._fields
 WIDTH = 2 + len(_FIELDS) + len(OTHERS)
 """How many numbers a row has: where the records of the batch start and end in the block, its header, and OTHERS."""
+COLUMNS = {name: 2 + number for number, name in enumerate((*_FIELDS, *OTHERS))}
+"""Where the numbers of header and OTHERS stand in a row, by name."""
 
 
 cdef Py_ssize_t _HEADER_SIZE = BATCH_HEADER.size
@@ -29,15 +31,15 @@ cdef Py_ssize_t _ATTRIBUTES = BATCH_HEADER.offsets["attributes"]
 cdef Py_ssize_t _LAST_DELTA = BATCH_HEADER.offsets["last_offset_delta"]
 cdef Py_ssize_t _BASE_TIMESTAMP = BATCH_HEADER.offsets["base_timestamp"]
 cdef Py_ssize_t _BASE_SEQUENCE = BATCH_HEADER.offsets["base_sequence"]
-cdef int _BASE = 2 + _FIELDS.index("base_offset")
-cdef int _EPOCH = 2 + _FIELDS.index("partition_leader_epoch")
-cdef int _FLAGS = 2 + _FIELDS.index("attributes")
-cdef int _DELTA = 2 + _FIELDS.index("last_offset_delta")
-cdef int _PRODUCER = 2 + _FIELDS.index("producer_id")
-cdef int _PRODUCER_EPOCH = 2 + _FIELDS.index("producer_epoch")
-cdef int _SEQUENCE = 2 + _FIELDS.index("base_sequence")
-cdef int _COUNT = 2 + _FIELDS.index("records_count")
-cdef int _LAST = 2 + len(_FIELDS) + OTHERS.index("last_offset")
+cdef int _BASE = COLUMNS["base_offset"]
+cdef int _EPOCH = COLUMNS["partition_leader_epoch"]
+cdef int _FLAGS = COLUMNS["attributes"]
+cdef int _DELTA = COLUMNS["last_offset_delta"]
+cdef int _PRODUCER = COLUMNS["producer_id"]
+cdef int _PRODUCER_EPOCH = COLUMNS["producer_epoch"]
+cdef int _SEQUENCE = COLUMNS["base_sequence"]
+cdef int _COUNT = COLUMNS["records_count"]
+cdef int _LAST = COLUMNS["last_offset"]
 cdef int _CRC = _FIELDS.index("crc")
 cdef Py_ssize_t _CRC_AT = BATCH_HEADER.offsets["crc"]
 cdef Py_ssize_t _COVERED = CRC_COVERS_FROM
@@ -151,7 +153,7 @@ def rises(table):
     cdef long long last = -1
     cdef Py_ssize_t at
     for at in range(0, numbers.shape[0], _ROW):
-        if numbers[at + _BASE] <= last or not 0 <= numbers[at + _DELTA] <= _INT32_MAX:
+        if numbers[at + _BASE] <= last or not 0 <= numbers[at + _DELTA] <= _INT32_MAX:  # as MAX_RELATIVE_OFFSET is
             return False
         last = numbers[at + _LAST]
     return True

@@ -9,7 +9,7 @@ class EntryCheck(Cursor):
     def by_offset(self, entries: Bytes, first: int, stop: int, flags: bytearray) -> None: ...
     def by_time(self, entries: Bytes, offsets: Bytes, first: int, stop: int, flags: bytearray) -> None: ...
 
-class NewEntries(Protocol):
+class Builder(Protocol):
     base_offset: int
     interval: int
     first_offsets: bool
@@ -20,9 +20,7 @@ class NewEntries(Protocol):
     since: int
     highest: int
     held_by: int
-    last: int
+    refuses: bool
+    refused_at: int | None
 
-    @property
-    def timed(self) -> int: ...
-
-def add_run(entries: NewEntries, table: array[int], position: int) -> bool: ...
+def add_run(builder: Builder, table: array[int], position: int) -> int: ...

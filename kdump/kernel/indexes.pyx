@@ -8,8 +8,8 @@ whoever asked, who reads the log in the general way and knows what to say of it.
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
-from kdump.formats.time_index import TimeIndex
-from kdump.kernel.batches import OTHERS, WIDTH
+from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
+from kdump.kernel.batches import COLUMNS, WIDTH
 from kdump.kernel.cursor import FAR, RECORD_NUMBERS
 
 cimport cython
@@ -45,11 +45,12 @@ cdef Py_ssize_t _AT_BASE_SEQUENCE = BATCH_HEADER.offsets["base_sequence"]
 cdef Py_ssize_t _AT_COUNT = BATCH_HEADER.offsets["records_count"]
 cdef int _MAGIC = MAGIC_2
 cdef int _ROW = WIDTH
-cdef int _BASE = 2 + BATCH_HEADER.fields._fields.index("base_offset")
-cdef int _MAX_TIMESTAMP = 2 + BATCH_HEADER.fields._fields.index("max_timestamp")
-cdef int _LAST = WIDTH - len(OTHERS) + OTHERS.index("last_offset")
-cdef int _SIZE = WIDTH - len(OTHERS) + OTHERS.index("size")
+cdef int _BASE = COLUMNS["base_offset"]
+cdef int _MAX_TIMESTAMP = COLUMNS["max_timestamp"]
+cdef int _LAST = COLUMNS["last_offset"]
+cdef int _SIZE = COLUMNS["size"]
 cdef long long _MAX_RELATIVE = MAX_RELATIVE_OFFSET
+cdef long long _NO_TIMESTAMP = NO_TIMESTAMP
 cdef long long _CODEC_MASK = CODEC_MASK
 cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
 
@@ -211,40 +212,47 @@ cdef class EntryCheck(Cursor):
         return found
 
 
-def add_run(entries, table, long long position):
-    """Take batches that stand at ``position``, a row of ``table`` each, as an IndexBuilder does; return whether so.
+def add_run(builder, table, long long position):
+    """Take batches that stand at ``position``, a row of ``table`` each, as an IndexBuilder takes them one by one.
 
-    Nothing is done where offsets do not fit into the segment, or one is not above all before: an entry may go back.
+    Return how many: fewer than there are where an offset does not fit into the segment.
     """
-    if not (-FAR < entries.base_offset < FAR and entries.interval < FAR):
-        return False
+    if not (-FAR < builder.base_offset < FAR and builder.interval < FAR):
+        return 0
     cdef const long long[::1] numbers = table
-    cdef long long base = entries.base_offset
-    cdef long long interval = entries.interval
-    cdef long long since = entries.since
-    cdef long long highest = entries.highest
-    cdef long long held_by = entries.held_by
-    cdef long long timed = entries.timed
-    cdef long long last = entries.last
-    cdef int named = _BASE if entries.first_offsets else _LAST
-    cdef Py_ssize_t at
-    for at in range(0, numbers.shape[0], _ROW):
-        if numbers[at + _BASE] <= last or not 0 <= numbers[at + _LAST] - base <= _MAX_RELATIVE:
-            return False
-        last = numbers[at + _LAST]
-    for at in range(0, numbers.shape[0], _ROW):
+    cdef long long base = builder.base_offset
+    cdef long long interval = builder.interval
+    cdef long long since = builder.since
+    cdef long long highest = builder.highest
+    cdef long long held_by = builder.held_by
+    cdef long long entered = builder.offsets[len(builder.offsets) - 1] if builder.offsets else -_FAR
+    cdef long long timed = builder.timestamps[len(builder.timestamps) - 1] if builder.timestamps else _NO_TIMESTAMP
+    cdef long long timed_by = builder.time_offsets[len(builder.time_offsets) - 1] if builder.timestamps else -_FAR
+    cdef long long refused_at = -1
+    cdef bint refuses = builder.refuses
+    cdef int named = _BASE if builder.first_offsets else _LAST
+    cdef Py_ssize_t at = 0
+    while at < numbers.shape[0] and 0 <= numbers[at + _LAST] - base <= _MAX_RELATIVE:
         if numbers[at + _MAX_TIMESTAMP] > highest:
             highest = numbers[at + _MAX_TIMESTAMP]
             held_by = numbers[at + _LAST]
         if since > interval:
-            entries.offsets.append(numbers[at + named])
-            entries.positions.append(position)
+            refuses |= numbers[at + named] <= entered
+            entered = numbers[at + named]
+            builder.offsets.append(entered)
+            builder.positions.append(position)
             if highest > timed:
-                entries.timestamps.append(highest)
-                entries.time_offsets.append(held_by)
-                timed = highest
+                refuses |= held_by < timed_by
+                timed, timed_by = highest, held_by
+                builder.timestamps.append(timed)
+                builder.time_offsets.append(timed_by)
+            if refuses and refused_at < 0:
+                refused_at = position
             since = 0
         since += numbers[at + _SIZE]
         position += numbers[at + _SIZE]
-    entries.since, entries.highest, entries.held_by, entries.last = since, highest, held_by, last
-    return True
+        at += _ROW
+    builder.since, builder.highest, builder.held_by, builder.refuses = since, highest, held_by, refuses
+    if refused_at >= 0 and builder.refused_at is None:
+        builder.refused_at = refused_at
+    return at // _ROW

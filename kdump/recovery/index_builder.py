@@ -35,7 +35,7 @@ class Indexes(NamedTuple):
 
 
 class IndexBuilder:
-    """Collects the entries of one segment, whose batches come in order."""
+    """Collects the entries of one segment, whose batches come in order; the kernel adds those of runs."""
 
     def __init__(self, base_offset: int, *, interval: int = DEFAULT_INTERVAL, first_offsets: bool = False) -> None:
         """``interval`` is in bytes. ``first_offsets`` names the first offset of a batch, as brokers before 2.0 did."""
@@ -54,8 +54,6 @@ class IndexBuilder:
         """Bytes since the last entry."""
         self.highest, self.held_by = NO_TIMESTAMP, base_offset
         """The greatest timestamp in ms, and the last offset of the batch that has it."""
-        self.last = base_offset - 1
-        """The greatest last offset."""
         self._aborted: list[AbortedTxn] = []
 
     def add(self, batch: RecordBatch, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
@@ -82,17 +80,15 @@ class IndexBuilder:
             self._enter(offset, position)
             self.since = 0
         self.since += batch.size
-        self.last = max(self.last, last)
         entry = None if ended is None else ended.as_entry()
         if entry is not None:
             self._aborted.append(entry)
 
     def add_run(self, run: Run, position: int) -> None:
         """Take the next batches, data that stand at ``position`` in the segment. Raises DamageError likewise."""
-        if not indexes.add_run(self, run.rows, position):
-            for batch in run.batches():
-                self.add(batch, position=position)
-                position += batch.size
+        taken = indexes.add_run(self, run.rows, position)
+        for batch in run.batches(taken):  # the first of them does not fit, unless the kernel cannot say so
+            self.add(batch, position=position + batch.position - run.position)
 
     def _enter(self, offset: int, position: int) -> None:
         if self.offsets and offset <= self.offsets[-1]:

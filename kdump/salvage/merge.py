@@ -2,8 +2,7 @@
 
 Two passes: the first finds each copy's sound batches and keeps them as chains, then these are put in order. What is
 there twice is taken once. Where batches overlap, the higher leader epoch wins, then the copy that was named first: as
-after an election. A batch whose offset its neighbours in the file contradict is not placed: nothing guards the offset
-of a magic 2 batch. One copy whose batches stand in order needs one pass: see :mod:`kdump.salvage.one_copy`.
+after an election. One copy whose batches stand in order needs one pass: see :mod:`kdump.salvage.one_copy`.
 """
 
 from __future__ import annotations
@@ -12,54 +11,23 @@ import itertools
 from collections import deque
 from contextlib import closing
 from heapq import heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kdump.errors import UnreadableError
-from kdump.log_dirs.local import LocalFile
-from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, in_rows, link
+from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, in_rows, link
+from kdump.salvage.sound_batches import Account, ahead, judged, left_out
 from kdump.segments import read, read_ahead, shared_segment
-from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
     from typing import TypeVar
 
-    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import RecordBatch
     from kdump.salvage.chains import PlacesInARow
     from kdump.segments.batch_runs import Run
-    from kdump.segments.read_ahead import Leash
-    from kdump.segments.regions import Region
+    from kdump.segments.regions import Padding, Region
 
     T = TypeVar("T", bound=Region | Run)
-
-UNREADABLE: Final = "unreadable"
-"""The kind of what is lost since the file could not be read, or not to its end."""
-
-
-class Account:
-    """What became of the copies of a partition: the first and the last offset that are placed, and all that is not.
-
-    ``lost`` stands in the order of copies, ``gaps`` are the offsets that are missing between those that are placed,
-    ``duplicates`` counts batches that were there twice, ``padding`` bytes.
-    """
-
-    def __init__(self) -> None:
-        self.first_offset: int | None = None
-        self.last_offset: int | None = None
-        self.lost: list[LeftOutRange] = []
-        self.gaps = MissingOffsets()
-        self.duplicates = 0
-        self.padding = 0
-
-    def placed(self, base: int, last: int) -> None:
-        """Take note of what is placed next, from the first to the last offset."""
-        if self.last_offset is None:
-            self.first_offset = base
-        else:
-            self.gaps.between(self.last_offset, base)
-        self.last_offset = last
 
 
 def merge(copies: Iterable[Partition]) -> tuple[list[Chain], Account]:
@@ -71,19 +39,19 @@ def merge(copies: Iterable[Partition]) -> tuple[list[Chain], Account]:
     found: list[Chain] = []
     for copy in copies:
         for each in copy.segments:
-            for place in placed(each, _rows(each), account):
-                link(found, place)
+            for place, is_credible in judged(each, _rows(each), account):
+                if is_credible:
+                    link(found, place)
     merging = _Merging(account)
     for overlapping in _clusters(found):
         merging.place(overlapping)
     for chain in merging.placed:
-        account.placed(chain.base_offset, chain.last_offset)
-        account.gaps.add(chain.gaps)
+        account.place(chain)
     return merging.placed, account
 
 
 def batches(chains: Iterable[Chain]) -> Generator[RecordBatch | Run, None, None]:
-    """Yield the batches of chains, read anew, data that are alike in one go; a file stays open as long as they are its.
+    """Yield the batches of chains, read anew, data that are alike in one go. A file stays open from one to the next.
 
     Raises UnreadableError where a file is not any more what it was when its batches were placed.
     """
@@ -93,48 +61,6 @@ def batches(chains: Iterable[Chain]) -> Generator[RecordBatch | Run, None, None]
             leash = read_ahead.Leash(source)
             regions = itertools.chain.from_iterable(each.regions(leash) for each in alike)
             yield from ahead(regions, source, leash, sum(each.size for each in alike))
-
-
-def ahead(regions: Iterator[T], source: Source, leash: Leash, size: int) -> Iterator[T]:
-    """Return ``regions``, ``size`` bytes that ``leash`` reads; a thread reads a file of this machine ahead."""
-    return read_ahead.read(regions, leash, size, unpack=False) if isinstance(source, LocalFile) else regions
-
-
-def placed(
-    each: Segment, rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding], account: Account
-) -> Iterator[BatchPlace | PlacesInARow]:
-    """Yield the batches among what stands in a segment whose offsets their neighbours do not contradict.
-
-    The account is told of all else, and of what of the segment cannot be read.
-    """
-    misplaced: list[LeftOutRange] = []
-    before: BatchPlace | PlacesInARow | None = None
-    place: BatchPlace | PlacesInARow | None = None
-    for behind in itertools.chain(_batches(each, rows, account), (None,)):
-        if isinstance(place, BatchPlace) and _is_contradicted(before, place, behind):
-            misplaced.append(_lost(place, "misplaced", "its neighbours in the file contradict its offset"))
-        elif place is not None:
-            yield place
-        before, place = place, behind
-    account.lost += misplaced
-
-
-def _batches(
-    each: Segment, rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding], account: Account
-) -> Iterator[BatchPlace | PlacesInARow]:
-    """Yield the batches of a segment."""
-    end = 0
-    try:
-        for one in rows:
-            end = one.position + one.size
-            if isinstance(one, LeftOutRange):
-                account.lost.append(one)
-            elif isinstance(one, Padding):
-                account.padding += one.size
-            else:
-                yield one
-    except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
-        account.lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
 
 
 def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
@@ -190,12 +116,12 @@ class _Merging:
                     same = place
             elif place.epoch > last.epoch:
                 self._account.lost.append(
-                    _lost(last, "conflict", f"{place.segment.name} has leader epoch {place.epoch} there")
+                    left_out(last, "conflict", f"{place.segment.name} has leader epoch {place.epoch} there")
                 )
                 last = same = place  # the one before it ends below ``last``, which begins no later than this one
             else:
                 reason = f"{last.segment.name} has offsets up to {last.last_offset} there"
-                self._account.lost.append(_lost(place, "conflict", reason))
+                self._account.lost.append(left_out(place, "conflict", reason))
         if same is not None:
             link(self.placed, same)
 
@@ -217,20 +143,3 @@ def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
             heappop(begun)
         else:
             heapreplace(begun, (following.base_offset, -following.epoch, number, following, rest))
-
-
-def _lost(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
-    return LeftOutRange(
-        place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1
-    )
-
-
-def _is_contradicted(
-    before: BatchPlace | PlacesInARow | None, place: BatchPlace, behind: BatchPlace | PlacesInARow | None
-) -> bool:
-    """Tell whether the batches before and behind in the file agree with each other, and not with this one."""
-    if before is None or behind is None:
-        return False
-    if before.last_offset < place.base_offset and place.last_offset < behind.base_offset:
-        return False
-    return before.last_offset < behind.base_offset and place[:2] != before[:2]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from contextlib import closing
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.records.record_batch import RecordBatch
-from kdump.salvage.chains import PlacesInARow, in_rows
-from kdump.salvage.merge import ahead, placed
+from kdump.salvage.chains import BatchPlace, PlacesInARow, in_rows
+from kdump.salvage.sound_batches import ahead, judged
 from kdump.segments import read
 from kdump.segments.batch_runs import Run, of_data
 from kdump.segments.read_ahead import Leash
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.salvage.merge import Account
-    from kdump.segments.regions import Region
+    from kdump.salvage.chains import LeftOutRange
+    from kdump.salvage.sound_batches import Account
+    from kdump.segments.regions import Padding, Region
 
 
 class OutOfOrderError(Exception):
@@ -31,23 +33,23 @@ def batches(copy: Partition, account: Account) -> Generator[RecordBatch | Run, N
 
     Tells the account the same. Raises OutOfOrderError where batches do not stand in order: then the account is wrong.
     """
+    if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
+        raise OutOfOrderError
     for each in copy.segments:
         held: deque[RecordBatch | Run] = deque()
         spans: list[tuple[int, int]] = []
         with closing(_regions(each)) as regions:
-            for place in placed(each, in_rows(each, _hold(regions, held)), account):
-                if account.last_offset is not None and place.base_offset <= account.last_offset:
-                    raise OutOfOrderError
-                account.placed(place.base_offset, place.last_offset)
-                if isinstance(place, PlacesInARow):
-                    account.gaps.within(place)
-                while place.position >= held[0].end:
+            for place, is_credible in judged(each, _rows(each, regions, held), account):
+                if place.position >= held[0].end:
                     yield from _cut(held.popleft(), spans)
                     spans.clear()
-                spans.append((place.position, place.end))
-            for region in held:
-                yield from _cut(region, spans)
-                spans.clear()
+                if is_credible:
+                    if account.last_offset is not None and place.base_offset <= account.last_offset:
+                        raise OutOfOrderError
+                    account.place(place)
+                    spans.append((place.position, place.end))
+            if held:
+                yield from _cut(held.popleft(), spans)
 
 
 def _regions(each: Segment) -> Generator[Region | Run, None, None]:
@@ -57,12 +59,15 @@ def _regions(each: Segment) -> Generator[Region | Run, None, None]:
         yield from ahead(regions, source, leash, source.size)
 
 
-def _hold(regions: Iterable[Region | Run], held: deque[RecordBatch | Run]) -> Iterator[Region | Run]:
-    """Yield regions; batches are held until it is known which of them are placed."""
+def _rows(
+    each: Segment, regions: Iterable[Region | Run], held: deque[RecordBatch | Run]
+) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
+    """Yield what stands in a segment; regions that have batches are held until these are judged."""
     for region in of_data(regions):
-        if isinstance(region, (Run, RecordBatch)):
+        rows = list(in_rows(each, [region]))
+        if isinstance(region, (Run, RecordBatch)) and any(isinstance(row, (BatchPlace, PlacesInARow)) for row in rows):
             held.append(region)
-        yield region
+        yield from rows
 
 
 def _cut(region: RecordBatch | Run, spans: list[tuple[int, int]]) -> Iterator[RecordBatch | Run]:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +25,8 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.salvage import merge, one_copy
-from kdump.salvage.merge import UNREADABLE, Account
 from kdump.salvage.one_copy import OutOfOrderError
+from kdump.salvage.sound_batches import UNREADABLE, Account
 from kdump.segments import resync
 from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 VERSION: Final = 2
 """The version of account.json: 1 called missing offsets otherwise."""
 COPIED: Final = 1 << 20
-RESERVED: Final = 1 << 20
-"""Bytes of a log from which on the disk sets them aside first."""
-FLUSHED: Final = 8 << 20
-"""Bytes of a log that the disk is given at a time."""
+SMALL: Final = 1 << 20
+"""Bytes of a log up to which no room is set aside for it."""
+STEP: Final = 8 << 20
+"""Bytes of a log for which room is set aside at a time, and that the disk is given at a time."""
 MISSING: Final = '\n "missingOffsets": []'
 """Where the missing offsets stand in account.json."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
@@ -92,7 +92,7 @@ def write(
     ``log_start`` is the log start offset, None where no checkpoint has it: what lies below it was removed by
     DeleteRecords or by retention.
 
-    Raises UnreadableError where a file changes while it is read twice, and OSError where the disk refuses.
+    Raises UnreadableError where a file changes from one pass to the next, and OSError where the disk refuses.
     """
     folder = out / "logs" / name
     folder.mkdir(parents=True)
@@ -108,26 +108,27 @@ def _write_log(
 ) -> tuple[_LogWriter, Account]:
     """Write the segments: one copy as it is read, unless its batches do not stand in order."""
     if len(copies) == 1:
-        account = Account()
-        log = _LogWriter(folder, limits, log_start, copies[0].size)
-        with suppress(OutOfOrderError):
+        log, account = _LogWriter(folder, limits, log_start), Account()
+        try:
             log.add_all(one_copy.batches(copies[0], account))
+        except OutOfOrderError:
+            for path in folder.iterdir():
+                path.unlink()
+        else:
             return log, account
-        for path in folder.iterdir():
-            path.unlink()
     chains, account = merge.merge(copies)
-    log = _LogWriter(folder, limits, log_start, sum(each.size for each in chains))
+    log = _LogWriter(folder, limits, log_start)
     log.add_all(merge.batches(chains))
     return log, account
 
 
 class _LogWriter:
-    """Writes batches that come in order, ``total`` bytes, to segments with indexes."""
+    """Writes batches that come in order to segments with indexes."""
 
-    def __init__(self, folder: Path, limits: SegmentLimits, log_start: int | None, total: int) -> None:
+    def __init__(self, folder: Path, limits: SegmentLimits, log_start: int | None) -> None:
         self.epochs: list[EpochEntry] = []
         self.written = WrittenLog(0, 0, 0, 0)
-        self._folder, self._limits, self._log_start, self._total = folder, limits, log_start, total
+        self._folder, self._limits, self._log_start = folder, limits, log_start
         self._replay = Replay()
         self._builder = IndexBuilder(0)
         self._file: BinaryIO | None = None
@@ -172,9 +173,6 @@ class _LogWriter:
         self._finish()
         self._builder = IndexBuilder(base, interval=self._limits.interval)
         self._file = (self._folder / f"{base:020}.{file_names.LOG}").open("xb")
-        self._reserved = min(self._total - self.written.size, self._limits.segment)
-        if self._reserved >= RESERVED:
-            kernel.reserve(self._file.fileno(), self._reserved)
         self.written = self.written._replace(segments=self.written.segments + 1)
         return self._file
 
@@ -206,9 +204,13 @@ class _LogWriter:
 
     def _count(self, file: BinaryIO, region: RecordBatch | Run, batches: int, records: int | None) -> None:
         """Write the bytes of batches, and count them."""
+        end = self._size + region.size
+        if end > max(self._reserved, SMALL):
+            self._reserved = max(end, min(self._size + STEP, self._limits.segment))
+            kernel.reserve(file.fileno(), self._reserved)
         file.write(region.raw)
-        self._size += region.size
-        if self._size - self._flushed >= FLUSHED:
+        self._size = end
+        if self._size - self._flushed >= STEP:
             files.begin_flush(file)
             self._flushed = self._size
         written = self.written

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from kdump.segments.walk import Window
 if kernel.COMPILED:
     from kdump.kernel import batches
-    from kdump.kernel.batches import OTHERS, WIDTH
+    from kdump.kernel.batches import COLUMNS, OTHERS, WIDTH
     from kdump.kernel.cursor import FAR, Cursor
     from kdump.kernel.records import Records
 
-    _COLUMNS: Final = {name: 2 + number for number, name in enumerate((*BATCH_HEADER.fields._fields, *OTHERS))}
     C = TypeVar("C", bound=Cursor)
 BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
 """Offset, timestamp in ms, key, value, and size in bytes of a record."""
@@ -133,7 +132,7 @@ class Run:
     def column(self, name: str, row: int = 0, behind: int | None = None) -> array[int]:
         """Return a field of the headers of some batches, by default of all, or a number out of OTHERS."""
         behind = self.count if behind is None else behind
-        return self.rows[row * WIDTH + _COLUMNS[name] : behind * WIDTH : WIDTH]
+        return self.rows[row * WIDTH + COLUMNS[name] : behind * WIDTH : WIDTH]
 
     @property
     def rises(self) -> bool:
@@ -142,7 +141,7 @@ class Run:
 
     def follows(self, offset: int) -> bool:
         """Tell whether the batches have all offsets from ``offset`` on, and their headers count a record for each."""
-        return batches.follows(self.rows, offset)
+        return -FAR < offset < FAR and batches.follows(self.rows, offset)
 
     def records(self, row: int, behind: int) -> int:
         """Return how many records the headers of some batches claim."""

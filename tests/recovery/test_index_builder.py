@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats import txn_index
 from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimeIndex
+from kdump.primitives.wire import INT32_MAX
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.segments import read
 from kdump.segments.batch_runs import Run
@@ -91,6 +94,20 @@ def test_batches_that_are_alike_make_the_same_entries_in_one_go(interval, first_
         assert in_runs(data, 0, **choice) == built(data, 0, **choice), log
 
 
+@pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no runs")
+def test_the_kernel_takes_the_batches_of_a_run_that_fit(monkeypatch):
+    (run,) = read.read_runs(Memory(data(0) + data(INT32_MAX)), on_error="stop")
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexBuilder, "add", None)
+        builder = IndexBuilder(0, interval=0)
+        builder.add_run(run, 1000)
+    assert (list(builder.offsets), list(builder.positions)) == ([INT32_MAX], [1000 + len(data(0))])
+    (run,) = read.read_runs(Memory(data(0) + data(INT32_MAX + 1)), on_error="stop")
+    with pytest.raises(DamageError, match=str(INT32_MAX + 1)) as raised:
+        builder.add_run(run, 1000)
+    assert raised.value.position == 1000 + len(data(0))
+
+
 def outcome(regions, base, **choice):
     """Return what a builder holds behind a log, and the damage that ends it."""
     builder = IndexBuilder(base, **choice)
@@ -106,7 +123,7 @@ def outcome(regions, base, **choice):
 
 
 def test_offsets_and_times_of_any_kind_make_the_same_entries_in_one_go():
-    """Offsets that fall, or do not fit, timestamps without order, and base offsets and intervals beyond 64 bits."""
+    """Runs of all lengths, and intervals and base offsets beyond 64 bits."""
     rng = random.Random(5)
     seen = {"refuses": 0, "damage": 0, "neither": 0}
     for _ in range(600):
@@ -114,7 +131,10 @@ def test_offsets_and_times_of_any_kind_make_the_same_entries_in_one_go():
         base = rng.choice([offset, offset, offset - 3, offset + 2, 1 << 70])
         for _ in range(rng.randint(2, 30)):
             count = rng.randint(1, 4)
-            log += data(offset, count, timestamp=rng.choice([-1, 0, 7, rng.randrange(1 << 40)]))
+            when = rng.choice([-1, 0, 7, rng.randrange(1 << 40)])
+            kind = rng.choice([0] * 9 + [TIMESTAMP_TYPE_FLAG])  # another one begins another run
+            delta = rng.choice([count - 1] * 20 + [-1, -4])
+            log += data(offset, count, timestamp=when, attributes=kind, last_offset_delta=delta)
             offset += count + rng.choice([0] * 40 + [3, -count, -7, 1 << 31])
             offset = max(0, offset)
         choice = {"interval": rng.choice([0, 100, 300, 1 << 70]), "first_offsets": rng.random() < 0.5}

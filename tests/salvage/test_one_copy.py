@@ -1,21 +1,27 @@
 """One copy read once gives what two passes give, or says that it takes two."""
 
 import random
+import tracemalloc
+from contextlib import suppress
 
 import pytest
 
-from kdump.formats.record_layout import CONTROL_FLAG
-from kdump.log_dirs.finder import Finder
+from kdump.errors import UnreadableError
+from kdump.formats import txn_index
+from kdump.formats.record_layout import CONTROL_FLAG, TIMESTAMP_TYPE_FLAG
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
+from kdump.records.control import ABORT
 from kdump.salvage import chains, merge, one_copy, writer
-from kdump.salvage.merge import Account
-from kdump.segments import read_ahead, walk
+from kdump.salvage.sound_batches import Account
+from kdump.segments import read, read_ahead, walk
 from testing import damages, forge
 from tests.commands.test_parallel import SHAPES, batches, log
+from tests.helpers.segments import data, marker
 
 
-def one(offset, **rest):
-    return forge.batch([forge.record(b"k%d" % offset, b"v")], base_offset=offset, **rest)
+def one(offset, size=1, **rest):
+    return forge.batch([forge.record(b"k%d" % offset, b"v" * size)], base_offset=offset, **rest)
 
 
 def told(account):
@@ -44,9 +50,11 @@ def found(path):
 def segments(folder, *contents):
     place = folder / "orders-0"
     place.mkdir(parents=True)
-    for base, data in contents:
-        (place / f"{base:020}.log").write_bytes(data)
-    return found(place)
+    for base, content in contents:
+        name = f"{base:020}.log"
+        (place / (f"{name}.deleted" if (place / name).exists() else name)).write_bytes(content)
+    (copy,) = Finder(Wanted(leftovers=True)).find([str(place)])
+    return copy
 
 
 @pytest.fixture(params=[1, 3], ids=["alone", "with threads"])
@@ -112,14 +120,84 @@ def test_a_last_batch_that_a_broker_could_not_live_with_is_no_matter(tmp_path):
     assert [lost.position for lost in account["lost"]] == [len(sound)]
 
 
+@pytest.mark.usefixtures("small")
+def test_markers_in_a_row_end_the_transactions_that_they_name(tmp_path):
+    """A run of markers is no run of data: the index of aborted transactions has an entry for each."""
+    begun = [data(offset, producer=7 + offset) for offset in range(2)]
+    copy = segments(tmp_path / "in", (0, b"".join([*begun, marker(2, 7, ABORT), marker(3, 8, ABORT), one(4)])))
+    assert once(copy) == twice(copy)
+    writer.write("orders-0", [copy], tmp_path / "out", writer.SegmentLimits())
+    (index,) = (tmp_path / "out/logs/orders-0").glob("*.txnindex")
+    assert [entry.producer_id for entry in txn_index.read(index.read_bytes())] == [7, 8]
+
+
+@pytest.mark.usefixtures("small")
+def test_what_is_lost_is_told_by_segment_the_misplaced_last(tmp_path):
+    first = one(0) + one(1) + one(700) + one(3) + one(4, crc=1) + one(5)
+    copy = segments(tmp_path, (0, first), (6, one(6) + one(7, crc=1) + one(8)))
+    content, account = once(copy)
+    assert (content, account) == twice(copy)
+    assert [(lost.segment.base_offset, lost.kind) for lost in account["lost"]] == [
+        (0, "crc"),
+        (0, "misplaced"),
+        (6, "crc"),
+    ]
+
+
+REFUSED = {
+    "offsets that fit into no segment": lambda offset: one(offset, 3000, last_offset_delta=-5),
+    "offsets that neighbours contradict": lambda offset: one(offset // 2 + offset % 2 * 10_000, 3000),
+}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("batch", REFUSED.values(), ids=REFUSED)
+def test_batches_that_are_not_placed_are_not_held(tmp_path, batch):
+    taken = {}
+    for count in (500, 2000):
+        copy = segments(tmp_path / str(count), (0, one(0) + b"".join(map(batch, range(1, count)))))
+        account = Account()
+        tracemalloc.start()
+        with suppress(one_copy.OutOfOrderError):
+            for _ in one_copy.batches(copy, account):
+                pass
+        account.lost.clear()
+        taken[count] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert taken[2000] - taken[500] < 1500 * 1500, taken  # an entry of the account each, and no bytes
+
+
+def test_segments_of_one_name_are_not_even_opened(tmp_path, monkeypatch):
+    copy = segments(tmp_path, (0, one(0) + one(1)), (0, one(0)))
+    monkeypatch.setattr(LocalFile, "__init__", None)
+    assert once(copy) is None
+
+
+@pytest.mark.usefixtures("small")
+def test_no_file_is_read_once_it_is_closed(tmp_path, monkeypatch):
+    copy = segments(tmp_path, (0, b"".join(map(one, [*range(300), 7, 8, 9, *range(300, 900)]))))
+    closed = []
+    whole, close = LocalFile.read, LocalFile.close
+
+    def read(self, position, size):
+        assert self not in closed
+        return whole(self, position, size)
+
+    monkeypatch.setattr(LocalFile, "read", read)
+    monkeypatch.setattr(LocalFile, "close", lambda self: closed.append(self) or close(self))
+    assert once(copy) is None
+    assert len(closed) == 1
+
+
 @pytest.mark.parametrize(
     "contents",
     [
         [(0, one(0) + one(3) + one(4) + one(1) + one(2))],
         [(0, one(0) + one(0))],
         [(0, one(0) + one(1)), (2, one(1) + one(2))],
+        [(0, one(0) + one(1)), (0, one(0) + one(1) + one(2))],
     ],
-    ids=["swapped", "doubled", "in two segments"],
+    ids=["swapped", "doubled", "in two segments", "in segments of one name"],
 )
 def test_what_does_not_stand_in_order_is_written_in_two_passes(tmp_path, contents):
     copy = segments(tmp_path / "in", *contents)
@@ -139,6 +217,25 @@ def test_a_file_is_read_once(tmp_path, monkeypatch):
     )
     writer.write("orders-0", [copy], tmp_path / "out", writer.SegmentLimits())
     assert sum(position == 0 for position in taken) == 1
+
+
+def test_what_is_read_of_a_disk_that_dies_is_written(tmp_path, monkeypatch):
+    copy = segments(tmp_path, (0, one(0) + one(1) + one(2, attributes=TIMESTAMP_TYPE_FLAG)), (3, one(3)))
+    whole = read.read_runs
+
+    def dies(source, *place, **rest):
+        regions = list(whole(source, *place, **rest))
+        yield from regions[:1]
+        if len(regions) > 1:
+            raise UnreadableError("disk", "Input/output error")
+
+    monkeypatch.setattr(read, "read_runs", dies)
+    content, account = once(copy)
+    assert content == one(0) + one(1) + one(3)
+    assert [(lost.kind, lost.position, lost.size) for lost in account["lost"]] == [
+        ("unreadable", len(one(0) + one(1)), len(one(2)))
+    ]
+    assert account["gaps"] == [range(2, 3)]
 
 
 def test_a_file_that_cannot_be_opened_is_lost(tmp_path):

@@ -121,6 +121,7 @@ def test_batches_follow_each_other_without_a_gap(number, odd):
     found, _ = first_run(b"".join(made))
     assert found.follows(0)
     assert not found.follows(1)
+    assert not found.follows(1 << 63)
     made[number] = batch(number, **odd)
     found, _ = first_run(b"".join(made))
     assert found.count == 5

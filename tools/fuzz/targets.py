@@ -50,6 +50,7 @@ from kdump.rows import columns
 from kdump.rows.redaction import Redactor
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.salvage import merge, one_copy
+from kdump.salvage.sound_batches import Account
 from kdump.segments.read import read
 from kdump.segments.regions import OnError
 from kdump.segments.walk import walk
@@ -182,7 +183,7 @@ def _salvage(found: Partition) -> None:
     """Hold one pass over a copy against two."""
     placed, twice = merge.merge([found])
     content = b"".join(region.raw for region in merge.batches(placed))
-    once = merge.Account()
+    once = Account()
     with contextlib.suppress(one_copy.OutOfOrderError):
         if b"".join(region.raw for region in one_copy.batches(found, once)) != content:
             raise Broken("one pass over a copy places other batches than two")

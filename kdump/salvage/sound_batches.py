@@ -1,0 +1,119 @@
+"""The sound batches of a segment, each held against its neighbours, and an account of all else.
+
+A batch whose offset its neighbours in the file contradict is not placed: nothing guards the offset of a magic 2 batch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import UnreadableError
+from kdump.log_dirs.local import LocalFile
+from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, PlacesInARow
+from kdump.segments import read_ahead
+from kdump.segments.regions import Padding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import TypeVar
+
+    from kdump.log_dirs.files import Source
+    from kdump.log_dirs.partition import Segment
+    from kdump.segments.batch_runs import Run
+    from kdump.segments.read_ahead import Leash
+    from kdump.segments.regions import Region
+
+    T = TypeVar("T", bound=Region | Run)
+
+UNREADABLE: Final = "unreadable"
+"""The kind of what is lost since the file could not be read, or not to its end."""
+
+
+class Account:
+    """What became of the copies of a partition: the first and the last offset that are placed, and all that is not.
+
+    ``lost`` stands in the order of copies, ``gaps`` are the offsets that are missing between those that are placed,
+    ``duplicates`` counts batches that were there twice, ``padding`` bytes.
+    """
+
+    def __init__(self) -> None:
+        self.first_offset: int | None = None
+        self.last_offset: int | None = None
+        self.lost: list[LeftOutRange] = []
+        self.gaps = MissingOffsets()
+        self.duplicates = 0
+        self.padding = 0
+
+    def place(self, place: BatchPlace | PlacesInARow | Chain) -> None:
+        """Take note of what is placed next."""
+        if self.last_offset is None:
+            self.first_offset = place.base_offset
+        else:
+            self.gaps.between(self.last_offset, place.base_offset)
+        if isinstance(place, PlacesInARow):
+            self.gaps.within(place)
+        elif isinstance(place, Chain):
+            self.gaps.add(place.gaps)
+        self.last_offset = place.last_offset
+
+
+def ahead(regions: Iterator[T], source: Source, leash: Leash, size: int) -> Iterator[T]:
+    """Return ``regions``, ``size`` bytes that ``leash`` reads; a thread reads a file of this machine ahead."""
+    return read_ahead.read(regions, leash, size, unpack=False) if isinstance(source, LocalFile) else regions
+
+
+def judged(
+    each: Segment, rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding], account: Account
+) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
+    """Yield the batches among what stands in a segment, and whether their neighbours in the file let them be placed.
+
+    The account is told of those that these contradict, of all else, and of what of the segment cannot be read.
+    """
+    misplaced: list[LeftOutRange] = []
+    before: BatchPlace | PlacesInARow | None = None
+    place: BatchPlace | PlacesInARow | None = None
+    for behind in itertools.chain(_batches(each, rows, account), (None,)):
+        if isinstance(place, BatchPlace) and _is_contradicted(before, place, behind):
+            misplaced.append(left_out(place, "misplaced", "its neighbours in the file contradict its offset"))
+            yield place, False
+        elif place is not None:
+            yield place, True
+        before, place = place, behind
+    account.lost += misplaced
+
+
+def _batches(
+    each: Segment, rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding], account: Account
+) -> Iterator[BatchPlace | PlacesInARow]:
+    """Yield the batches of a segment."""
+    end = 0
+    try:
+        for one in rows:
+            end = one.position + one.size
+            if isinstance(one, LeftOutRange):
+                account.lost.append(one)
+            elif isinstance(one, Padding):
+                account.padding += one.size
+            else:
+                yield one
+    except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
+        account.lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
+
+
+def left_out(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
+    """Return a sound batch as a range that is not placed."""
+    return LeftOutRange(
+        place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1
+    )
+
+
+def _is_contradicted(
+    before: BatchPlace | PlacesInARow | None, place: BatchPlace, behind: BatchPlace | PlacesInARow | None
+) -> bool:
+    """Tell whether the batches before and behind in the file agree with each other, and not with this one."""
+    if before is None or behind is None:
+        return False
+    if before.last_offset < place.base_offset and place.last_offset < behind.base_offset:
+        return False
+    return before.last_offset < behind.base_offset and place[:2] != before[:2]
