@@ -178,15 +178,14 @@ class ProducerReplay:
         """Take a run of data; return how many batches: none where it holds ``since``, or a snapshot takes over."""
         if run.first.is_control:
             return 0
-        last_offsets = run.column("last_offset")
-        if max(last_offsets) < self.since:
+        if run.greatest("last_offset") < self.since:
             return run.count
-        if min(last_offsets) < self.since:
+        if run.least("last_offset") < self.since:
             return 0
-        if self._later and self._later[-1].offset <= max(run.column("base_offset")):
+        if self._later and self._later[-1].offset <= run.greatest("base_offset"):
             return 0
         self.end_offset = run.last_offset + 1
-        self.leader_epoch = run.column("partition_leader_epoch", run.count - 1)[0]
+        self.leader_epoch = run.field("partition_leader_epoch", run.count - 1)
         self.state.add_data(run)
         return run.count
 

@@ -53,9 +53,9 @@ class TimeLookup:
 
     def may_find(self, run: Run) -> bool:
         """Tell whether a time may be found in the next batches."""
-        if not self._pending or max(run.column("last_offset")) < self._start:
+        if not self._pending or run.greatest("last_offset") < self._start:
             return False
-        return max(run.column("max_timestamp")) >= self._pending[0]
+        return run.greatest("max_timestamp") >= self._pending[0]
 
     def add(self, batch: RecordBatch) -> None:
         """Take the next batch."""

@@ -103,7 +103,7 @@ class IndexCheck:
                 self.batch(batch)
             return
         if not self.batches:
-            self._first(run.last_offset_of(0))
+            self._first(run.field("last_offset", 0))
         self.batches += run.count
         self.valid_end = run.end
         self._entries_of_run(run)
@@ -114,15 +114,15 @@ class IndexCheck:
 
     def _entries_of_run(self, run: Run) -> None:
         """Hold entries against batches; those that no entry names are passed over."""
-        positions, lasts, timestamps = map(run.column, ("position", "last_offset", "max_timestamp"))
         row = 0
         while row < run.count:
-            behind = self.times.free(lasts, row, self.offsets.free(positions, row, run.end))
+            behind = self.times.free(run, row, self.offsets.free(run, row))
             if behind > row:
-                self.offsets.pass_over(positions[behind - 1], lasts[behind - 1])
-                self.times.pass_over(max(lasts[row:behind]), max(timestamps[row:behind]))
+                self.offsets.pass_over(run.field("position", behind - 1), run.field("last_offset", behind - 1))
+                highest = run.greatest("max_timestamp", row, behind)
+                self.times.pass_over(run.greatest("last_offset", row, behind), highest)
             if behind < run.count:
-                self._entries(run.batch(behind), lasts[behind])
+                self._entries(run.batch(behind), run.field("last_offset", behind))
             row = behind + 1
 
     def _entries(self, batch: RecordBatch, last: int) -> None:

@@ -215,25 +215,29 @@ class LogCheck:
     def run(self, run: Run) -> None:
         """Take the next batches of the segment, which are like each other."""
         agrees = self.look(run)
-        is_plain = not run.first.attributes & SPECIAL and max(run.column("max_timestamp")) <= self._remarks.latest
+        is_plain = not run.first.attributes & SPECIAL and run.greatest("max_timestamp") <= self._remarks.latest
         usual = batches.usual(run.rows, agrees) if is_plain else bytes(run.count)
-        epochs, bases = run.column("partition_leader_epoch"), run.column("base_offset")
         row = 0
         while row < run.count:
             behind = usual.find(0, row)
             behind = run.count if behind < 0 else behind
-            if behind > row and epochs[row] == self._epoch >= 0 and bases[behind - 1] < self._epoch_until:
+            if behind > row and self._is_in_epoch(run, row, behind):
                 self._go_on(run, row, behind)
                 row = behind
             else:
                 self.batch(run.batch(row), agrees=bool(agrees[row]))
                 row += 1
 
+    def _is_in_epoch(self, run: Run, row: int, behind: int) -> bool:
+        """Tell whether batches of a run, which go on as the one before, are of the leader epoch that is under way."""
+        is_same = run.field("partition_leader_epoch", row) == self._epoch >= 0
+        return is_same and run.field("base_offset", behind - 1) < self._epoch_until
+
     def _go_on(self, run: Run, row: int, behind: int) -> None:
         """Take batches of a run of which nothing can be said but where a producer does not go on."""
-        names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
-        columns = [run.column(name, row, behind) for name in names]
-        if max(columns[0]) >= 0:
+        if run.greatest("producer_id", row, behind) >= 0:
+            names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
+            columns = [run.column(name, row, behind) for name in names]
             known, is_open = self._producers, self._remarks.is_open
             transactional = run.first.is_transactional
             for at, producer, epoch, sequence, last in zip(range(row, behind), *columns, strict=True):
@@ -251,7 +255,7 @@ class LogCheck:
     def _pass_over(self, run: Run, row: int, behind: int) -> None:
         """Take batches of a run of which nothing can be said."""
         self.batches += behind - row
-        self.next_offset = run.last_offset_of(behind - 1) + 1
+        self.next_offset = run.field("last_offset", behind - 1) + 1
 
     def batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
         """Take the next batch of the segment. ``agrees`` says that its records are known to be what it says."""

@@ -17,10 +17,10 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Iterator, Sequence
 
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 ADVICE: Final = (
     "Indexes can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
@@ -127,15 +127,13 @@ class OffsetIndexCheck:
         self._previous_last = last
         return met
 
-    def free(self, positions: array[int], row: int, end: int) -> int:
-        """Return the first batch from ``row`` on that an entry may name or point into, their count if none.
-
-        The batches stand at ``positions``, the last one up to ``end``.
-        """
+    def free(self, run: Run, row: int) -> int:
+        """Return the first batch from ``row`` on that an entry may name or point into, their count if none."""
         if self._pending is not None:
             return row
-        if self.next_position >= end:
-            return len(positions)
+        if self.next_position >= run.end:
+            return run.count
+        positions = run.column("position")
         at = bisect_left(positions, self.next_position, row)
         return at if at < len(positions) and positions[at] == self.next_position else max(row, at - 1)
 

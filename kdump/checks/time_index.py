@@ -17,10 +17,10 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Iterator, Sequence
 
     from kdump.records.record_batch import RecordBatch
+    from kdump.segments.batch_runs import Run
 
 
 class Uncovered(NamedTuple):
@@ -94,14 +94,14 @@ class TimeIndexCheck:
         if last > self._previous_last:  # noqa: PLR1730  likewise
             self._previous_last = last
 
-    def free(self, lasts: array[int], row: int, behind: int) -> int:
+    def free(self, run: Run, row: int, behind: int) -> int:
         """Return the first batch from ``row`` on, before ``behind``, whose last offset an entry does not exceed.
 
-        ``lasts`` are the last offsets of the batches. It is ``behind`` where there is none.
+        It is ``behind`` where there is none.
         """
-        if row == behind or max(lasts[row:behind]) < self.next_offset:
+        if row == behind or run.greatest("last_offset", row, behind) < self.next_offset:
             return behind
-        return next(at for at in range(row, behind) if lasts[at] >= self.next_offset)
+        return next(at for at in range(row, behind) if run.field("last_offset", at) >= self.next_offset)
 
     def pass_over(self, last: int, highest: int) -> None:
         """Take batches that no entry names: their greatest last offset, and their greatest timestamp in ms."""

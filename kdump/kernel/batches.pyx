@@ -159,6 +159,29 @@ def rises(table):
     return True
 
 
+def least(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t behind):
+    """Return the least number of a column from ``row`` on, before the row ``behind``. Raises ValueError without one."""
+    return _extreme(table, column, row, behind, False)
+
+
+def greatest(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t behind):
+    """Return the greatest number of a column from ``row`` on, before ``behind``. Raises ValueError without one."""
+    return _extreme(table, column, row, behind, True)
+
+
+cdef long long _extreme(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t behind, bint is_greatest) except? -1:
+    cdef const long long[::1] numbers = table
+    cdef long long found, number
+    if not 0 <= column < _ROW or not 0 <= row < behind <= numbers.shape[0] // _ROW:
+        raise ValueError("there are no such rows")
+    found = numbers[row * _ROW + column]
+    for row in range(row + 1, behind):
+        number = numbers[row * _ROW + column]
+        if (number > found) == is_greatest:
+            found = number
+    return found
+
+
 def usual(table, agrees):
     """Return a byte for each row: 1 where its batch goes on as the one before and is complete, else 0.
 

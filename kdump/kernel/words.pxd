@@ -57,10 +57,14 @@ cdef extern from *:
             const int stretch = kdump_stretches[way];
             for (; size >= 3 * stretch; size -= 3 * stretch, data += 3 * stretch) {
                 second = third = 0;
-                for (int at = 0; at < stretch; at += 8) {
-                    crc = _mm_crc32_u64(crc, kdump_word(data + at));
-                    second = _mm_crc32_u64(second, kdump_word(data + stretch + at));
-                    third = _mm_crc32_u64(third, kdump_word(data + 2 * stretch + at));
+                for (int at = 0; at < stretch; at += 64) {
+                    for (int part = 0; part < 3; part++)
+                        __builtin_prefetch(data + (3 + part) * stretch + at);
+                    for (int word = at; word < at + 64; word += 8) {
+                        crc = _mm_crc32_u64(crc, kdump_word(data + word));
+                        second = _mm_crc32_u64(second, kdump_word(data + stretch + word));
+                        third = _mm_crc32_u64(third, kdump_word(data + 2 * stretch + word));
+                    }
                 }
                 crc = kdump_moved((unsigned int) crc, kdump_powers[way][1])
                     ^ kdump_moved((unsigned int) second, kdump_powers[way][0]) ^ (unsigned int) third;

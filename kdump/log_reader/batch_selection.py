@@ -149,7 +149,7 @@ class BatchSelection:
         held = self._filter.may_hold_rows(run)
         shows_empty = not self._filter.looks_into_records
         whole: list[bool] = []
-        is_stable = self._stable is None or max(run.column("last_offset")) < self._stable
+        is_stable = self._stable is None or run.greatest("last_offset") < self._stable
         if prefilter.exact and _is_plain(run) and self._take in (Take.RUNS, Take.COUNT) and is_stable:
             columns = held, counts, run.column("records_count")
             whole = [may and wanted == of_batch for may, wanted, of_batch in zip(*columns, strict=False)]

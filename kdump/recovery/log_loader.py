@@ -226,7 +226,7 @@ class _Start:
         with each.open() as source:
             for region in of_data(read.walk_runs(source, _indexed(each, start) if _base(each) < start else 0)):
                 if isinstance(region, Run):
-                    searching = searching and max(region.column("base_offset")) < start
+                    searching = searching and region.greatest("base_offset") < start
                     continue
                 fault = ""
                 if isinstance(region, Damage):
@@ -319,7 +319,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
                 index.add_run(region, region.position)
                 if index.refused_at is not None:
                     row = region.column("position").index(index.refused_at)
-                    raise _BackwardsError(_goes_back(region.last_offset_of(row), index.refused_at))
+                    raise _BackwardsError(_goes_back(region.field("last_offset", row), index.refused_at))
                 valid, next_offset = region.end, region.last_offset + 1
                 continue
             if not isinstance(region, RecordBatch):
@@ -404,7 +404,7 @@ def _span(region: RecordBatch | Run) -> tuple[int, int, int]:
     """Return the first offset, the last one and the number of records."""
     if isinstance(region, Run):
         count = sum(region.column("records_count"))
-        return min(region.column("base_offset")), max(region.column("last_offset")), count
+        return region.least("base_offset"), region.greatest("last_offset"), count
     if region.count is not None:
         return region.base_offset, region.last_offset, region.count
     try:

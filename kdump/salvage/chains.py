@@ -273,12 +273,8 @@ def row_of(each: Segment, run: Run, row: int, behind: int) -> PlacesInARow:
     """Return where some batches of a run in order stand."""
     names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
     bases, lasts, epochs, crcs = (run.column(name, row, behind) for name in names)
-    start, last, size = (
-        run.column("position", row, row + 1)[0],
-        run.column("position", behind - 1, behind)[0],
-        run.column("size", behind - 1, behind)[0],
-    )
-    return PlacesInARow(bases[0], lasts[-1], start, last + size, behind - row, (bases, lasts, epochs, crcs), each)
+    start, end = run.field("position", row), run.field("position", behind - 1) + run.field("size", behind - 1)
+    return PlacesInARow(bases[0], lasts[-1], start, end, behind - row, (bases, lasts, epochs, crcs), each)
 
 
 def places(each: Segment, regions: Iterable[Region | Run]) -> Iterator[BatchPlace | LeftOutRange | Padding]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.segments.walk import Window
 if kernel.COMPILED:
     from kdump.kernel import batches
-    from kdump.kernel.batches import COLUMNS, OTHERS, WIDTH
+    from kdump.kernel.batches import COLUMNS, WIDTH
     from kdump.kernel.cursor import FAR, Cursor
     from kdump.kernel.records import Records
 
@@ -67,11 +67,7 @@ class Run:
     @property
     def last_offset(self) -> int:
         """The last offset of the last batch."""
-        return self.last_offset_of(self.count - 1)
-
-    def last_offset_of(self, row: int) -> int:
-        """Return the last offset of a batch."""
-        return self.rows[(row + 1) * WIDTH - len(OTHERS)]
+        return self.field("last_offset", self.count - 1)
 
     @property
     def end(self) -> int:
@@ -114,8 +110,8 @@ class Run:
     @property
     def has_usual_numbers(self) -> bool:
         """Whether the kernel can write all headers: no count is negative, and no base timestamp out of its reach."""
-        times = self.column("base_timestamp")
-        return min(self.column("records_count")) >= 0 and min(times) > -FAR and max(times) < FAR
+        is_near = -FAR < self.least("base_timestamp") <= self.greatest("base_timestamp") < FAR
+        return is_near and self.least("records_count") >= 0
 
     def stack(self, cursor: C, row: int = 0, behind: int | None = None) -> C:
         """Hand some batches to a cursor, by default all, none where they are compressed; return it."""
@@ -133,6 +129,18 @@ class Run:
         """Return a field of the headers of some batches, by default of all, or a number out of OTHERS."""
         behind = self.count if behind is None else behind
         return self.rows[row * WIDTH + COLUMNS[name] : behind * WIDTH : WIDTH]
+
+    def field(self, name: str, row: int) -> int:
+        """Return a field of the header of a batch, or a number out of OTHERS."""
+        return self.rows[row * WIDTH + COLUMNS[name]]
+
+    def least(self, name: str, row: int = 0, behind: int | None = None) -> int:
+        """Return the least number of a column. Raises ValueError where it is empty."""
+        return batches.least(self.rows, COLUMNS[name], row, self.count if behind is None else behind)
+
+    def greatest(self, name: str, row: int = 0, behind: int | None = None) -> int:
+        """Return the greatest number of a column. Raises ValueError where it is empty."""
+        return batches.greatest(self.rows, COLUMNS[name], row, self.count if behind is None else behind)
 
     @property
     def rises(self) -> bool:

@@ -96,14 +96,13 @@ class UnreadRun(Sequence[Record]):
     @property
     def offsets(self) -> tuple[int, int]:
         """The lowest and the highest offset that the headers tell: batches that were written twice go back."""
-        lows, highs = (self.run.column(name, self.row, self.behind) for name in ("base_offset", "last_offset"))
-        return min(lows), max(highs)
+        rows = self.row, self.behind
+        return self.run.least("base_offset", *rows), self.run.greatest("last_offset", *rows)
 
     @property
     def end(self) -> int:
         """The position behind the last batch."""
-        position, size = (self.run.column(name, self.behind - 1, self.behind)[0] for name in ("position", "size"))
-        return position + size
+        return self.run.field("position", self.behind - 1) + self.run.field("size", self.behind - 1)
 
     @property
     def begins_sound(self) -> bool:

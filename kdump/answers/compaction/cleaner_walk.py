@@ -150,7 +150,7 @@ class CleanerRun(CleanerBatch):
 
     @property
     def last_offset(self) -> int:
-        return self._run.last_offset_of(self._behind - 1)
+        return self._run.field("last_offset", self._behind - 1)
 
     def batch(self, number: int) -> RecordBatch:
         return self._run.batch(self._row + number)

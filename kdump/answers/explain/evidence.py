@@ -330,7 +330,7 @@ def _largest_timestamps(source: Source) -> Iterator[int]:
     """Yield the largest timestamps of batches, or of runs of them, by their headers."""
     for region in read.walk_runs(source):
         if isinstance(region, Run):
-            yield max(region.column("max_timestamp"))
+            yield region.greatest("max_timestamp")
         elif isinstance(region, RecordBatch):
             yield region.max_timestamp
 

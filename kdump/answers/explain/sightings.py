@@ -170,8 +170,8 @@ class _Search:
         if not isinstance(region, Run):
             return self.add(segment, region)
         first, last = self._offsets[0], self._offsets[-1]
-        is_behind = bool(self.seen.waiting) and not region.first.is_control and min(region.column("base_offset")) > last
-        if is_behind or max(region.column("last_offset")) < first:
+        is_behind = bool(self.seen.waiting) and not region.first.is_control and region.least("base_offset") > last
+        if is_behind or region.greatest("last_offset") < first:
             self._ends[segment.name] = region.last_offset + 1
             return True
         return all(self.add(segment, batch) for batch in region.batches())
@@ -295,7 +295,7 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
         batches: Iterable[RecordBatch] = (region,) if isinstance(region, RecordBatch) else ()
         if isinstance(region, Run):
             is_plain = not (region.first.is_control or region.first.is_transactional)
-            whole = is_plain and min(region.column("last_offset")) >= since
+            whole = is_plain and region.least("last_offset") >= since
             records, taken = region.unpack() if whole else ([], 0)
             newest.update({key: offset for offset, _, key, _, _ in records if key is not None and key in keys})
             batches = region.batches(taken)

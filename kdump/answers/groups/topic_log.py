@@ -64,7 +64,7 @@ class TopicLog:
             return 0
         records, taken = run.unpack()
         if taken:
-            self.end_offset = run.last_offset_of(taken - 1) + 1
+            self.end_offset = run.field("last_offset", taken - 1) + 1
         if records:
             self.take(records, -1, run.column("records_count", 0, taken))
         return taken

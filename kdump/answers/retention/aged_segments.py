@@ -100,7 +100,7 @@ def _last_written(segment: Segment) -> int:
         end = source.size
         for region in batch_runs.walk(source, 0, end, Window(source, end), limit=segment.limit, packed=False):
             if isinstance(region, Run):
-                largest = max(largest, *region.column("max_timestamp"))
+                largest = max(largest, region.greatest("max_timestamp"))
             elif isinstance(region, RecordBatch):
                 largest = max(largest, region.max_timestamp)
     return largest

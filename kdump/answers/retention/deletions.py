@@ -105,7 +105,7 @@ class Retention(Collector):
 
     def add_run(self, run: Run) -> int:
         if self._takes:
-            self._largest = max(self._largest, *run.column("max_timestamp"))
+            self._largest = max(self._largest, run.greatest("max_timestamp"))
         return run.count
 
     def lose(self, region: Damage | Trailing) -> None:  # noqa: ARG002  whatever it is, the log ends there
