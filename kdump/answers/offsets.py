@@ -155,10 +155,10 @@ class _PartitionPass:
             return 0
         taken = self._producers.add_run(run)
         if taken:
-            timestamps = run.column("max_timestamp")
-            timestamp = max(timestamps)
+            timestamp = run.greatest("max_timestamp")
             if timestamp > self._largest_timestamp:
-                self._largest, self._largest_timestamp = run.batch(timestamps.index(timestamp)), timestamp
+                row = run.column("max_timestamp").index(timestamp)
+                self._largest, self._largest_timestamp = run.batch(row), timestamp
         return taken
 
     def end(self) -> tuple[tuple[int, int], PartitionOffsets]:

@@ -133,9 +133,9 @@ class OffsetIndexCheck:
             return row
         if self.next_position >= run.end:
             return run.count
-        positions = run.column("position")
-        at = bisect_left(positions, self.next_position, row)
-        return at if at < len(positions) and positions[at] == self.next_position else max(row, at - 1)
+        at = bisect_left(range(run.count), self.next_position, row, key=lambda at: run.field("position", at))
+        is_there = at < run.count and run.field("position", at) == self.next_position
+        return at if is_there else max(row, at - 1)
 
     def pass_over(self, position: int, last: int) -> None:
         """Take batches without an entry; the last of them stands at ``position`` and ends with offset ``last``."""

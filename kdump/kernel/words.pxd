@@ -50,7 +50,8 @@ cdef extern from *:
         return word;
     }
 
-    /* The instruction takes three turns and can begin in each: so three stretches go side by side. */
+    /* The instruction takes three turns and can begin in each: so three stretches go side by side.
+       What follows them is fetched meanwhile: a block that was just read is larger than the nearest cache. */
     __attribute__((target("sse4.2,pclmul"))) static unsigned int kdump_crc32c(const unsigned char *data, long long size) {
         unsigned long long crc = 0xffffffff, second, third;
         for (int way = 0; way < 2; way++) {

@@ -346,8 +346,9 @@ def _recover(each: Segment, interval: int) -> _Recovered:
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region | Run]:
     """Yield what Kafka's own reader finds; runs are of data, with offsets that fit into the segment."""
     for region in of_data(read.walk_runs(source)):
-        last_offsets = region.column("last_offset") if isinstance(region, Run) else ()
-        if isinstance(region, Run) and not (index.fits(min(last_offsets)) and index.fits(max(last_offsets))):
+        if isinstance(region, Run) and not (
+            index.fits(region.least("last_offset")) and index.fits(region.greatest("last_offset"))
+        ):
             yield from region.batches()
         else:
             yield region

@@ -181,14 +181,12 @@ class _LogWriter:
         self._replay.add_data(run)
         self._builder.add_run(run, self._size)
         self._count(file, run, run.count, run.records(0, run.count))
-        lasts = run.column("last_offset")
-        if self._log_start is not None and lasts[0] < self._log_start:
-            for base, last, size in zip(run.column("base_offset"), lasts, run.column("size"), strict=True):
-                self._below(base, last, size)
-        epochs = run.column("partition_leader_epoch")
-        if not self.epochs or max(epochs) > self.epochs[-1].epoch:
-            for epoch, base in zip(epochs, run.column("base_offset"), strict=True):
-                self._enter(epoch, base)
+        if self._log_start is not None and run.first.last_offset < self._log_start:
+            for row in zip(*map(run.column, ("base_offset", "last_offset", "size")), strict=True):
+                self._below(*row)
+        if not self.epochs or run.greatest("partition_leader_epoch") > self.epochs[-1].epoch:
+            for row in zip(*map(run.column, ("partition_leader_epoch", "base_offset")), strict=True):
+                self._enter(*row)
 
     def _add_batch(self, batch: RecordBatch) -> None:
         base, last = batch.base_offset, batch.last_offset
