@@ -44,7 +44,7 @@ class PartitionReader:
     offer: Offer | None = None
     """What reads batches itself (:class:`kdump.log_reader.batch_selection.BatchSelection`)."""
     make: Callable[[SelectedBatch, Run], int] | None = None
-    """Makes something of all records of a run before it comes, in a thread; returns how many bytes it holds."""
+    """Makes something of all records of a run before it comes, in any thread; returns how many bytes it holds."""
 
     def __init__(  # noqa: PLR0913  each option by its name
         self,

@@ -38,8 +38,8 @@ def stream(
 
     With ``runs`` batches that are alike may come as one Run, with ``packed`` no compressed ones. Where all of a local
     file is wanted so, threads read ahead; with ``check`` they look whether records are well-formed. Some regions are
-    handed to ``make`` in a thread, as :func:`kdump.segments.read_ahead.read` does. Without ``packed`` only headers are
-    wanted, and threads would bring nothing. Raises UnreadableError.
+    handed to ``make``, in any thread, as :func:`kdump.segments.read_ahead.read` does. Without ``packed`` only headers
+    are wanted, and threads would bring nothing. Raises UnreadableError.
     """
     if span is None:
         return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound=Lines)
 
-AHEAD: Final = 4 << 20
+AHEAD: Final = 6 << 20
 """Bytes of output after which a thread stops; the printer makes the other lines of the run."""
 SPARE: Final = 4
 """Kernels that wait for the next run, each with the memory of its lines: more are let go."""

@@ -1,9 +1,10 @@
 """A segment read by threads ahead of whoever reads its regions, in the same order and with the same outcome.
 
-Reading a file, unpacking a batch and the kernel's printing go without Python's global lock, so that one processor reads
-while another prints. Threads take turns at the walk; what a thread has taken it makes ready: checksums are reckoned,
-large batches unpacked. What it cannot unpack stays as it was: whoever asks for it meets the same damage as without
-threads. Where it has read enough, it does a part of the printing: it makes lines of what will be asked for last.
+Reading a file, unpacking a batch and the kernel's printing go without Python's global lock, so that several processors
+do it. Threads take turns at the walk; what a thread has taken it makes ready: checksums are reckoned, large batches
+unpacked, lines made of runs. What it cannot unpack stays as it was: whoever asks for it meets the same damage as
+without threads. The reader of the regions does the same while it waits for another. Bytes that one processor has read
+and another prints would cost both of them time.
 """
 
 from __future__ import annotations
@@ -117,9 +118,9 @@ def read(
 ) -> Generator[T, None, None]:
     """Yield ``regions``, ``size`` bytes that are read by ``leash``; threads take them ahead of time when that is much.
 
-    With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. A thread
-    may call ``make`` with a region before it is yielded; ``make`` returns how many bytes it made. A MemoryError or a
-    DamageError of ``make`` is passed over: the reader of the region meets it again. This raises an error of ``regions``
+    With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. ``make``
+    may be called with a region before it is yielded, in any thread; it returns how many bytes it made. A MemoryError or
+    a DamageError of ``make`` is passed over: the reader of the region meets it again. An error of ``regions`` is raised
     after the regions before it. The source must stay open until this is closed.
     """
     stretches = Stretches(regions, unpack=unpack, check=check)
@@ -137,8 +138,7 @@ def read(
     crew = Crew(stretches, leash, make)
     try:
         crew.start(threads)
-        while (task := crew.tasks.get()) is not None:
-            task.ready.acquire()
+        while (task := crew.next()) is not None:
             if task.failure is not None:
                 raise task.failure
             if not task.regions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
@@ -21,7 +21,7 @@ STRETCHES: Final = 4
 """Stretches that are under way."""
 HELD: Final = 16 << 20
 """Unpacked bytes that wait to be read and keep a thread from unpacking more."""
-MADE: Final = 12 << 20
+MADE: Final = 16 << 20
 """Unpacked and made bytes that wait to be read and keep a thread from making more."""
 THREADS: Final = 2
 
@@ -43,17 +43,16 @@ class Supply(Protocol[T]):
 
 
 class Task(Generic[T]):
-    """Regions that a thread makes ready, or what was raised instead; neither at the end of the walk.
+    """Regions to be made ready, or what was raised instead; neither at the end of the walk.
 
-    ``ready`` is locked until the thread is through with it, and for ever once somebody reads it. ``held`` counts the
-    bytes that are unpacked and made of it, ``is_made`` says that a thread has made what it can.
+    ``ready`` is locked until they are, and for ever once somebody reads them. ``held`` counts the bytes that are
+    unpacked and made of them.
     """
 
     def __init__(self) -> None:
         self.regions: list[T] = []
         self.failure: BaseException | None = None
         self.held = 0
-        self.is_made = False
         self.ready = threading.Lock()
         self.ready.acquire()
 
@@ -61,14 +60,13 @@ class Task(Generic[T]):
 class Crew(Generic[T]):
     """Threads that take stretches and make them ready; they end with the walk, when they are told to, or when they die.
 
-    ``tasks`` is what they have taken, in order; None behind it says that no thread takes more.
+    Whoever reads the regions takes stretches too: what one thread has read, it makes lines of sooner than another.
     """
 
     def __init__(self, stretches: Supply[T], leash: Tether, make: Callable[[T], int] | None) -> None:
-        self.tasks: SimpleQueue[Task[T] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[Task[T] | None] = SimpleQueue()
+        """What is taken and not yet read, in order; None behind it says that no thread takes more."""
         self._make = make
-        self._waiting: deque[Task[T]] = deque()
-        """The tasks that are not read to their end."""
         self._stretches = stretches
         self._leash = leash
         self._turn = threading.Lock()
@@ -90,9 +88,22 @@ class Crew(Generic[T]):
             except RuntimeError:  # it gives no more: those that it gave do, or none
                 self._leave()
 
+    def next(self) -> Task[T] | None:
+        """Return the next task, None when no thread takes more. While it is not ready, others are made ready here."""
+        if self._tasks.empty() and (task := self._begin()) is not None:
+            task.ready.release()  # its regions are made ready as they are read
+        task = self._tasks.get()
+        while task is not None and not task.ready.acquire(blocking=False):
+            other = self._begin()
+            if other is None:
+                task.ready.acquire()
+                break
+            with suppress(Exception):  # whoever reads the regions meets it too, in its place
+                self._prepare(other)
+        return task
+
     def done(self, task: Task[T]) -> None:
         """Make room for another stretch: whoever read this one is through with it."""
-        self._waiting.popleft()
         self._hold(-task.held)
         self._room.release()
 
@@ -109,11 +120,13 @@ class Crew(Generic[T]):
 
     def _run(self) -> None:
         try:
-            while (task := self._take()) is not None:
-                try:
-                    self._prepare(task)
-                finally:
-                    task.ready.release()
+            while True:
+                self._room.acquire()
+                with self._turn:
+                    if self._over:
+                        return
+                    task = self._take(BaseException)
+                self._prepare(task)
         finally:
             self._leave()
 
@@ -122,59 +135,52 @@ class Crew(Generic[T]):
         with self._lock:
             self._threads -= 1
             if not self._threads:
-                self.tasks.put(None)
+                self._tasks.put(None)
 
-    def _take(self) -> Task[T] | None:
-        while not self._room.acquire(blocking=False):
-            if not self._make_last():
-                self._room.acquire()
-                break
-        with self._turn:
-            if self._over:
-                return None
-            task: Task[T] = Task()
+    def _begin(self) -> Task[T] | None:
+        """Take a stretch in place of a thread; return None where one is at it, or where enough are under way."""
+        if not self._room.acquire(blocking=False):
+            return None
+        if self._turn.acquire(blocking=False):
             try:
-                task.regions = self._stretches.take()
-            except BaseException as failure:  # it is raised again where the regions would be read
-                task.failure = failure
-            self._over = not task.regions
-            self._waiting.append(task)
-            self.tasks.put(task)
+                if not self._over:
+                    return self._take(Exception)  # Ctrl-C ends the work here
+            finally:
+                self._turn.release()
+        self._room.release()
+        return None
+
+    def _take(self, kept: type[BaseException]) -> Task[T]:
+        """Take the next stretch; what is raised of a ``kept`` kind is raised again where its regions would be read."""
+        task: Task[T] = Task()
+        try:
+            task.regions = self._stretches.take()
+        except kept as failure:
+            task.failure = failure
+        self._over = not task.regions
+        self._tasks.put(task)
         if self._over:
             self._room.release(THREADS)
         return task
 
     def _prepare(self, task: Task[T]) -> None:
-        for region in task.regions:
-            if self._left or self._held > HELD:
-                break
-            size = self._stretches.prepare(region)
-            if size:
-                task.held += size
-                self._hold(size)
+        """Make regions ready as far as there is memory for it."""
+        try:
+            for region in task.regions:
+                if self._left or self._held > HELD:
+                    break
+                size = self._stretches.prepare(region)
+                if self._make is not None and self._held <= MADE:
+                    size += self._made(self._make, region)
+                if size:
+                    task.held += size
+                    self._hold(size)
+        finally:
+            task.ready.release()
 
-    def _made(self, region: T) -> int:
+    def _made(self, make: Callable[[T], int], region: T) -> int:
         """Make what can be made of a region; return how many bytes that is."""
         try:
-            return self._make(region) if self._make is not None else 0
+            return make(region)
         except (DamageError, MemoryError):  # the printer meets it too, in its place
             return 0
-
-    def _make_last(self) -> bool:
-        """Make what may be made of the stretch that is read last of those that wait; return whether there is one."""
-        if self._make is None or self._held > MADE:
-            return False
-        for task in reversed(list(self._waiting)):
-            if not task.is_made and task.ready.acquire(blocking=False):
-                try:
-                    task.is_made = True
-                    for region in task.regions:
-                        if self._left or self._held > MADE:
-                            break
-                        size = self._made(region)
-                        task.held += size
-                        self._hold(size)
-                finally:
-                    task.ready.release()
-                return True
-        return False

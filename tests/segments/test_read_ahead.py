@@ -201,7 +201,7 @@ def test_an_interruption_while_threads_begin_leaves_none(log, monkeypatch):
         wait_for_their_end()
 
 
-def test_threads_that_begin_late_take_all_the_same(log, monkeypatch):
+def test_threads_that_begin_late_are_not_waited_for(log, monkeypatch):
     run, take = reader_threads.Crew._run, read_ahead.Stretches.take
     takers = []
 
@@ -217,7 +217,29 @@ def test_threads_that_begin_late_take_all_the_same(log, monkeypatch):
     monkeypatch.setattr(read_ahead.Stretches, "take", taken)
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         assert sum(region.size for region in read(source)) == source.size
-    assert set(takers) == {"reader"}
+    assert set(takers) == {"MainThread"}
+
+
+def test_whoever_waits_for_regions_makes_others_ready(log):
+    helped, waited = threading.Event(), []
+
+    def make(_):
+        if threading.current_thread().name == "reader":
+            waited.append(helped.wait(10))
+        else:
+            helped.set()
+        return 0
+
+    with LocalFile(log(*map(packed, range(COUNT)))) as source:
+        leash = read_ahead.Leash(source)
+        regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
+        seen = 0
+        for _ in read_ahead.read(regions, leash, source.size, unpack=False, make=make):
+            seen += 1
+            time.sleep(0.0005)
+    assert seen == COUNT
+    assert waited
+    assert all(waited)
 
 
 def test_one_processor_has_no_threads(log, monkeypatch):
@@ -316,11 +338,10 @@ def test_threads_that_die_leave_nobody_waiting(log, monkeypatch):
     assert [each.exc_type for each in died] == [SystemError] * 2
 
 
-def test_what_waits_is_made_once_in_a_thread_and_then_read(log, monkeypatch):
+def test_what_waits_is_made_once_and_then_read(log):
     made, order = [], []
 
     def make(region):
-        assert threading.current_thread().name == "reader"
         made.append(region.position)
         order.append(("made", region.position))
         return 1000
