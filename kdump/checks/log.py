@@ -26,7 +26,6 @@ from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import misnumbered
 from kdump.segments.regions import Damage, Padding, Trailing
-from kdump.segments.shared_segment import BriefRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -104,6 +103,11 @@ class LogCheck:
         self._epoch_told = False
         self._time_types: list[tuple[int | None, str, int]] = []
         self._cursor = Cursor() if kernel.COMPILED else None
+
+    @property
+    def looks(self) -> bool:
+        """Whether it looks into batches."""
+        return self._records
 
     @property
     def may_share(self) -> bool:
@@ -574,7 +578,7 @@ class LogCheck:
 
         That takes longest, so that another process may do it.
         """
-        if isinstance(run, BriefRun):
+        if run.found is not None:
             return run.found
         if run.first.is_control or (self._records and self._decode is not None):
             return bytearray(run.count)

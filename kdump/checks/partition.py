@@ -199,13 +199,16 @@ def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
 
 def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
     """Check a segment whose batches other processes have looked into."""
+    from kdump.segments import brief_runs  # needed for large segments alone
+
     shared_segment.read(
         jobs,
         source,
         pieces,
         log.next_offset,
-        lambda regions: shared_segment.brief(regions, log.look),
-        lambda made: run(shared_segment.whole(made, source), [log, indexes]),
+        lambda regions: brief_runs.brief(regions, log.look),
+        lambda made: run(brief_runs.whole(made, source), [log, indexes]),
+        looks=log.looks,
     )
 
 

@@ -12,6 +12,10 @@ from kdump.kernel.cursor import FAR
 from kdump.primitives.crc import crc32c
 from kdump.primitives.wire import INT32_MAX
 
+from libc.string cimport memmove
+from posix.unistd cimport pread
+
+from kdump.kernel.cursor cimport Cursor
 from kdump.kernel.words cimport big, fast_crc32c, has_crc32c
 
 OTHERS = ("last_offset", "last_sequence", "position", "size")
@@ -21,6 +25,8 @@ WIDTH = 2 + len(_FIELDS) + len(OTHERS)
 """How many numbers a row has: where the records of the batch start and end in the block, its header, and OTHERS."""
 COLUMNS = {name: 2 + number for number, name in enumerate((*_FIELDS, *OTHERS))}
 """Where the numbers of header and OTHERS stand in a row, by name."""
+AT_A_TIME = 1 << 19
+"""Bytes that :func:`rows_of_file` reads at a time: they stay in the cache of a processor."""
 
 
 cdef Py_ssize_t _HEADER_SIZE = BATCH_HEADER.size
@@ -50,6 +56,8 @@ cdef int _TRANSACTIONAL = TRANSACTIONAL_FLAG
 cdef int _DATED = DELETE_HORIZON_FLAG
 cdef long long _FAR = FAR
 cdef long long _INT32_MAX = INT32_MAX
+cdef Py_ssize_t _AT_A_TIME = AT_A_TIME
+cdef Py_ssize_t _MOST_ROWS = 1 << 12
 cdef unsigned int[16] _STARTS
 cdef unsigned int[16] _SIZES
 cdef bint _HAS_CRC32C = has_crc32c()
@@ -124,27 +132,78 @@ cdef bint is_sound(const unsigned char* data, Py_ssize_t size) except -1 nogil:
 
 cdef void fill(const unsigned char* data, Py_ssize_t count, Py_ssize_t at, long long place, long long[::1] table):
     """Write the rows of ``count`` batches, the first of which stands at ``data``, byte ``at`` of the block."""
-    cdef Py_ssize_t size
-    cdef long long sequence
-    cdef long long delta
     cdef Py_ssize_t row
-    cdef int field
     for row in range(0, count * _ROW, _ROW):
-        size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
-        sequence = big(data + _BASE_SEQUENCE, 4)
-        delta = big(data + _LAST_DELTA, 4)
-        table[row] = at + _HEADER_SIZE
-        table[row + 1] = at + size
-        for field in range(_COUNT_OF_FIELDS):
-            table[row + 2 + field] = big(data + _STARTS[field], _SIZES[field])
-        table[row + 2 + _CRC] &= 0xFFFFFFFF
-        field = 2 + _COUNT_OF_FIELDS
-        table[row + field] = big(data, 8) + delta
-        table[row + field + 1] = sequence if sequence == -1 else sequence + delta
-        table[row + field + 2] = place + at
-        table[row + field + 3] = size
-        data += size
-        at += size
+        fill_row(data, at, place + at, &table[row])
+        data += table[row + 1] - at
+        at = table[row + 1]
+
+
+cdef void fill_row(const unsigned char* data, Py_ssize_t at, long long position, long long* row) noexcept nogil:
+    """Write the row of the batch at ``data``: byte ``at`` of the block, ``position`` of the file."""
+    cdef Py_ssize_t size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
+    cdef long long sequence = big(data + _BASE_SEQUENCE, 4)
+    cdef long long delta = big(data + _LAST_DELTA, 4)
+    cdef int field
+    row[0] = at + _HEADER_SIZE
+    row[1] = at + size
+    for field in range(_COUNT_OF_FIELDS):
+        row[2 + field] = big(data + _STARTS[field], _SIZES[field])
+    row[2 + _CRC] = <unsigned int> row[2 + _CRC]
+    field = 2 + _COUNT_OF_FIELDS
+    row[field] = big(data, 8) + delta
+    row[field + 1] = sequence if sequence == -1 else sequence + delta
+    row[field + 2] = position
+    row[field + 3] = size
+
+
+def rows_of_file(int file, first, long long position, long long stop, long long end, bint agree):
+    """Return a row for each batch that follows in a file and is like ``first``, and a byte for each.
+
+    They begin at ``position``, before ``stop``, and are whole before ``end``; their checksums are right. The byte is 1
+    where it is not asked, with ``agree``, whether the records agree with the header
+    (:meth:`kdump.kernel.cursor.Cursor.agrees`), or where they do. Nothing is kept of the records. What cannot be read
+    ends the batches, as does one that is larger than what is read at a time.
+    """
+    buffer, agreeing = bytearray(_AT_A_TIME), bytearray(b"\1") * _MOST_ROWS
+    table = array("q", bytes(8 * _ROW * _MOST_ROWS))
+    cdef unsigned char[::1] block = buffer
+    cdef unsigned char[::1] verdicts = agreeing
+    cdef long long[::1] numbers = table
+    cdef unsigned char* data = &block[0]
+    cdef long long attributes = first.attributes
+    cdef long long horizon = first.base_timestamp
+    cdef Cursor cursor = Cursor()
+    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t held = 0
+    cdef Py_ssize_t size
+    cursor.stack(buffer, table, _ROW, 0, _MOST_ROWS)
+    cursor.data = buffer
+    with nogil:
+        while count < _MOST_ROWS and position < stop:
+            size = like(data + at, held - at, attributes, horizon, _AT_A_TIME)
+            if size == 0:
+                memmove(data, data + at, held - at)
+                held -= at
+                at = 0
+                size = _AT_A_TIME - held
+                if size > end - position - held:
+                    size = <Py_ssize_t> (end - position - held)
+                size = pread(file, data + held, size, position + held) if size > 0 else 0
+                if size <= 0:
+                    break
+                held += size
+                continue
+            if not is_sound(data + at, size):
+                break
+            fill_row(data + at, at, position, &numbers[count * _ROW])
+            if agree:
+                verdicts[count] = cursor.next_batch() and cursor.agree()
+            count += 1
+            at += size
+            position += size
+    return table[: count * _ROW], agreeing[:count]
 
 
 def rises(table):

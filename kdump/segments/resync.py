@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
+    from kdump.segments.batch_runs import Follow
     from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError
 
@@ -120,6 +121,7 @@ class ResyncReader:
         self._sums = {kind: RangeChecksum(source, start, kind) for kind in (CRC32, CRC32C)}
         self._runs, self._packed = runs, packed
         self._stop: int | None = None
+        self._follow: Follow | None = None
         self._origin = start
         self.hops = BUDGET
         """Records that may still be hopped over in vain, beyond those that the place in the file allows."""
@@ -129,13 +131,13 @@ class ResyncReader:
         self._hashable: int | None = None
         """Bytes that batches may still claim whose checksums are computed; None: any number."""
 
-    def read_part(self, stop: int, hops: int, times: int = 1) -> Iterator[Region | Run]:
+    def read_part(self, stop: int, hops: int, follow: Follow | None = None) -> Iterator[Region | Run]:
         """Yield the regions up to the first sound batch at ``stop`` or behind it; others have read what comes before.
 
-        ``hops`` is what they left. The file is read in blocks so many ``times`` as large as elsewhere.
+        ``hops`` is what they left. ``follow`` is that of :func:`kdump.segments.batch_runs.walk`.
         """
-        self._window.narrow(self._start, stop, times)
-        self._stop, self._origin, self.hops = stop, 0, hops
+        self._window.narrow(self._start, stop)
+        self._stop, self._origin, self.hops, self._follow = stop, 0, hops, follow
         return self.read()
 
     def read(self) -> Iterator[Region | Run]:
@@ -169,7 +171,14 @@ class ResyncReader:
         limit = self._source.limit if self._limit is None else self._limit
         if self._runs:
             return batch_runs.walk(
-                self._source, position, self._end, self._window, limit=limit, packed=self._packed, stop=self._stop
+                self._source,
+                position,
+                self._end,
+                self._window,
+                limit=limit,
+                packed=self._packed,
+                stop=self._stop,
+                follow=self._follow,
             )
         return walk(self._source, position, self._end, self._window, limit=limit)
 

@@ -6,33 +6,27 @@ Where a part begins is guessed, and checked when the part before is read (:mod:`
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kdump import kernel
 from kdump.errors import UnreadableError
-from kdump.formats.record_layout import BATCH_HEADER, BatchHeader
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
 from kdump.primitives.named_tuple import NamedTuple
-from kdump.records.magic_2 import Batch
-from kdump.records.record_batch import RecordBatch
-from kdump.segments import batch_runs, parts, read_ahead, resync
+from kdump.segments import parts, read_ahead, resync
 from kdump.segments import read as segments_read
 from kdump.segments.batch_runs import Run
 from kdump.segments.parts import BUDGET, SegmentPart
 from kdump.segments.resync import ResyncReader
-from kdump.segments.walk import Window, walk
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Generator, Iterator
 
     from kdump.log_dirs.files import Source
     from kdump.output.in_turns import Turn
-    from kdump.primitives.wire import Bytes
-    from kdump.segments.regions import Damage, Padding, Region, Trailing
-if kernel.COMPILED:
-    from kdump.kernel.batches import OTHERS, WIDTH
+    from kdump.segments.brief_runs import HeaderReader, Headers
+    from kdump.segments.regions import Region
 
 R = TypeVar("R")
 WORTH_IT: Final = parts.MUCH
@@ -43,8 +37,6 @@ SMALL: Final = 1 << 11
 """Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
 TIMES: Final = 3
 """How many times as large as elsewhere the parts are: no output of theirs waits for its turn."""
-BLOCKS: Final = 3
-"""How many times as large as elsewhere the blocks are in which parts are read: threads wait for each other at each."""
 HELD: Final = 1 << 14
 """Regions, at most, that are held of a part before its turn comes."""
 STEP: Final = 1 << 21
@@ -88,18 +80,23 @@ def read(
     first_offset: int | None,
     make: Callable[[Iterator[Region | Run]], R],
     take: Callable[[R], None],
+    *,
+    looks: bool,
 ) -> None:
     """Hand to ``take`` what ``make``, called in another process or thread, makes of the regions of each part.
 
     Regions are those of ``kdump.segments.read.read(source, on_error="resync", first_offset=first_offset)``; runs are
-    among them. Raises UnreadableError behind what is made of the regions before, and KdumpError where a process ends.
+    among them, most without their records (:class:`kdump.segments.brief_runs.HeaderReader`, with ``looks``). Raises
+    UnreadableError behind what is made of the regions before, and KdumpError where a process ends.
     """
     if parts.processes_in_a_row(jobs, source.size, lambda: parts.is_packed(source)) == 1:
-        with closing(read_in_threads(source, pieces, first_offset, make)) as made:
+        with closing(read_in_threads(source, pieces, first_offset, make, looks=looks)) as made:
             for each in made:
                 take(each)
         return
     from kdump.output import in_turns  # needed for several processes alone
+
+    headers = _headers(source, source, looks=looks)
 
     def work(piece: SegmentPart, turn: Turn[_Before]) -> tuple[R, UnreadableError | None]:
         read_ahead.alone()
@@ -111,7 +108,7 @@ def read(
 
         if guess is not None:
             turn.check = check
-        made, failure, behind = _make(source, piece, guess or turn.take(), first_offset, make)
+        made, failure, behind = _make(source, piece, guess or turn.take(), first_offset, make, headers)
         turn.take()
         turn.state = behind
         return made, failure
@@ -126,7 +123,12 @@ def read(
 
 
 def read_in_threads(
-    source: Source, pieces: list[SegmentPart], first_offset: int | None, make: Callable[[Iterator[Region | Run]], R]
+    source: Source,
+    pieces: list[SegmentPart],
+    first_offset: int | None,
+    make: Callable[[Iterator[Region | Run]], R],
+    *,
+    looks: bool = False,
 ) -> Generator[R, None, None]:
     """Yield what ``make``, called in this thread or another, makes of the regions of each part; see :func:`read`.
 
@@ -135,6 +137,7 @@ def read_in_threads(
     from kdump.primitives.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
 
     leash = read_ahead.Leash(source)
+    headers = _headers(source, leash, looks=looks)
 
     def few(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
         count = 0
@@ -148,7 +151,7 @@ def read_in_threads(
         guess = _guess(leash, pieces[number])
         if guess is None:
             return None
-        return guess, _make(leash, pieces[number], guess, first_offset, lambda regions: make(few(regions)))
+        return guess, _make(leash, pieces[number], guess, first_offset, lambda regions: make(few(regions)), headers)
 
     before = _Before()
     beside = ThreadBeside(len(pieces), attempt)
@@ -164,7 +167,7 @@ def read_in_threads(
             step = STEP if beside.has_too_much else piece.stop - piece.start
             for stop in (*range(piece.start + step, piece.stop, step), piece.stop):
                 part = SegmentPart(piece.start, stop)
-                made, failure, before = _make(leash, part, before, first_offset, make)
+                made, failure, before = _make(leash, part, before, first_offset, make, headers)
                 yield made
                 if failure is not None:
                     raise failure
@@ -184,12 +187,22 @@ def read_headers(source: Source) -> Generator[Region | Run, None, None]:
         yield from segments_read.read_runs(source, on_error="resync")
         return
 
-    def headers(regions: Iterator[Region | Run]) -> list[Brief | Old | Damage | Padding | Trailing]:
-        return brief(regions, lambda _: bytearray())
+    from kdump.segments import brief_runs  # needed for large segments alone
 
-    with closing(read_in_threads(source, pieces, None, headers)) as made:
+    def make(regions: Iterator[Region | Run]) -> Headers:
+        return brief_runs.brief(regions, lambda _: bytearray())
+
+    with closing(read_in_threads(source, pieces, None, make)) as made:
         for each in made:
-            yield from whole(each, source)
+            yield from brief_runs.whole(each, source)
+
+
+def _headers(file: Source, source: Source, *, looks: bool) -> Callable[[], HeaderReader] | None:
+    """Return what makes a reader of headers for a part; None where the file cannot be read but by ``source``."""
+    from kdump.segments.brief_runs import HeaderReader  # needed for large segments alone
+
+    descriptor = file.descriptor if kernel.COMPILED and isinstance(file, LocalFile) else None
+    return None if descriptor is None else partial(HeaderReader, descriptor, source, looks=looks)
 
 
 def _make(
@@ -198,6 +211,7 @@ def _make(
     before: _Before,
     first_offset: int | None,
     make: Callable[[Iterator[Region | Run]], R],
+    headers: Callable[[], HeaderReader] | None,
 ) -> _MadeOfPart[R]:
     """Return what ``make`` makes of the regions of a part."""
     if before.reached >= piece.stop:
@@ -213,7 +227,8 @@ def _make(
     first = None if piece.start else first_offset
     runs = source.limit >= compression.DEFAULT_LIMIT
     reader = ResyncReader(source, before.reached, source.size, "resync", first, limit=None, runs=runs, packed=False)
-    made = make(readable(reader.read_part(piece.stop, before.hops, BLOCKS)))
+    follow = None if headers is None else headers().follow
+    made = make(readable(reader.read_part(piece.stop, before.hops, follow)))
     return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
 
 
@@ -226,80 +241,3 @@ def _guess(source: Source, piece: SegmentPart) -> _Before | None:
     except UnreadableError:  # whoever reads the part says so
         return None
     return None if start is None else _Before(start)
-
-
-class BriefBatch(Batch):
-    """A sound batch of magic 2 of which the header is in memory; the records are read when somebody asks for them."""
-
-    __slots__ = ("_source",)
-
-    def __init__(self, head: memoryview, position: int, size: int, source: Source) -> None:
-        super().__init__(head, position, size, source.limit, crc_valid=True)
-        self._source = source
-
-    @property
-    def raw(self) -> memoryview:
-        if len(self._data) < self.size:
-            self._data = memoryview(self._source.read(self.position, self.size))
-        return self._data
-
-    def payload(self, limit: int | None = None, *, in_chunks: bool = True) -> tuple[Bytes, int]:
-        _ = self.raw
-        return super().payload(limit, in_chunks=in_chunks)
-
-
-class Brief(NamedTuple):
-    """A run without its records, which stay in the file: its rows, and what somebody found out, a byte for each."""
-
-    rows: array[int]
-    found: bytearray
-
-
-class BriefRun(Run):
-    """Batches of which the headers are in memory, and what another process found out about each (a byte)."""
-
-    __slots__ = ("_source", "found")
-
-    def __init__(self, made: Brief, source: Source) -> None:
-        self.rows, self.found = made
-        self._source = source
-        first = self.batch(0)
-        super().__init__(first, memoryview(b""), first.position, self.rows, sum(self.rows[WIDTH - 1 :: WIDTH]))
-
-    def batch(self, row: int) -> BriefBatch:
-        fields = self.rows[row * WIDTH + 2 : (row + 1) * WIDTH - len(OTHERS)]
-        position, size = self.rows[(row + 1) * WIDTH - 2 : (row + 1) * WIDTH]
-        head = BATCH_HEADER.write(BatchHeader(*fields))
-        return BriefBatch(memoryview(head), position, size, self._source)
-
-
-class Old(NamedTuple):
-    """A sound entry of magic 0 or 1, by its position."""
-
-    position: int
-
-
-def brief(
-    regions: Iterator[Region | Run], look: Callable[[Run], bytearray]
-) -> list[Brief | Old | Damage | Padding | Trailing]:
-    """Return regions without the records; ``look`` finds out about the batches of a run."""
-    made: list[Brief | Old | Damage | Padding | Trailing] = []
-    for region in regions:
-        run = batch_runs.alone(region) if isinstance(region, Batch) else region
-        if isinstance(run, Run):
-            made.append(Brief(run.rows, look(run)))
-        else:
-            made.append(Old(run.position) if isinstance(run, RecordBatch) else run)
-    return made
-
-
-def whole(made: list[Brief | Old | Damage | Padding | Trailing], source: Source) -> Iterator[Region | Run]:
-    """Yield the regions that :func:`brief` took, all batches of magic 2 in runs."""
-    window = Window(source, source.size)
-    for each in made:
-        if isinstance(each, Brief):
-            yield BriefRun(each, source)
-        elif isinstance(each, Old):
-            yield next(walk(source, each.position, window=window))
-        else:
-            yield each

@@ -35,19 +35,15 @@ class Window:
     def __init__(self, source: Source, end: int) -> None:
         self._source = source
         self._end = end
-        self._next, self._most = FIRST_BLOCK, BLOCK
+        self._next = FIRST_BLOCK
         self._until: int | None = None
         self.start = 0
         """The position of the block that is in memory."""
         self.block = memoryview(b"")
 
-    def narrow(self, start: int, until: int, times: int = 1) -> None:
-        """Read in large blocks from ``start`` on, and no further than batches that begin before ``until`` reach.
-
-        They are so many ``times`` as large as elsewhere.
-        """
-        self.start, self._until, self._most = start, until + ACROSS, times * BLOCK
-        self._next = self._most
+    def narrow(self, start: int, until: int) -> None:
+        """Read in large blocks from ``start`` on, and no further than batches that begin before ``until`` reach."""
+        self.start, self._until, self._next = start, until + ACROSS, BLOCK
 
     def load(self, position: int, size: int) -> tuple[memoryview, int]:
         """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""
@@ -57,7 +53,7 @@ class Window:
                 self._next = FIRST_BLOCK
             ahead = self._next if self._until is None else min(self._next, self._until - position)
             wanted = min(max(size, ahead), self._end - position)
-            self._next = min(self._most, self._next * 2)
+            self._next = min(BLOCK, self._next * 2)
             self.block = memoryview(self._source.read(position, max(0, wanted)))
             self.start, at = position, 0
         return self.block, at
