@@ -218,6 +218,7 @@ def test_threads_that_begin_late_are_not_waited_for(log, monkeypatch):
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         assert sum(region.size for region in read(source)) == source.size
     assert set(takers) == {"MainThread"}
+    wait_for_their_end()
 
 
 def test_whoever_waits_for_regions_makes_others_ready(log):
