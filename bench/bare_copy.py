@@ -1,17 +1,22 @@
 """What the file system gives ``salvage``: a copy that reads, reckons a checksum and writes, by one thread or by three.
 
-    python -m bench.bare_copy FILE DIR [--jobs N]
+    python -m bench.bare_copy FILE DIR [--jobs N] [--disk]
 
 With ``--jobs 2`` and more, one thread reads and reckons, one writes, and one has the disk begin with what is written.
 Of the ways to share this work that were tried, it is the fastest. Each lets other threads run meanwhile.
+With ``--disk``, as many bytes are written past the page cache, by so many threads, and nothing else is done: what the
+disk takes. Either way the disk has all bytes at the end, as it has those of ``salvage``.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
@@ -35,14 +40,43 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("dir", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--disk", action="store_true")
     args = parser.parse_args()
     args.dir.mkdir()
+    if args.disk:
+        _write_past_cache(args.dir / args.file.name, args.file.stat().st_size, args.jobs)
+        return 0
     with args.file.open("rb", 0) as source, (args.dir / args.file.name).open("xb", 0) as copy:
         if args.jobs == 1:
             _write(copy, _blocks(source), lambda: files.begin_flush(copy))
         else:
             _by_threads(source, copy)
+        os.fsync(copy.fileno())
     return 0
+
+
+def _write_past_cache(path: Path, size: int, jobs: int) -> None:
+    """Write ``size`` bytes, up to a STEP more."""
+    copy = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
+    block = mmap.mmap(-1, STEP)  # on a border of pages, as the disk wants it
+    block.write(bytes(range(256)) * (STEP >> 8))
+    places = SimpleQueue[int]()
+    for at in range(0, size, STEP):
+        places.put(at)
+    kernel.reserve(copy, size)
+
+    def writer() -> None:
+        with suppress(Empty):
+            while True:
+                os.pwrite(copy, block, places.get_nowait())
+
+    threads = [threading.Thread(target=writer) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    os.fsync(copy)
+    os.close(copy)
 
 
 def _blocks(source: BinaryIO) -> Iterator[bytes]:

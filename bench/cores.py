@@ -7,7 +7,7 @@ rolls them by default, 1 GiB. kdump is installed as a user has it, once where ``
 machine, and a fast disk for salvage.
 "Machine" is what this one has to give: the same command with ``--jobs 1``, as many times at once as there are jobs,
 beside once; processors that share caches, memory or a core do less than twice the work in the same time.
-The bare copy (:mod:`bench.bare_copy`) does of ``salvage`` what takes longest: the file system may not let two do it.
+The bare copy and the disk alone (:mod:`bench.bare_copy`) do of ``salvage`` what takes longest, and cannot be shared.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ CASES: Final = (
     Case("check, zstd", ("check", "{zstd}"), ONE),
     Case("salvage, one segment", ("salvage", "{none}", "--out", "{out}"), ONE),
     Case("bare copy, one segment", ("bench.bare_copy", "{none}", "{out}"), None),
+    Case("disk alone, one segment", ("bench.bare_copy", "{none}", "{out}", "--disk"), None),
     Case("salvage, zstd", ("salvage", "{zstd}", "--out", "{out}"), None),  # nothing is unpacked: a fifth of a second
     Case("text, four partitions", ("dump", "{logs}"), FOUR),
     Case("jsonl, four partitions", ("dump", "{logs}", "-o", "jsonl"), FOUR),
