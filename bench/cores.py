@@ -7,7 +7,7 @@ rolls them by default, 1 GiB. kdump is installed as a user has it, once where ``
 machine, and a fast disk for salvage.
 "Machine" is what this one has to give: the same command with ``--jobs 1``, as many times at once as there are jobs,
 beside once; processors that share caches, memory or a core do less than twice the work in the same time.
-The bare copy and the disk alone (:mod:`bench.bare_copy`) do of ``salvage`` what takes longest, and cannot be shared.
+The bare copy and the disk alone (:mod:`bench.bare_copy`) do only what takes ``salvage`` longest.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A segment read by threads ahead of whoever reads its regions, in the same order and with the same outcome.
 
 Reading a file, unpacking a batch and the kernel's printing go without Python's global lock, so that several processors
-do it. Threads take turns at the walk; what a thread has taken it makes ready: checksums are reckoned, large batches
-unpacked, lines made of runs. What it cannot unpack stays as it was: whoever asks for it meets the same damage as
-without threads. The reader of the regions does the same while it waits for another. Bytes that one processor has read
-and another prints would cost both of them time.
+do it. Threads take turns at the walk. Each makes ready what it has taken: it reckons checksums, unpacks large batches
+and makes lines of runs. A batch that it cannot unpack stays as it was, so that its reader meets the same damage as
+without threads. The reader of the regions does the same while it waits for a thread. A processor takes longer to print
+bytes that another has read.
 """
 
 from __future__ import annotations

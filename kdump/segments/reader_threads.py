@@ -98,7 +98,7 @@ class Crew(Generic[T]):
             if other is None:
                 task.ready.acquire()
                 break
-            with suppress(Exception):  # whoever reads the regions meets it too, in its place
+            with suppress(Exception):  # the reader of these regions meets the same error, in its place
                 self._prepare(other)
         return task
 

@@ -134,7 +134,8 @@ class ResyncReader:
     def read_part(self, stop: int, hops: int, follow: Follow | None = None) -> Iterator[Region | Run]:
         """Yield the regions up to the first sound batch at ``stop`` or behind it; others have read what comes before.
 
-        ``hops`` is what they left. ``follow`` is that of :func:`kdump.segments.batch_runs.walk`.
+        ``hops`` counts the records that they left to be hopped over. ``follow`` reads on behind a run, as
+        :func:`kdump.segments.batch_runs.walk` says.
         """
         self._window.narrow(self._start, stop)
         self._stop, self._origin, self.hops, self._follow = stop, 0, hops, follow

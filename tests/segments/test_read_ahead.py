@@ -62,6 +62,12 @@ def read(source, limit=DEFAULT_LIMIT, *, unpack=True):
     return read_ahead.read(regions, leash, source.size, unpack=unpack)
 
 
+def read_making(source, make):
+    leash = read_ahead.Leash(source)
+    regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
+    return read_ahead.read(regions, leash, source.size, unpack=False, make=make)
+
+
 def readers():
     return [thread for thread in threading.enumerate() if thread.name == "reader"]
 
@@ -232,10 +238,8 @@ def test_whoever_waits_for_regions_makes_others_ready(log):
         return 0
 
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
-        leash = read_ahead.Leash(source)
-        regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
         seen = 0
-        for _ in read_ahead.read(regions, leash, source.size, unpack=False, make=make):
+        for _ in read_making(source, make):
             seen += 1
             time.sleep(0.0005)
     assert seen == COUNT
@@ -348,9 +352,7 @@ def test_what_waits_is_made_once_and_then_read(log):
         return 1000
 
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
-        leash = read_ahead.Leash(source)
-        regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
-        with closing(read_ahead.read(regions, leash, source.size, unpack=False, make=make)) as stream:
+        with closing(read_making(source, make)) as stream:
             for region in stream:
                 order.append(("read", region.position))
                 if len(order) % 20 == 0:
@@ -368,10 +370,8 @@ def test_what_cannot_be_made_is_left_to_whoever_reads_it(log, failure):
         raise failure
 
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
-        leash = read_ahead.Leash(source)
-        regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
         seen = 0
-        for _ in read_ahead.read(regions, leash, source.size, unpack=False, make=make):
+        for _ in read_making(source, make):
             seen += 1
             time.sleep(0.0005)
     assert seen == COUNT
@@ -384,12 +384,9 @@ def test_no_more_is_made_than_may_be_held(log, monkeypatch):
         made.append(region.position)
         return reader_threads.MADE + 1
 
-    with LocalFile(log(*map(packed, range(COUNT)))) as source:
-        leash = read_ahead.Leash(source)
-        regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
-        with closing(read_ahead.read(regions, leash, source.size, unpack=False, make=make)) as stream:
-            next(stream)
-            time.sleep(0.1)
-            assert len(made) <= reader_threads.THREADS
-            assert len(list(stream)) == COUNT - 1
+    with LocalFile(log(*map(packed, range(COUNT)))) as source, closing(read_making(source, make)) as stream:
+        next(stream)
+        time.sleep(0.1)
+        assert len(made) <= reader_threads.THREADS
+        assert len(list(stream)) == COUNT - 1
     wait_for_their_end()
