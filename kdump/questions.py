@@ -34,7 +34,7 @@ from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import Collectors, Sayings, feed
 from kdump.answers.metadata.answer import TopicLine, takes, topic_lines
 from kdump.answers.metadata.copies import NOTHING, Copies, Said
-from kdump.answers.metadata.events import Event
+from kdump.answers.metadata.events import Event, without_secrets
 from kdump.answers.metadata.image import MetadataLog, image_of, partition_count, topic_names
 from kdump.answers.offsets import Offsets, PartitionOffsets, facts_of
 from kdump.answers.producers import ActiveProducer, Producers
@@ -402,15 +402,19 @@ def metadata(
     topic: str | Iterable[str] = (),
     at: Time | None = None,
     offset: int | None = None,
+    show_secrets: bool = False,
 ) -> Answer[TopicLine]:
     """Return the topics of the metadata log, as of the records below ``offset`` or up to ``at``, by default of all.
+
+    The values of secret and unknown configs are hidden without ``show_secrets``.
 
     >>> [(line.topic, line.configs["cleanup.policy"]) for line in metadata("golden/brokers/4.2.2", topic="compact")]
     [('compact', 'compact')]
     """
     run = _Question(paths, cluster_metadata.TOPIC, (), at)
     image = run.metadata_log().image(offset=offset, at=moment(at))
-    return run.lines(topic_lines(image, (topic,) if isinstance(topic, str) else tuple(topic)))
+    names = (topic,) if isinstance(topic, str) else tuple(topic)
+    return run.lines(topic_lines(image, names, show_secrets=show_secrets))
 
 
 def events(
@@ -419,8 +423,11 @@ def events(
     topic: str | Iterable[str] = (),
     at: Time | None = None,
     offset: int | None = None,
+    show_secrets: bool = False,
 ) -> Answer[Event]:
     """Return what happened to the cluster, below ``offset`` or up to ``at``, with ``topic`` to topics of these names.
+
+    The values of secret and unknown configs are hidden without ``show_secrets``.
 
     >>> [line.what for line in events("golden/brokers/4.2.2", topic="one")][:2]
     ['TopicCreated', 'ConfigChanged']
@@ -428,7 +435,9 @@ def events(
     run = _Question(paths, cluster_metadata.TOPIC, (), at)
     names = (topic,) if isinstance(topic, str) else tuple(topic)
     return run.lines(
-        event for event in run.metadata_log().history(offset=offset, at=moment(at)) if takes(names, event.topic)
+        event if show_secrets else without_secrets(event)
+        for event in run.metadata_log().history(offset=offset, at=moment(at))
+        if takes(names, event.topic)
     )
 
 

@@ -18,7 +18,7 @@ from kdump.primitives.near_names import did_you_mean
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
 
@@ -128,20 +128,24 @@ class TopicConfigs:
         return self._known[key]
 
     def _setting(self, key: str, topic: str, broker_id: str | None) -> Setting:
+        """Return the first setting whose value can be parsed: brokers and controllers refuse all others."""
+        return next(setting for setting in self._settings(key, topic, broker_id) if _parses(key, setting.value))
+
+    def _settings(self, key: str, topic: str, broker_id: str | None) -> Iterator[Setting]:
         for given in reversed(self._given):
             if given.key == key and fnmatchcase(topic, given.topic):
-                return Setting(given.value, "given")
+                yield Setting(given.value, "given")
         own = self._resources.get((_TOPIC, topic), {})
         if key in own:
-            return Setting(own[key], "topic")
+            yield Setting(own[key], "topic")
         for name, source in ((broker_id, "broker"), ("", "brokerDefault")):
             configs = self._resources.get((_BROKER, name or ""), {}) if name is not None else {}
             for synonym, unit in KEYS[key].synonyms:
                 if synonym in configs:
-                    return Setting(_in_ms(configs[synonym], unit), source)
+                    yield Setting(_in_ms(configs[synonym], unit), source)
         if key == "cleanup.policy" and topic in COMPACTED:
-            return Setting("compact", "default")
-        return Setting(KEYS[key].default, "default")
+            yield Setting("compact", "default")
+        yield Setting(KEYS[key].default, "default")
 
 
 _TOPIC: Final = 2
@@ -149,7 +153,10 @@ _BROKER: Final = 4
 
 
 def _in_ms(text: str, unit: int) -> str:
-    return text if unit == 1 or int(text) < 0 else str(int(text) * unit)
+    try:
+        return text if unit == 1 or int(text) < 0 else str(int(text) * unit)
+    except ValueError:
+        return text
 
 
 def given_config(text: str) -> GivenConfig:
@@ -165,22 +172,30 @@ def given_config(text: str) -> GivenConfig:
     return GivenConfig(topic, key, value)
 
 
-def _check(key: str, value: str) -> None:
+def _parses(key: str, value: str) -> bool:
+    """Tell whether a text is a value of a config, whatever its range."""
     default = KEYS[key].default
     if default in {"true", "false"}:
-        sound = value.lower() in {"true", "false"}
-    elif key == "cleanup.policy":
-        sound = {word.strip() for word in value.split(",")} <= {"delete", "compact", ""}
-    else:
-        try:
-            number = float(value) if "." in default else int(value)
-        except ValueError:
-            sound = False
-        else:
-            _check_range(key, number)
-            sound = True
-    if not sound:
+        return value.strip().lower() in {"true", "false"}
+    if key == "cleanup.policy":
+        return {word.strip() for word in value.strip("[]").split(",")} <= {"delete", "compact", ""}
+    try:
+        _number(key, value)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(key: str, value: str) -> float:
+    return float(value) if "." in KEYS[key].default else int(value)
+
+
+def _check(key: str, value: str) -> None:
+    default = KEYS[key].default
+    if not _parses(key, value):
         raise UsageError(f"{value!r} is no value of {key}: {default!r} is one")
+    if default not in {"true", "false"} and key != "cleanup.policy":
+        _check_range(key, _number(key, value))
 
 
 def _check_range(key: str, number: float) -> None:

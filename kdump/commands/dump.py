@@ -26,9 +26,16 @@ from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.named_tuple import NamedTuple
-from kdump.printers.endings import PRINTERS, Printer
+from kdump.printers.endings import PRINTERS, HidingPrinter, Printer
 from kdump.rows.columns import BATCH, RECORD
-from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, first_of, last_offset_of
+from kdump.rows.selection import (
+    DamagedRange,
+    SelectedBatch,
+    batches_of,
+    first_of,
+    last_offset_of,
+    may_hold_secrets,
+)
 from kdump.segments import read_ahead, resync
 from kdump.segments.parts import BUDGET, SegmentPart
 
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from kdump.commands.parallel import Piece
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.output.in_turns import Turn
+    from kdump.rows.selection import SegmentFacts
     from kdump.transaction_replay.outcomes import Scan
 
 FORMATS: Final = tuple(name for name in PRINTERS if name != "format")
@@ -66,6 +74,7 @@ SECTIONS: Final = {
         "no_payload",
         "redact",
         "redact_key",
+        "show_secrets",
         "include_damaged",
     ),
 }
@@ -201,7 +210,8 @@ class Dump:
 
     def printer(self, out: BinaryIO) -> Printer:
         """Return the printer that the options choose."""
-        return PRINTERS[self.options.ending](out, self.options.printing(self._redactor))
+        printer = PRINTERS[self.options.ending](out, self.options.printing(self._redactor))
+        return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
         """Print what is asked for of all partitions."""
@@ -344,7 +354,7 @@ class Dump:
 
     def _lost(self, item: DamagedRange, printer: Printer | None) -> None:
         self.session.damages()
-        if self._redactor is not None or self.options.no_payload:
+        if self._redactor is not None or self.options.no_payload or self._may_be_secret(item.file, printer):
             from kdump.rows.redaction import bare
 
             item = item._replace(damage=bare(item.damage))
@@ -352,6 +362,12 @@ class Dump:
             printer.lost(item)
         if printer is None or not printer.shows_damage or not (self.session.quiet or sys.stdout.isatty()):
             self.session.damaged_range(item.file.name, item.damage)
+
+    def _may_be_secret(self, file: SegmentFacts, printer: Printer | None) -> bool:
+        """Tell whether values in damaged ranges of a segment may be secrets that are to be hidden."""
+        if isinstance(printer, HidingPrinter):
+            return printer.hides_in(file)
+        return not self.options.show_secrets and file.topic is not None and may_hold_secrets(file.topic)
 
 
 def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:

@@ -69,6 +69,7 @@ class DumpOptions:
         self.no_payload: bool = given["no_payload"]
         self.redact: bool = given["redact"]
         self.redact_key: str | None = given["redact_key"]
+        self.show_secrets: bool = given["show_secrets"]
         self.on_error: OnError = given["on_error"]
         self.include_damaged: bool = given["include_damaged"]
         self.jobs: int | None = given["jobs"]

@@ -22,7 +22,8 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import open_output
 from kdump.records.record_batch import misnumbered
 from kdump.rows import columns as rows
-from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
+from kdump.rows.without_secrets import Secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +94,7 @@ def command(
         no_payload=given["no_payload"],
         redactor=shared.redactor(redact=given["redact"], file=given["redact_key"]),
         decode=decode == "auto",
+        secrets=None if given["show_secrets"] else Secrets(),
     )
     wanted = Wanted(max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
     partitions = partitions_of(found[1], found[2], paths, run, wanted)
@@ -107,7 +109,7 @@ def command(
         for part in partitions:
             for item in reader.read(part):
                 if isinstance(item, DamagedRange):
-                    run.damaged_range(item.file.name, hide.damage(item.damage))
+                    run.damaged_range(item.file.name, hide.damage(item.damage, item.file))
                 else:
                     there = True
                     show(item, out, run, hide, offset=None if batch else offset, hexdump=hexdump, output=output)
@@ -119,7 +121,7 @@ def command(
         return run.status
     if held is not None and damage is not None:
         where = f"it belongs to {_offsets(held)}, whose crc is right"
-        run.damage(f"{what} cannot be read: {where}: {hide.error(damage).reason}")
+        run.damage(f"{what} cannot be read: {where}: {hide.error(damage, held.file).reason}")
         return run.status
     run.met.add(session.ABSENT)
     why = f"{_offsets(held)} holds it no more (compaction)" if held is not None else missing(partitions, offset)
@@ -152,6 +154,8 @@ class Hide:
     redactor: Redactor | None
     decode: bool = False
     """Whether records of Kafka's own topics are put in words."""
+    secrets: Secrets | None = None
+    """What hides passwords and credentials; None shows them."""
 
     @property
     def columns(self) -> tuple[rows.Column, ...]:
@@ -162,6 +166,8 @@ class Hide:
 
     def found(self, item: SelectedBatch) -> SelectedBatch:
         """Return records as they may be shown in those columns."""
+        if self.secrets is not None:
+            (item,) = self.secrets.without(item)
         return item if self.redactor is None else self.redactor(item)
 
     def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[FieldBytes]:
@@ -172,20 +178,26 @@ class Hide:
         if self.no_payload:
             return field_map.hidden(parts)
         if self.redactor is None or item.batch.is_control:
-            return parts
+            return parts if self.secrets is None else self.secrets.parts(item, parts)
         return field_map.hidden(parts, self.redactor.hash)
 
-    def damage(self, damage: Damage) -> Damage:
+    def _shows_values(self, file: SegmentFacts) -> bool:
+        """Tell whether the values of fields that are wrong may be shown: they may be a part of a payload."""
+        if self.no_payload or self.redactor is not None:
+            return False
+        return self.secrets is None or not self.secrets.may_be_in(file)
+
+    def damage(self, damage: Damage, file: SegmentFacts) -> Damage:
         """Return damage as it may be shown."""
-        if not self.no_payload and self.redactor is None:
+        if self._shows_values(file):
             return damage
         from kdump.rows.redaction import bare
 
         return bare(damage)
 
-    def error(self, damage: DamageError) -> DamageError:
+    def error(self, damage: DamageError, file: SegmentFacts) -> DamageError:
         """Return an error as it may be shown."""
-        if not self.no_payload and self.redactor is None:
+        if self._shows_values(file):
             return damage
         from kdump.rows.redaction import told
 
@@ -210,7 +222,7 @@ def show(
         try:
             printer.write(hide.parts(item, offset), out)
         except DamageError as damage:
-            run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {hide.error(damage)}")
+            run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {hide.error(damage, item.file)}")
         return
     if offset is None:
         item = item._replace(records=whole(item.batch))

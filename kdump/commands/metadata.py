@@ -12,6 +12,7 @@ import click
 from kdump.commands import option_values
 from kdump.commands.answering import FORM, PATHS, Answering, Moment
 from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.commands.options import SHOW_SECRETS
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
@@ -33,11 +34,12 @@ TIMES: Final = Pattern(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
 class Asked(NamedTuple):
-    """Which part of the log: topics (all when empty), and where it ends."""
+    """Which part of the log: topics (all when empty), where it ends, and whether secrets are shown."""
 
     topics: tuple[str, ...]
     offset: int | None
     at: int | None
+    show_secrets: bool
 
 
 @click.command("metadata")
@@ -50,6 +52,7 @@ class Asked(NamedTuple):
 @click.option(
     "--diff", metavar="N..M|PATH", help="What changed from offset or time N to M (N..: to the end), or up to PATH."
 )
+@SHOW_SECRETS
 @click.option("--write-snapshot", "folder", metavar="DIR", help="Write the image as a .checkpoint into DIR.")
 @click.option(
     "--jobs", type=AtLeast(1), default=1, metavar="N", help="Taken as everywhere; a replay needs one process."
@@ -70,8 +73,10 @@ def command(**options: Any) -> int:
 
     PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot of it. The image at an
     offset or time begins with the newest sound snapshot at or below it; then record by record is applied, metadata
-    transactions as a whole. -o jsonl prints it, and --diff, as the records of Kafka's own snapshot, with SCRAM salts,
-    keys and passwords in configs. All other outputs hide these.
+    transactions as a whole. -o jsonl prints it, and --diff, as the records of Kafka's own snapshot.
+
+    The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys are
+    hidden too. --show-secrets shows them. --write-snapshot always writes them.
 
     Where the replay breaks (a record for a topic that is not there, an unknown type, damage, a gap), standard error
     names offset and record. That record is left out, and the rest is answered.
@@ -86,7 +91,7 @@ def command(**options: Any) -> int:
 
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met, or the replay breaks.
     """
-    asked = Asked(options["topics"], options.pop("offset"), options["at"])
+    asked = Asked(options["topics"], options.pop("offset"), options["at"], options.pop("show_secrets"))
     modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "folder")}
     if sum(bool(mode) for mode in modes.values()) > 1:
         raise UsageError("give one of --topics, --tree, --events, --diff and --write-snapshot")
@@ -107,7 +112,7 @@ def command(**options: Any) -> int:
         run.session.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
     if modes["folder"]:
         return _write(run, image, modes["folder"])
-    return _show(run, image, asked.topics, list_topics=modes["list_topics"], tree=modes["tree"])
+    return _show(run, image, asked, list_topics=modes["list_topics"], tree=modes["tree"])
 
 
 for _decorate in (*PATHS, *FORM, MAX_BATCH_BYTES, CACHE):
@@ -159,6 +164,7 @@ def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None 
 
 def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
     from kdump.answers.metadata.answer import takes
+    from kdump.answers.metadata.events import without_secrets
     from kdump.printers.answer_tables import metadata as tables
 
     met: set[str] = set()
@@ -167,7 +173,7 @@ def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
         for event in log.history(offset=asked.offset, at=asked.at):
             met.update([event.topic] if event.topic else ())
             if takes(asked.topics, event.topic):
-                yield event
+                yield event if asked.show_secrets else without_secrets(event)
 
     status = run.answer(meant(), tables.events)
     for name in asked.topics:
@@ -196,7 +202,7 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
             return run.session.status
         earlier, later = (_image(run, each, asked.offset, asked.at) for each in (log, other))
     found = (each for each in differences(earlier, later) if takes(asked.topics, each.topic))
-    return run.answer(found if run.output == "jsonl" else map(without_secrets, found), tables.differences)
+    return run.answer(found if asked.show_secrets else map(without_secrets, found), tables.differences)
 
 
 def _write(run: Answering, image: ClusterImage, folder: str) -> int:
@@ -213,26 +219,27 @@ def _write(run: Answering, image: ClusterImage, folder: str) -> int:
     return run.answer([line], tables.written)
 
 
-def _show(run: Answering, image: ClusterImage, topics: tuple[str, ...], *, list_topics: bool, tree: str | None) -> int:
-    from kdump.answers.metadata.answer import image_records, record_line, takes, topic_lines
+def _show(run: Answering, image: ClusterImage, asked: Asked, *, list_topics: bool, tree: str | None) -> int:
+    from kdump.answers.metadata.answer import image_records, record_line, record_text, takes, topic_lines
     from kdump.printers.answer_lines import write_texts
     from kdump.printers.answer_tables import metadata as tables
 
+    topics, show = asked.topics, {"show_secrets": asked.show_secrets}
     for name in topics:
         known = image.topics.by_name
         if not any(takes((name,), topic) for topic in known):
             near = did_you_mean(name, known) or "; --events tells of topics that were deleted"
             run.session.note(f"no topic {name!r} is in this image{near}")
     if list_topics:
-        return run.answer(topic_lines(image, topics), tables.topics)
+        return run.answer(topic_lines(image, topics, **show), tables.topics)
     if tree is not None:
         from kdump.answers.metadata.tree import leaves
 
-        return run.answer(leaves(image, tree), tables.nodes)
+        return run.answer(leaves(image, tree, **show), tables.nodes)
     if run.output == "jsonl":
         with open_output() as out:
-            write_texts((record.text for record in image_records(image, topics)), out)
+            write_texts((record_text(record, **show) for record in image_records(image, topics)), out)
         return run.session.status
     if run.output == "csv":
-        return run.answer(map(record_line, image_records(image, topics)), tables.records)
-    return run.answer((), lambda _: tables.image(image, topics))
+        return run.answer((record_line(record, **show) for record in image_records(image, topics)), tables.records)
+    return run.answer((), lambda _: tables.image(image, topics, **show))

@@ -66,10 +66,14 @@ DECODE: Final[Decorator] = click.option(
     show_default=True,
     help="auto puts records of Kafka's own topics in words, in the column decoded.",
 )
+SHOW_SECRETS: Final[Decorator] = click.option(
+    "--show-secrets", is_flag=True, help="Show passwords and unknown values in configs, and SCRAM credentials."
+)
 PRIVACY: Final[list[Decorator]] = [
     click.option("--no-payload", is_flag=True, help="Leave out keys, values and headers."),
     click.option("--redact", is_flag=True, help=f"Hash keys and values with the secret of {REDACT_KEY}."),
     click.option("--redact-key", metavar="FILE", help="The secret for --redact, from a file."),
+    SHOW_SECRETS,
 ]
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding"})
 VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded"})

@@ -45,6 +45,8 @@ class Decoded:
     """Why there are no values: an unknown type or version, or broken bytes and where."""
     known: bool = True
     """Whether a schema has the type and version; a newer release may know others."""
+    struct: Struct | None = None
+    """The layout that the values have."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +150,14 @@ def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> 
 def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int) -> Decoded:
     well_formed = read_well_formed(struct, raw, start)
     if well_formed is not None:
-        return Decoded(raw, name, version, well_formed)
+        return Decoded(raw, name, version, well_formed, struct=struct)
     reader = Reader(raw, start)
     try:
         values = read_fields(struct, reader)
     except PayloadError as error:
         return Decoded(raw, name, version, reason=error.within(f"{name} v{version}").reason)
     left = f"bytes are left over behind {name} v{version}: {reader.remaining}" if reader.remaining else ""
-    return Decoded(raw, name, version, values, left)
+    return Decoded(raw, name, version, values, left, struct=struct)
 
 
 def _framed(messages: Mapping[str, MessageSchema]) -> Decoder:

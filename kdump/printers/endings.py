@@ -9,6 +9,7 @@ import sys
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.rows.selection import may_hold_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
-    from kdump.rows.selection import DamagedRange, SelectedBatch
+    from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
+    from kdump.rows.without_secrets import Secrets
     from kdump.segments.batch_runs import Run
 
 
@@ -35,6 +37,42 @@ class Printer(Protocol):
     def found(self, item: SelectedBatch) -> None: ...
     def lost(self, item: DamagedRange) -> None: ...
     def end(self) -> None: ...
+
+
+class HidingPrinter:
+    """A printer that is given records without the passwords and credentials in them. ``printer`` prints all of them."""
+
+    def __init__(self, printer: Printer) -> None:
+        self._printer = printer
+        self._secrets: Secrets | None = None
+        self.shows_damage = printer.shows_damage
+        self.begin, self.go_on, self.lost, self.end = printer.begin, printer.go_on, printer.lost, printer.end
+
+    def make(self, item: SelectedBatch, run: Run) -> int:
+        """Make the first lines of a run for a thread, where nothing is hidden; return how many bytes they are."""
+        return 0 if self._hides(item) else self._printer.make(item, run)
+
+    def found(self, item: SelectedBatch) -> None:
+        """Print the records of a batch, or of a run of batches."""
+        if not self._hides(item) or self._secrets is None:
+            self._printer.found(item)
+            return
+        for one in self._secrets.without(item):
+            self._printer.found(one)
+
+    def hides_in(self, file: SegmentFacts) -> bool:
+        """Tell whether values in damaged ranges of a segment may be secrets."""
+        return may_hold_secrets(file.topic) and self._of_secrets().may_be_in(file)
+
+    def _hides(self, item: SelectedBatch) -> bool:
+        return may_hold_secrets(item.file.topic) and self._of_secrets().mask(item) is not None
+
+    def _of_secrets(self) -> Secrets:
+        if self._secrets is None:
+            from kdump.rows.without_secrets import Secrets  # few topics hold secrets
+
+            self._secrets = Secrets()
+        return self._secrets
 
 
 class PrintOptions(NamedTuple):

@@ -22,6 +22,7 @@ from kdump.records.magic_2 import Batch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from kdump.internal_topics.secrets import Mask
     from kdump.primitives.wire import Bytes
     from kdump.records.record_batch import RecordBatch
 
@@ -39,6 +40,7 @@ class FieldBytes(NamedTuple):
     unpacked: bool = False
 
 
+HIDDEN: Final = "hidden (--show-secrets shows it)"
 _UNREAD: Final = "unread"
 """The part that holds the bytes behind which, or in which, something is broken."""
 PAYLOADS: Final = {"key", "value", "headerKey", "headerValue", _UNREAD}
@@ -88,6 +90,21 @@ def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = 
             yield part._replace(data=b"")
         else:
             yield part._replace(data=b"", value=f"{part.value}, {hashed(part.data)}")
+
+
+def masked(parts: Iterable[FieldBytes], mask: Mask) -> Iterator[FieldBytes]:
+    """Yield parts without the bytes of values that ``mask`` changes, and of what cannot be read."""
+    key: bytes | None = None
+    for part in parts:
+        if part.name == "keyLength":
+            key = None
+        elif part.name == "key":
+            key = part.data
+        is_hidden = part.name == "value" and mask(key, part.data) != part.data
+        if is_hidden or part.name == _UNREAD:
+            yield part._replace(data=b"", value=f"{part.value}, {HIDDEN}")
+        else:
+            yield part
 
 
 def _header(batch: Batch) -> Iterator[FieldBytes]:

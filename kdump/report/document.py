@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kdump import __version__
 from kdump.answers.collector import Place, as_json
 from kdump.answers.metadata.copies import Copies, Said
+from kdump.answers.metadata.events import without_secrets
 from kdump.answers.metadata.image import MetadataLog
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
@@ -208,7 +209,8 @@ def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -
     copies = Copies(live_of(partitions), Said(lambda _: None, lambda _: None, say.fail))
     if not copies:
         return None
-    history = MetadataLog(copies, lambda _: None).history(at=None if asked.around is not None else asked.at)
+    past = MetadataLog(copies, lambda _: None).history(at=None if asked.around is not None else asked.at)
+    history = map(without_secrets, past)
     around = asked.around
     if around is None:
         kept = list(deque(history, EVENTS))

@@ -10,6 +10,7 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from kdump.internal_topics.decode import Decoded, decode
+from kdump.internal_topics.secrets import HIDDEN, HIDDEN_BYTES
 
 if TYPE_CHECKING:
     from kdump.formats.record import Record
@@ -44,6 +45,8 @@ def _part(part: Decoded | None) -> Json:
 
 def _plain(value: Value) -> Json:
     if isinstance(value, bytes):
+        if value == HIDDEN_BYTES:
+            return HIDDEN
         return urlsafe_b64encode(value).rstrip(b"=").decode()
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}

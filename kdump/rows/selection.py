@@ -49,6 +49,11 @@ class DamagedRange(NamedTuple):
     damage: Damage
 
 
+def may_hold_secrets(topic: str | None) -> bool:
+    """Tell whether values of a topic may hold passwords or credentials of Kafka; None is a log of an unknown topic."""
+    return topic is None or topic == "__cluster_metadata" or "config" in topic
+
+
 def singly(item: SelectedBatch, run: UnreadRun, *, batches: bool) -> Iterator[SelectedBatch]:
     """Yield the batches of a run one by one, with ``batches`` without their records.
 

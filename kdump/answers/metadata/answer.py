@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kdump.answers.metadata import configs, secrets
+from kdump.internal_topics.secrets import fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,22 +68,22 @@ def takes(wanted: Sequence[str], topic: str | None) -> bool:
     return not wanted or (topic is not None and any(fnmatchcase(topic, pattern) for pattern in wanted))
 
 
-def topic_lines(image: ClusterImage, wanted: Sequence[str]) -> Iterator[TopicLine]:
+def topic_lines(image: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[TopicLine]:
     """Yield a line for each topic, by name."""
     for name, topic in sorted(image.topics.by_name.items()):
         if takes(wanted, name):
-            yield _line(topic, image)
+            yield _line(topic, image, show_secrets=show_secrets)
 
 
-def _line(topic: Topic, image: ClusterImage) -> TopicLine:
+def _line(topic: Topic, image: ClusterImage, *, show_secrets: bool) -> TopicLine:
     lines = [PartitionLine.of(number, state) for number, state in sorted(topic.partitions.items())]
-    own = dict(sorted(image.configs.topic(topic.name).items()))
+    own = secrets.configs(configs.TOPIC, image.configs.topic(topic.name), show=show_secrets)
     return TopicLine(topic.name, topic.id_text, topic.name in INTERNAL, lines, own)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """A record of an image, for CSV."""
+    """A record of an image, for CSV and JSON lines."""
 
     kind: ClassVar[str] = "record"
     type: str
@@ -90,17 +91,25 @@ class RecordLine:
     data: dict[str, Any]
 
 
-def record_line(record: SnapshotRecord) -> RecordLine:
+def record_line(record: SnapshotRecord, *, show_secrets: bool = False) -> RecordLine:
     """Return the line of a record, without what is secret."""
     plain = record.plain
-    return RecordLine(plain["type"], plain["version"], secrets.record(plain["data"]))
+    data = plain["data"] if show_secrets else secrets.record(plain["data"])
+    return RecordLine(plain["type"], plain["version"], data)
+
+
+def record_text(record: SnapshotRecord, *, show_secrets: bool = False) -> str:
+    """Return a record as the JSON of ``--cluster-metadata-decoder``, without what is secret."""
+    if show_secrets:
+        return record.text
+    return record._replace(fields=fields(record.name, record.fields)).text
 
 
 def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[SnapshotRecord]:
     """Yield the records of an image; of those of the topics alone where any are named."""
     ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
     for record in image.records():
-        fields = record.fields
-        is_config = record.name == "ConfigRecord" and fields["resourceType"] == configs.TOPIC
-        if not wanted or fields.get("topicId") in ids or (is_config and takes(wanted, fields["resourceName"])):
+        held = record.fields
+        is_config = record.name == "ConfigRecord" and held["resourceType"] == configs.TOPIC
+        if not wanted or held.get("topicId") in ids or (is_config and takes(wanted, held["resourceName"])):
             yield record

@@ -63,7 +63,7 @@ def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Differen
 
 
 def without_secrets(line: Difference) -> Difference:
-    """Return a difference for people: without salts and keys of SCRAM, and sensitive configs."""
+    """Return a difference for people: without salts and keys of SCRAM, and secret configs."""
     was = None if line.was is None else {**line.was, "data": secrets.record(line.was["data"])}
     data = secrets.record(line.data, None if line.was is None else line.was["data"])
     return replace(line, data=data, was=was)

@@ -5,13 +5,14 @@ No record says who asked for it. The time is the controller's, when it appended 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from kdump.answers.metadata import acls, configs, quotas, scram, secrets
+from kdump.answers.metadata import acls, configs, quotas, scram
 from kdump.answers.metadata.metadata_versions import FEATURE, level_name
 from kdump.answers.metadata.records import NO_LEADER_CHANGE, Fields, MetadataRecord
 from kdump.answers.metadata.topics import RECOVERING, id_text
+from kdump.internal_topics.secrets import HIDDEN, is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +40,20 @@ class Event:
     details: dict[str, Any]
     topic: str | None = None
     committed: bool | None = None
+
+
+def without_secrets(event: Event) -> Event:
+    """Return an event without the values of secret configs; SCRAM credentials are in none."""
+    details = event.details
+    if event.what != "ConfigChanged" or not is_secret(_NUMBERS.get(details["type"], -1), details["config"]):
+        return event
+    values = {name: HIDDEN for name in ("value", "was") if details[name] is not None}
+    if len(values) > 1 and details["value"] != details["was"]:
+        values["value"] = f"{HIDDEN}, changed"
+    return replace(event, details=details | values)
+
+
+_NUMBERS: Final = {word: number for number, word in configs.TYPES.items()}
 
 
 Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
@@ -188,8 +203,8 @@ def _config_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
     details = {
         "type": configs.TYPES.get(kind, str(kind)),
         "config": fields["name"],
-        "value": secrets.config(fields["name"], fields["value"]),
-        "was": secrets.config(fields["name"], was),
+        "value": fields["value"],
+        "was": was,
     }
     yield "ConfigChanged", name, topic.id_text if topic else None, details, name if is_topic else None
 

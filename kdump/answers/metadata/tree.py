@@ -1,16 +1,18 @@
 """The tree of an image, with the nodes and texts that kafka-metadata-shell shows below ``/image``.
 
-Source: ``org.apache.kafka.image.node``. Salts and keys of SCRAM are hidden, and sensitive configs.
+Source: ``org.apache.kafka.image.node``. Salts and keys of SCRAM are hidden, and secret configs, unless asked for.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from kdump.answers.metadata import acls, configs, metadata_versions, scram, secrets
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import UsageError
+from kdump.internal_topics.secrets import HIDDEN
 from kdump.primitives.terminal import harmless_line
 from kdump.primitives.timestamps import iso
 
@@ -38,12 +40,12 @@ class NodeLine:
     value: str
 
 
-def leaves(image: ClusterImage, path: str) -> Iterator[NodeLine]:
+def leaves(image: ClusterImage, path: str, *, show_secrets: bool = False) -> Iterator[NodeLine]:
     """Yield the leaves at and below ``path``: ``/topics/byName/orders``, or short ``/topics/orders``.
 
     Raises UsageError when there is no such node.
     """
-    node: Node = tree(image)
+    node: Node = tree(image, show_secrets=show_secrets)
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["image"]:
         parts = parts[1:]
@@ -67,7 +69,7 @@ def _below(node: Node, path: str) -> Iterator[NodeLine]:
         yield from _below(child, f"{path}/{name}")
 
 
-def tree(image: ClusterImage) -> dict[str, Node]:
+def tree(image: ClusterImage, *, show_secrets: bool = False) -> dict[str, Node]:
     """Return the whole tree."""
     topics: dict[str, Node] = {name: _topic(topic) for name, topic in sorted(image.topics.by_name.items())}
     return {
@@ -83,14 +85,17 @@ def tree(image: ClusterImage) -> dict[str, Node]:
             "byName": topics,
             "byId": {topic.id_text: topics[name] for name, topic in sorted(image.topics.by_name.items())},
         },
-        "configs": {_resource(*key): _configs(values) for key, values in sorted(image.configs.resources.items())},
+        "configs": {
+            _resource(*key): dict(secrets.configs(key[0], values, show=show_secrets))
+            for key, values in sorted(image.configs.resources.items())
+        },
         "clientQuotas": {
             _entity(entity): {key: str(value) for key, value in sorted(values.items())}
             for entity, values in image.quotas.entities.items()
         },
         "producerIds": {} if image.producer_ids.next is None else {"nextProducerId": str(image.producer_ids.next)},
         "acls": {"byId": {id_text(number): _acl(fields) for number, fields in sorted(image.acls.by_id.items())}},
-        "scram": {name: _scram(image, number) for number, name in scram.MECHANISMS.items()},
+        "scram": {name: _scram(image, number, show_secrets=show_secrets) for number, name in scram.MECHANISMS.items()},
         "delegationToken": {number: _token(fields) for number, fields in sorted(image.tokens.by_id.items())},
     }
 
@@ -108,10 +113,6 @@ def _features(image: ClusterImage) -> dict[str, Node]:
 def _resource(kind: int, name: str) -> str:
     word = configs.TYPES.get(kind, str(kind))
     return f"{word}:{name}" if name else word
-
-
-def _configs(values: Mapping[str, str]) -> dict[str, Node]:
-    return {name: secrets.config(name, value) or "" for name, value in values.items()}
 
 
 def _entity(entity: Entity) -> str:
@@ -196,10 +197,16 @@ def _acl(fields: Fields) -> str:
     return f"StandardAcl[{', '.join(f'{name}={value}' for name, value in words.items())}]"
 
 
-def _scram(image: ClusterImage, number: int) -> dict[str, Node]:
+def _scram(image: ClusterImage, number: int, *, show_secrets: bool) -> dict[str, Node]:
+    def shown(data: bytes) -> str:
+        return b64encode(data).decode() if show_secrets else HIDDEN
+
     return {
-        user: f"ScramCredentialData(salt={secrets.HIDDEN}, storedKey={secrets.HIDDEN}, serverKey={secrets.HIDDEN}, "
-        f"iterations={fields['iterations']})"
+        user: _text(
+            "ScramCredentialData",
+            {name: shown(fields[name]) for name in ("salt", "storedKey", "serverKey")}
+            | {"iterations": fields["iterations"]},
+        )
         for (mechanism, user), fields in sorted(image.scram.credentials.items())
         if mechanism == number
     }

@@ -82,15 +82,16 @@ def _pairs(values: dict[str, Any]) -> str | None:
     return " ".join(f"{name}={value}" for name, value in values.items()) or None
 
 
-def image(found: ClusterImage, wanted: Sequence[str]) -> Iterator[AnswerTable]:
+def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
     """Yield an image for people: SCRAM users without salts and keys. With topics named, these alone."""
     level = found.features.metadata_version
     title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {iso(found.timestamp) or '-'}"
     yield AnswerTable(f"{title}, metadata.version {level_name(level)}", (), ())
-    yield _topics(answer.topic_lines(found, wanted))
+    yield _topics(answer.topic_lines(found, wanted, show_secrets=show_secrets))
     if wanted:
         return
-    for table in (_brokers(found), _controllers(found), _features(found), _configs(found), _acls(found)):
+    own = _configs(found, show_secrets=show_secrets)
+    for table in (_brokers(found), _controllers(found), _features(found), own, _acls(found)):
         if table.rows:
             yield table
     for table in (_quotas(found), _scram(found), _tokens(found)):
@@ -137,12 +138,12 @@ def _features(found: ClusterImage) -> AnswerTable:
     return AnswerTable("Features", ("feature", "level"), rows, frozenset(("level",)))
 
 
-def _configs(found: ClusterImage) -> AnswerTable:
+def _configs(found: ClusterImage, *, show_secrets: bool) -> AnswerTable:
     rows = [
-        (configs.TYPES.get(kind, kind), name or "<default>", key, secrets.config(key, value))
+        (configs.TYPES.get(kind, kind), name or "<default>", key, value)
         for (kind, name), values in sorted(found.configs.resources.items())
         if kind != configs.TOPIC
-        for key, value in sorted(values.items())
+        for key, value in secrets.configs(kind, values, show=show_secrets).items()
     ]
     return AnswerTable("Configs, but for those of topics", ("type", "name", "config", "value"), rows)
 

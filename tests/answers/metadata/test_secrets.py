@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from kdump.answers.metadata import secrets
+from kdump.answers.metadata import configs, secrets
+from kdump.internal_topics.secrets import HIDDEN
 
 
-def test_sensitive_configs_are_hidden_whatever_their_listener():
-    assert secrets.config("ssl.key.password", "hunter2") == secrets.HIDDEN
-    assert secrets.config("listener.name.sasl.plain.sasl.jaas.config", "x") == secrets.HIDDEN
-    assert secrets.config("ssl.key.password", None) is None
-    assert secrets.config("retention.ms", "1") == "1"
+def test_configs_of_a_resource():
+    values = {"ssl.key.password": "hunter2", "log.retention.ms": "1"}
+    assert secrets.configs(configs.BROKER, values, show=False) == {**values, "ssl.key.password": HIDDEN}
+    assert secrets.configs(configs.BROKER, values, show=True) == values
+    assert secrets.config(configs.BROKER, "ssl.key.password", None) is None
 
 
 def test_a_credential_keeps_its_user_and_says_what_changed():

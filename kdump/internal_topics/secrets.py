@@ -1,0 +1,145 @@
+"""Values of Kafka's own topics that are secrets: passwords in configs, and SCRAM credentials.
+
+A config's value is shown only if its name is known and its type is not PASSWORD, as in Kafka's own tools (class
+``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). The topic of Kafka Connect's configs follows the
+same rule (class ``KafkaConfigBackingStore``), and so does the key that Connect's workers sign requests with.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from kdump.internal_topics import cluster_metadata, interpreter
+from kdump.internal_topics.config_names import SHOWN
+from kdump.internal_topics.decode import decode
+from kdump.primitives.patterns import Pattern
+from kdump.primitives.wire import write_unsigned_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kdump.internal_topics.schema import Value, Values
+
+    Mask = Callable[[bytes | None, bytes | None], bytes | None]
+    """Returns the value of a record, given its key and value, without its secrets; the same object if it has none."""
+
+HIDDEN: Final = "[redacted]"
+HIDDEN_BYTES: Final = HIDDEN.encode()
+CREDENTIAL: Final = frozenset(("salt", "saltedPassword", "storedKey", "serverKey"))
+"""The fields of SCRAM credentials that are secrets; 3.0 to 3.4 have a saltedPassword."""
+RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
+"""``ConfigResource.Type`` -> the owner of its configs in :data:`SHOWN`."""
+_LISTENER: Final = Pattern(r"listener\.name\.[^.]*\.(.*)")
+_MECHANISM: Final = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+"""Configs of a SASL mechanism: its name stands before them (``DynamicBrokerConfig.ListenerMechanismConfigs``)."""
+_CONFIG, _SCRAM = "ConfigRecord", "UserScramCredentialRecord"
+_HARMLESS: Final = frozenset(
+    number
+    for name, message in cluster_metadata.MESSAGES.items()
+    if name not in (_CONFIG, _SCRAM)
+    for number, _ in message.types.items
+)
+"""The types of records of the metadata log that hold no secrets."""
+_CONNECT_TOPIC: Final = Pattern(r".*connect.*config.*|mm2-configs\..*")
+"""Usual names of the topic that a Connect worker's ``config.storage.topic`` names."""
+_CONNECT_KEY: Final = Pattern(rb"(?:connector|task|session-key)\b.*")
+_CONNECT_CLIENT: Final = Pattern(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
+
+
+def is_secret(resource: int, name: str) -> bool:
+    """Tell whether the value of a config is hidden; ``resource`` is the number of a ``ConfigResource.Type``."""
+    owner = RESOURCES.get(resource, "")
+    known = SHOWN.get(owner, frozenset())
+    if name in known:
+        return False
+    listener = _LISTENER.fullmatch(name) if owner == "broker" else None
+    if listener is None:
+        return True
+    return next((config for config in _MECHANISM if listener[1].endswith(config)), listener[1]) not in known
+
+
+def is_connect_secret(name: str) -> bool:
+    """Tell whether the value of a connector's or task's config is hidden."""
+    if name in SHOWN["connect"]:
+        return False
+    client = _CONNECT_CLIENT.fullmatch(name)
+    return client is None or client[1] not in SHOWN["client"]
+
+
+def fields(message: str, values: Mapping[str, Value]) -> Values:
+    """Return the fields of a message of the metadata log without its secrets."""
+    found = dict(values)
+    if message == _CONFIG and found.get("value") is not None:
+        if is_secret(int(str(found["resourceType"])), str(found["name"])):
+            found["value"] = HIDDEN
+    elif message == _SCRAM:
+        for name in CREDENTIAL & found.keys():
+            found[name] = HIDDEN_BYTES
+        if infos := cast("list[Values] | None", found.get("credentialInfos")):
+            found["credentialInfos"] = [info | dict.fromkeys(CREDENTIAL & info.keys(), HIDDEN_BYTES) for info in infos]
+    return found
+
+
+@cache
+def mask_of(topic: str) -> Mask | None:
+    """Return what hides the secrets in values of a topic; None if its records hold none that kdump knows."""
+    if topic == cluster_metadata.TOPIC:
+        return metadata_value
+    return connect_value if _CONNECT_TOPIC.fullmatch(topic) else None
+
+
+def is_metadata(key: bytes | None, value: bytes | None) -> bool:
+    """Tell whether a record of a log without a name is one of the metadata log."""
+    if key is not None or not value or value[0] > 1:
+        return False
+    made = decode(cluster_metadata.TOPIC, None, value)
+    return made is not None and made.value is not None and made.value.values is not None and not made.value.reason
+
+
+def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
+    """Return a value of the metadata log without its secrets.
+
+    A value that cannot be decoded is hidden whole where its type is unknown, or one that holds secrets.
+    """
+    if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
+        return value
+    if made.type in _HARMLESS:
+        return value
+    read = made.value
+    if made.type is None or read.values is None or read.struct is None or read.version is None:
+        return HIDDEN_BYTES
+    hidden = fields(read.name, read.values)
+    if hidden == read.values and not read.reason:
+        return value
+    hidden.pop(interpreter.UNKNOWN_TAGS, None)
+    head = b"".join(map(write_unsigned_varint, (value[0], made.type, read.version)))
+    return head + interpreter.write(read.struct, hidden)
+
+
+def connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
+    """Return a value of the topic of Connect's configs without its secrets: JSON, as Connect writes it."""
+    if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
+        return value
+    try:
+        made: Any = json.loads(value)
+    except ValueError:
+        return HIDDEN_BYTES
+    body = made.get("payload", made) if isinstance(made, dict) else made
+    if not isinstance(body, dict):
+        return HIDDEN_BYTES
+    if isinstance(configs := body.get("properties"), dict):
+        body["properties"] = {
+            name: HIDDEN if config is not None and is_connect_secret(name) else config
+            for name, config in configs.items()
+        }
+    if key.startswith(b"session-key") and body.get("key") is not None:
+        body["key"] = HIDDEN
+    return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

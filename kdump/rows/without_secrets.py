@@ -1,0 +1,96 @@
+"""Records as they are shown: without the passwords and credentials that Kafka's own topics hold.
+
+Source of the rule: :mod:`kdump.internal_topics.secrets`. A log without a topic in its name, a copy of a segment,
+counts as a metadata log if its first record is a control record of KRaft or decodes as one of the metadata log.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import DamageError
+from kdump.records import control
+from kdump.rows.selection import may_hold_secrets, singly
+from kdump.segments.lazy_records import UnreadRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.formats.record import Record
+    from kdump.internal_topics.secrets import Mask
+    from kdump.records.field_map import FieldBytes
+    from kdump.rows.selection import SegmentFacts, SelectedBatch
+
+_FIRST_BYTES: Final = (0, 1)
+"""The first byte of a record of the metadata log: the version of its frame."""
+
+
+class Secrets:
+    """Hides the secrets of records, segment by segment."""
+
+    def __init__(self) -> None:
+        self._file: str | None = None
+        self._known: Mask | None = None
+
+    def mask(self, item: SelectedBatch) -> Mask | None:
+        """Return what hides secrets in the values of a segment; None if it holds none."""
+        if item.file.name != self._file:
+            self._file, self._known = item.file.name, _mask_of(item)
+        return self._known
+
+    def without(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
+        """Yield the records of a batch, or of a run of batches, as they may be shown."""
+        mask = self.mask(item)
+        if mask is None or item.batch.is_control:
+            yield item
+        elif isinstance(item.records, UnreadRun):
+            for one in singly(item, item.records, batches=False):
+                yield _masked(one, mask)
+        else:
+            yield _masked(item, mask)
+
+    def may_be_in(self, file: SegmentFacts) -> bool:
+        """Tell whether the fields of damaged bytes in a segment may be secrets."""
+        if file.topic is None:
+            return file.name == self._file and self._known is not None
+        return _of_topic(file.topic) is not None
+
+    def parts(self, item: SelectedBatch, parts: Iterator[FieldBytes]) -> Iterator[FieldBytes]:
+        """Return the fields of a batch as they may be shown."""
+        from kdump.records import field_map
+
+        mask = self.mask(item)
+        return parts if mask is None or item.batch.is_control else field_map.masked(parts, mask)
+
+
+def _masked(item: SelectedBatch, mask: Mask) -> SelectedBatch:
+    return item._replace(records=[record._replace(value=mask(record.key, record.value)) for record in item.records])
+
+
+def _of_topic(topic: str) -> Mask | None:
+    if not may_hold_secrets(topic):
+        return None
+    from kdump.internal_topics.secrets import mask_of  # few topics hold secrets
+
+    return mask_of(topic)
+
+
+def _mask_of(item: SelectedBatch) -> Mask | None:
+    if item.file.topic is not None:
+        return _of_topic(item.file.topic)
+    with suppress(DamageError):
+        for record in item.batch.records():
+            return _if_metadata(record, is_control=item.batch.is_control)
+    return None
+
+
+def _if_metadata(record: Record, *, is_control: bool) -> Mask | None:
+    if is_control:
+        if record.key is None or control.read_key(record.key).type in control.MARKERS:
+            return None
+    elif record.key is not None or not record.value or record.value[0] not in _FIRST_BYTES:
+        return None
+    from kdump.internal_topics import secrets
+
+    return secrets.metadata_value if is_control or secrets.is_metadata(record.key, record.value) else None

@@ -1,0 +1,301 @@
+"""Passwords of configs and credentials, planted wherever Kafka writes them, are in no output unless asked for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+
+import pytest
+
+from kdump import cli
+from kdump.commands import root
+from testing import forge
+from tests.helpers import log_dirs
+from tests.helpers.metadata_records import metadata_value as value
+from tools.record import config_types
+
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+ID = bytes(15) + b"\1"
+PASSWORDS = sorted({config.name for config in config_types.recorded() if config.type == "PASSWORD"})
+UNKNOWN = [
+    "my.plugin.password",
+    "my.plugin.endpoint",
+    "a",
+    "log.retention.ms2",
+    "Log.retention.ms",
+    "vault.token",
+    "\x1b[31m",
+]
+LISTENERS = [
+    *(f"listener.name.external.{name}" for name in PASSWORDS),
+    *(f"listener.name.external.{mechanism}.sasl.jaas.config" for mechanism in ("plain", "scram-sha-256", "gssapi")),
+    "listener.name.external.my.secret",
+    "listener.name.external.scram-sha-512.ssl.keystore.type",
+    "listener.name.",
+    "listener.name.external.",
+]
+CLIENTS = [f"{client}.override.{name}" for client in ("producer", "consumer", "admin") for name in PASSWORDS]
+NAMES = [*PASSWORDS, *UNKNOWN, *LISTENERS, *CLIENTS, "connection.password"]
+SECRET = re.compile(rb"sEcReT|SALTY|STORED|SERVED")
+
+
+def secret(number):
+    return f"sEcReT-{number:03}-sEcReT"
+
+
+def config(name, number, resource=BROKER, of="1"):
+    return value("ConfigRecord", resourceType=resource, resourceName=of, name=name, value=secret(number))
+
+
+def credential(user):
+    secrets = {"salt": b"SALTYSALTY", "storedKey": b"STOREDSTORED", "serverKey": b"SERVEDSERVED"}
+    return value("UserScramCredentialRecord", name=user, mechanism=1, iterations=4096, **secrets)
+
+
+def log(values):
+    """A metadata log, each value in a batch of its own."""
+    return b"".join(
+        forge.batch(
+            [forge.record(None, each)], base_offset=offset, leader_epoch=1, base_timestamp=1_700_000_000_000 + offset
+        )
+        for offset, each in enumerate(values)
+    )
+
+
+def values():
+    topic = [
+        value("FeatureLevelRecord", name="metadata.version", featureLevel=20),
+        value("TopicRecord", name="orders", topicId=ID),
+        value("PartitionRecord", partitionId=0, topicId=ID, replicas=[1], isr=[1], leader=1),
+        value("ConfigRecord", resourceType=TOPIC, resourceName="orders", name="retention.ms", value="604800123"),
+        value("ConfigRecord", resourceType=BROKER, resourceName="", name="log.retention.hours", value="7h"),
+    ]
+    brokers = [config(name, number, of=of) for of in ("1", "") for number, name in enumerate(NAMES)]
+    others = [
+        config(name, number, kind, "orders")
+        for kind in (TOPIC, CLIENT_METRICS, GROUP, 8, 77)
+        for number, name in enumerate(NAMES)
+    ]
+    changed = [config(name, 500 + number) for number, name in enumerate(NAMES)]
+    return [*topic, *brokers, *others, *changed, credential("bob"), credential("eve")]
+
+
+def damaged():
+    """Records with secrets that break: cut, with bytes after them, of versions and types that nothing knows."""
+    whole = config("ssl.key.password", 900)
+    broken = [
+        whole[:-3],
+        whole + b"sEcReT",
+        b"\1\4\7" + whole[3:],
+        b"\1\x7f\0sEcReT",
+        b"\7\4\0sEcReT",
+        credential("x")[:-9],
+    ]
+    batches = [forge.batch([forge.record(None, each)], base_offset=offset) for offset, each in enumerate(broken)]
+    wrong_crc = bytearray(forge.batch([forge.record(None, whole)], base_offset=20))
+    wrong_crc[17] ^= 1
+    lying = forge.record(None, whole)[:-4] + b"\x7f\xff\xff\xff"
+    batches += [bytes(wrong_crc), forge.batch([], base_offset=21, count=1, payload=lying), b"sEcReT" * 9]
+    return b"".join(batches) + forge.batch([forge.record(None, whole)], base_offset=30)[:-5]
+
+
+def connector():
+    properties = {"connector.class": "a.B", "tasks.max": "3"} | {
+        name: secret(number) for number, name in enumerate(NAMES)
+    }
+    session = {"algorithm": "HmacSHA256", "key": secret(1), "creation-timestamp": 1}
+    wrapped = {"schema": {}, "payload": {"properties": properties}}
+    texts = {b"connector-db": {"properties": properties}, b"task-db-0": wrapped, b"session-key": session}
+    records = [forge.record(key, json.dumps(text).encode(), offset=at) for at, (key, text) in enumerate(texts.items())]
+    return forge.batch(records) + forge.batch(
+        [forge.record(b"connector-db", b'{"properties":{"a":"sEcReT')], base_offset=3
+    )
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    home = tmp_path_factory.mktemp("planted")
+    sound = home / "sound"
+    log_dirs.write(sound, "__cluster_metadata-0", {0: log(values())})
+    log_dirs.write(sound, "connect-configs-0", {0: connector()})
+    log_dirs.write(sound, "orders-0", {0: forge.batch([forge.record(b"k", b"v")])})
+    log_dirs.node(sound, 1)
+    broken = home / "broken"
+    log_dirs.write(broken, "__cluster_metadata-0", {0: log(values()[:40]) + damaged()})
+    log_dirs.node(broken, 1)
+    (home / "copy.log").write_bytes(log(values()[1:]))
+    return home
+
+
+def found(data):
+    """What of the secrets can be read in an output, in any of the ways in which kdump writes bytes."""
+    spaced = re.findall(rb"(?:[0-9a-f]{2} ){3,}", data)
+    joined = [bytes.fromhex(run.decode()) for run in spaced]
+    hexed = [bytes.fromhex(run.decode()[: len(run) & ~1]) for run in re.findall(rb"[0-9a-f]{12,}", data)]
+    packed = []
+    for run in re.findall(rb"[A-Za-z0-9+/_-]{8,}", data):
+        for lead in range(4):
+            part = run[lead:][: (len(run) - lead) & ~3].replace(b"-", b"+").replace(b"_", b"/")
+            packed.append(base64.b64decode(part))
+    return [one for one in [data, *joined, *hexed, *packed] if SECRET.search(one)][:1]
+
+
+def run(monkeypatch, capfdbinary, *words):
+    monkeypatch.setattr(sys, "argv", ["kdump", *map(str, words)])
+    status = cli.main()
+    seen = capfdbinary.readouterr()
+    assert b"Traceback" not in seen.err
+    return status, seen.out, seen.err
+
+
+DUMPS = [
+    *(["-o", form] for form in ("text", "jsonl", "json", "csv", "table", "raw")),
+    ["-f", "%k %s %h %S\\n"],
+    *(["--encoding", way] for way in ("hex", "base64")),
+    ["-o", "jsonl", "--encoding", "hex"],
+    ["-o", "csv", "--encoding", "base64"],
+    *(["-o", form, "--decode", "auto"] for form in ("jsonl", "json", "csv", "table")),
+    ["--include-damaged", "-o", "jsonl", "--decode", "auto"],
+    ["--include-damaged"],
+    ["-o", "jsonl", "--fields", "value"],
+    ["--batches", "-o", "jsonl"],
+    ["--count"],
+    ["--tail", "500", "-o", "jsonl"],
+    ["--head", "500"],
+    ["--grep", "sEcReT"],
+    ["--jobs", "3", "-o", "jsonl"],
+    ["--no-payload"],
+]
+ANSWERS = [
+    *(["metadata", "{dir}", *more] for more in ([], ["--topics"], ["--events"], ["--tree", "/"], ["--diff", "2.."])),
+    ["metadata", "{dir}", "--topic", "orders"],
+    ["offsets", "{dir}"],
+    ["transactions", "{dir}", "--all"],
+    ["producers", "{dir}"],
+    ["explain", "__cluster_metadata-0@0..9", "--in", "{dir}"],
+    ["explain", "connect-configs-0@0..9", "--in", "{dir}"],
+    ["diff", "{dir}", "{home}/sound"],
+    ["groups", "{dir}"],
+    ["du", "{dir}"],
+    ["stats", "{dir}", "--records"],
+    ["retention", "{dir}", "--at", "2026-11-22"],
+    ["compaction", "{dir}", "--records", "--config", "*:cleanup.policy=compact"],
+]
+CHECKS = [
+    ["check", "{dir}", "--remarks"],
+    ["check", "{dir}", "--json"],
+    ["verify-index", "{dir}"],
+    ["report", "{dir}"],
+    ["report", "{dir}", "--json"],
+    ["report", "{dir}", "-o", "jsonl"],
+    ["coordinator", "sound", "--type", "group", "--partitions", "50"],
+]
+WRITERS = [
+    ["salvage", "{dir}", "--out", "{out}/salvaged"],
+    ["slice", "{dir}/__cluster_metadata-0", "--offset", "0..", "--out", "{out}/slice.log"],
+    ["rebuild-index", "{dir}/__cluster_metadata-0/00000000000000000000.log", "--out", "{out}/index"],
+    ["metadata", "{home}/sound", "--write-snapshot", "{out}"],
+]
+SWEEP = [
+    *(["dump", "{dir}", *more] for more in DUMPS),
+    *([*words, "-o", form] for words in ANSWERS for form in ("table", "jsonl", "csv")),
+    *CHECKS,
+    *WRITERS,
+]
+
+
+def test_the_sweep_has_every_command():
+    assert len(NAMES) >= 60
+    assert {words[0] for words in SWEEP} | {"get"} == {*root.COMMANDS} - {
+        "spark-export",
+        "help",
+        "compat",
+        "completion",
+    }
+
+
+@pytest.mark.parametrize("words", SWEEP, ids=lambda words: " ".join(words).replace("/", ":"))
+@pytest.mark.parametrize("of", ["sound", "broken"])
+def test_no_output_has_a_secret(planted, tmp_path, monkeypatch, capfdbinary, words, of):
+    folder = planted / of
+    status, out, err = run(monkeypatch, capfdbinary, *(w.format(dir=folder, home=planted, out=tmp_path) for w in words))
+    assert status in {0, 1, 3, 4}, err
+    assert not found(out + err)
+    accounts = list(tmp_path.rglob("*.json"))
+    assert not [path for path in accounts if found(path.read_bytes())]
+
+
+@pytest.mark.parametrize(
+    "form", [["--hexdump"], ["-o", "text"], ["-o", "jsonl"], ["-o", "table"]], ids=lambda form: form[-1]
+)
+@pytest.mark.parametrize("more", [[], ["--batch"], ["--decode", "auto"]], ids=" ".join)
+def test_get_shows_none(planted, monkeypatch, capfdbinary, form, more):
+    if "--hexdump" in form and "--decode" in more:
+        pytest.skip("--hexdump goes with no --decode")
+    places = [("sound", "connect-configs-0", range(4)), ("sound", "__cluster_metadata-0", (3, 5, 70, 600, 601, 602))]
+    places.append(("broken", "__cluster_metadata-0", range(36, 62, 1)))
+    for of, partition, offsets in places:
+        for offset in offsets:
+            words = ["get", f"{partition}@{offset}", "--in", planted / of, *form, *more]
+            _, out, err = run(monkeypatch, capfdbinary, *words)
+            assert not found(out + err), words
+
+
+@pytest.mark.parametrize("more", DUMPS, ids=" ".join)
+def test_a_copy_of_the_metadata_log_without_its_name_is_one_too(planted, monkeypatch, capfdbinary, more):
+    if "--decode" in more:
+        pytest.skip("what has no topic is not decoded")
+    status, out, err = run(monkeypatch, capfdbinary, "dump", planted / "copy.log", *more)
+    assert status == 0, err
+    assert not found(out + err)
+
+
+def test_the_page_has_none(planted, tmp_path, monkeypatch, capfdbinary):
+    pytest.importorskip("vl_convert")
+    for of in ("sound", "broken"):
+        _, out, err = run(monkeypatch, capfdbinary, "report", planted / of, "--out", tmp_path / f"{of}.html")
+        page = (tmp_path / f"{of}.html").read_bytes()
+        assert b"ConfigChanged" in page
+        assert b"[redacted]" in page
+        assert not SECRET.search(page + out + err)
+
+
+SHOWS = [
+    ["metadata", "{dir}", "-o", "jsonl"],
+    ["metadata", "{dir}"],
+    ["metadata", "{dir}", "--topics"],
+    ["metadata", "{dir}", "--events"],
+    ["metadata", "{dir}", "--tree", "/"],
+    ["metadata", "{dir}", "--diff", "2..", "-o", "csv"],
+    ["dump", "{dir}"],
+    ["dump", "{dir}", "-o", "jsonl", "--decode", "auto"],
+    ["dump", "{home}/copy.log", "-o", "raw"],
+    ["get", "connect-configs-0@0", "--in", "{dir}"],
+    ["get", "__cluster_metadata-0@5", "--in", "{dir}", "--hexdump"],
+]
+
+
+@pytest.mark.parametrize("words", SHOWS, ids=lambda words: " ".join(words).replace("/", ":"))
+def test_who_needs_them_asks(planted, monkeypatch, capfdbinary, words):
+    words = [word.format(dir=planted / "sound", home=planted) for word in words]
+    shown = run(monkeypatch, capfdbinary, *words, "--show-secrets")
+    assert shown[0] == 0
+    assert b"sEcReT" in shown[1]
+    hidden = run(monkeypatch, capfdbinary, *words)
+    assert b"sEcReT" not in hidden[1]
+    assert b"[redacted]" in hidden[1] or b"hidden (--show-secrets shows it)" in hidden[1]
+
+
+def test_known_values_are_shown(planted, monkeypatch, capfdbinary):
+    for words in (["--topics"], ["--events", "-o", "jsonl"], ["-o", "jsonl"], ["--tree", "/configs"]):
+        assert b"604800123" in run(monkeypatch, capfdbinary, "metadata", planted / "sound", *words)[1]
+    for words in (["-o", "jsonl", "--decode", "auto"], ["-o", "raw"], []):
+        assert b"604800123" in run(monkeypatch, capfdbinary, "dump", planted / "sound", *words)[1]
+
+
+def test_the_classic_dump_stays_that_of_kafka(planted, monkeypatch, capfdbinary):
+    segment = planted / "sound" / "__cluster_metadata-0" / f"{0:020}.log"
+    shown = run(monkeypatch, capfdbinary, "--files", segment, "--cluster-metadata-decoder")[1]
+    assert shown.count(b"sEcReT") >= len(NAMES)
