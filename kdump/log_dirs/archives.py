@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import stat
 import tarfile
 import tempfile
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
 
 _BLOCK: Final = 1 << 20
+_GZIP_STEP: Final = 1 << 14
+"""Bytes given to zlib at a time: each of many small members copies what is left of them."""
 _ZSTD_STEP: Final = 1 << 13  # bounds what one step can unpack to
 _LINKS_DEEP: Final = 8
 _FOLDERS_DEEP: Final = 100
@@ -37,16 +40,28 @@ _SHOWN: Final = 100
 """Letters of a name that is too long to be shown."""
 _SPARSE: Final = 1 << 32
 """Bytes that a file with holes may claim, however small its archive is: more than a segment can have."""
+_NEWLINE: Final = 0x0A
 _FAR: Final = 1e12
 """Seconds from 1970 that are no time of a file."""
-_ABOUT_THE_NEXT: Final = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
+_PAX: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_ABOUT_THE_NEXT: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, *_PAX)
+"""Headers whose content is about the next member, and is held in memory."""
+_ABOUT_A_MEMBER: Final = 8 << 20
+"""Bytes that all headers of one member may take: names, PAX records, a list of 500,000 holes."""
+_MEMBERS: Final = 1 << 19
+"""Members of an archive that are listed: those of 100,000 partitions. Each takes about 1,000 bytes of memory."""
+_LONGEST_NAME: Final = 1 << 14
+"""Bytes of a path that a member may have: four times PATH_MAX of Linux."""
+_PAX_NAMES: Final = (b"path", b"linkpath", b"hdrcharset", b"GNU.sparse.name", b"GNU.sparse.map")
+_PAX_NUMBERS: Final = (
+    *(b"size", b"mtime", b"GNU.sparse.size", b"GNU.sparse.realsize", b"GNU.sparse.major", b"GNU.sparse.minor"),
+    *(b"GNU.sparse.numblocks", b"GNU.sparse.offset", b"GNU.sparse.numbytes"),
 )
-"""Headers whose content is of the member behind them, and is held in memory."""
+"""Keywords of the PAX records that matter here. Records with other keywords never reach tarfile."""
+_PAX_LENGTH: Final = re.compile(rb"([0-9]{1,20}) ")
+_LONGEST_NUMBER: Final = 64
+_MANY_DIGITS: Final = re.compile(rb"[0-9]{256}")
+"""Digits in a row that no name of a file can have: the regular expressions of tarfile are quadratic in them."""
 
 
 class Extent(NamedTuple):
@@ -136,18 +151,18 @@ class Archive:
         links: list[tuple[str, str]] = []
         size, behind = os.fstat(self._held.fd).st_size, 0
         try:
-            os.lseek(self._held.fd, 0, os.SEEK_SET)
-            with (
-                open(self._held.fd, "rb", closefd=False) as file,
-                tarfile.open(fileobj=file, mode="r:", tarinfo=_headers_within(size)) as tar,
-            ):
+            headers = _Headers(self._held.fd)
+            with tarfile.open(fileobj=headers, mode="r:", tarinfo=_headers_within(size, headers)) as tar:  # type: ignore[call-overload]  # it reads, seeks and tells
                 while (info := tar.next()) is not None:
+                    headers.next_member()
                     if tar.offset <= behind:  # a size below zero, from a PAX header: it would be read for ever
                         raise tarfile.ReadError(f"the header at byte {info.offset} leads back")
                     behind = tar.offset
                     tar.members = []  # type: ignore[attr-defined]  # else every header ever read stays in memory
                     path = _inside(info.name)
-                    if path.count("/") > _FOLDERS_DEEP:
+                    if max(len(path), len(info.linkname)) > _LONGEST_NAME:
+                        self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
+                    elif path.count("/") > _FOLDERS_DEEP:
                         self.left_out.append((path[:_SHOWN] + "...", f"lies in more than {_FOLDERS_DEEP} folders"))
                     elif info.issparse() and info.size > max(size, _SPARSE):
                         self.left_out.append((path, f"claims {info.size} bytes, and the archive has {size}"))
@@ -216,7 +231,72 @@ class Archive:
         return f"{self.name}:{path}"
 
 
-def _headers_within(size: int) -> type[tarfile.TarInfo]:
+class _Headers:
+    """An archive as tarfile reads it to list the members: headers alone, PAX records after a check of their framing.
+
+    tarfile takes time that is quadratic in the digits of a PAX header (CVE-2024-6232, Python before 3.11.10 and
+    3.12.6), ends quietly at one that it cannot read, and copies every global record for each member.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._fd, self._position, self._members = descriptor, 0, 0
+        self._left = _ABOUT_A_MEMBER
+        self.pax_size: int | None = None
+        """Bytes of the PAX header that is read next; None for anything else."""
+
+    def next_member(self) -> None:
+        """Begin with the headers of another member. Raises ReadError where there are too many."""
+        self._left, self._members = _ABOUT_A_MEMBER, self._members + 1
+        if self._members > _MEMBERS:
+            raise tarfile.ReadError(f"it has more than {_MEMBERS} members: extract it, or name an archive of a part")
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, position: int) -> None:
+        self._position = position
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; of a PAX header the records that matter, then zeros. Raises ReadError."""
+        start, self._left = self._position, self._left - size
+        if self._left < 0:
+            raise tarfile.ReadError(
+                f"the headers of the member before byte {start} take more than {_ABOUT_A_MEMBER} bytes"
+            )
+        data = os.pread(self._fd, size, start)
+        self._position += len(data)
+        pax_size, self.pax_size = self.pax_size, None
+        if pax_size is None:
+            return data
+        if len(data) < pax_size:
+            raise tarfile.ReadError(f"the PAX header at byte {start} ends with the file")
+        return _pax_records(data[:pax_size], start).ljust(size, b"\0")
+
+
+def _pax_records(data: bytes, start: int) -> bytes:
+    """Return the records of a PAX header that matter (POSIX.1-2008, pax, "Extended Header").
+
+    A record is its own length in decimal, a space, keyword=value, and a newline. ``start`` is the header's position.
+    Raises ReadError for any other framing, and for numbers and names that no file can have.
+    """
+    at, kept = 0, []
+    while at < len(data) and data[at]:
+        match = _PAX_LENGTH.match(data, at)
+        end = at + int(match[1]) if match else 0
+        keyword, equals, value = data[match.end() : end - 1].partition(b"=") if match else (b"", b"", b"")
+        if not (match and match.end() < end <= len(data) and keyword and equals and data[end - 1] == _NEWLINE):
+            raise tarfile.ReadError(f"byte {start + at} begins no record of a PAX header")
+        is_number = keyword in _PAX_NUMBERS
+        if (is_number and len(value) > _LONGEST_NUMBER) or (keyword in _PAX_NAMES and _MANY_DIGITS.search(value)):
+            shown = keyword.decode("ascii")
+            raise tarfile.ReadError(f"the value of {shown} in the PAX header at byte {start + at} has too many digits")
+        if is_number or keyword in _PAX_NAMES:
+            kept.append(data[at:end])
+        at = end
+    return b"".join(kept)
+
+
+def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
     """Return the reader of headers for an archive of ``size`` bytes: it takes none that claims more, or less than 0."""
 
     class BoundedTarInfo(tarfile.TarInfo):
@@ -225,6 +305,7 @@ def _headers_within(size: int) -> type[tarfile.TarInfo]:
             made = super().frombuf(buf, encoding, errors)
             if not 0 <= made.size <= (size if made.type not in _ABOUT_THE_NEXT else _BLOCK):
                 raise tarfile.HeaderError(f"a member of {made.size} bytes")
+            headers.pax_size = made.size if made.type in _PAX else None
             return made
 
     return BoundedTarInfo
@@ -352,7 +433,7 @@ def _blocks(source: Source, size: int = _BLOCK) -> Iterator[bytes]:
 
 def _gunzip(source: Source, name: str) -> Iterator[bytes]:
     member = zlib.decompressobj(wbits=31)
-    for block in _blocks(source):
+    for block in _blocks(source, _GZIP_STEP):
         try:
             while block:
                 if member.eof:

@@ -212,3 +212,113 @@ def test_times_of_members_are_whole_and_those_without_sense_are_not_known(tmp_pa
         place = archives.open_archive(source, str(path))
     entry = place.look("t-0/" + LOG)
     assert (entry.modified, entry.disk_size) == (ms, len(RECORD))
+
+
+def pax(*records, kind=tarfile.XHDTYPE):
+    """A PAX header of records as they are to stand there."""
+    return member("PaxHeaders/x", b"".join(records), type=kind)
+
+
+def pax_record(keyword, value):
+    """A record with its own length in front, as POSIX says."""
+    rest = b" " + keyword + b"=" + value + b"\n"
+    size = len(rest)
+    while len(b"%d" % size) + len(rest) != size:
+        size = len(b"%d" % size) + len(rest)
+    return b"%d" % size + rest
+
+
+DIGITS = b"1" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (DIGITS,),
+        (DIGITS + b" hdrcharset=BINARY\n",),
+        (pax_record(b"path", DIGITS),),
+        (pax_record(b"size", DIGITS),),
+        (pax_record(b"GNU.sparse.size", b"9"), pax_record(b"GNU.sparse.offset", DIGITS)),
+        (pax_record(b"GNU.sparse.map", DIGITS),),
+        (b"0 path=x\n",),
+        (b"3 a",),
+        (b"99 path=x\n",),
+        (b"9 path=xy\n",),
+        (b"10 pathxyz\n",),
+        (b"8 =value\n",),
+        (b"-9 path=x\n",),
+        (pax_record(b"comment", b"sound"), b"x"),
+    ],
+    ids=lambda records: records[-1][:20].decode(),
+)
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE], ids=["x", "g", "X"])
+def test_a_broken_pax_header_ends_an_archive_at_once(tmp_path, kind, records):
+    with LOCAL.open(str(archive(tmp_path, SOUND, pax(*records, kind=kind), member(f"t-0/{LOG}")))) as source:
+        place = archives.open_archive(source, "a.tar")
+    assert "the archive is broken" in place.broken
+    assert [entry.name for entry in place.entries("")] == ["s-0"]
+
+
+def test_a_broken_pax_header_is_an_unreadable_archive(tmp_path):
+    done = peak_in_child("check", archive(tmp_path, pax(DIGITS), SOUND))
+    assert (done.status, done.seconds < 10) == (1, True)
+    assert b"a.tar: the archive is broken" in done.stderr
+    assert b"begins no record of a PAX header" in done.stderr
+
+
+@pytest.mark.parametrize("keyword", [b"comment", b"SCHILY.xattr.user.x", b"GNU.sparse.unknown"])
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_long_values_of_other_pax_records_are_no_fault(tmp_path, kind, keyword):
+    name = pax_record(b"path", f"t-0/{LOG}".encode())
+    path = archive(
+        tmp_path, pax(name, pax_record(keyword, DIGITS), kind=kind), member("other" if kind == b"x" else f"t-0/{LOG}")
+    )
+    done = peak_in_child("dump", path, "-o", "raw")
+    assert (done.status, done.stdout, done.seconds < 10) == (0, b"in the archive\n", True)
+
+
+def test_the_headers_of_one_member_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "_ABOUT_A_MEMBER", 1 << 14)
+    holes = b"1000\n" + b"".join(b"%d\n0\n" % number for number in range(1000))
+    sparse_1_0 = pax(*(pax_record(b"GNU.sparse." + key, value) for key, value in SPARSE_1_0))
+    with LOCAL.open(str(archive(tmp_path, SOUND, sparse_1_0, member(f"t-0/{LOG}", holes * 4)))) as source:
+        assert archives.open_archive(source, "a").broken is None
+    with LOCAL.open(str(archive(tmp_path, SOUND, sparse_1_0, member(f"t-0/{LOG}", b"9" + holes * 4)))) as source:
+        assert "take more than 16384 bytes" in archives.open_archive(source, "a").broken
+
+
+SPARSE_1_0 = ((b"major", b"1"), (b"minor", b"0"), (b"name", f"t-0/{LOG}".encode()), (b"realsize", b"1024"))
+
+
+def test_members_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "_MEMBERS", 10)
+    for count, is_broken in ((10, False), (11, True)):
+        with LOCAL.open(str(archive(tmp_path, *(member(f"t-{n}/{LOG}") for n in range(count))))) as source:
+            place = archives.open_archive(source, "a")
+        assert ("it has more than 10 members" in (place.broken or "")) == is_broken
+        assert len(place.entries("")) == 10
+
+
+def test_a_name_that_no_system_takes_is_left_out_and_shown_in_short(tmp_path):
+    done = values(archive(tmp_path, pax(pax_record(b"path", b"a" * 100_000)), member("x"), SOUND))
+    assert (done.returncode, done.stdout) == (0, b"sound\n")
+    assert b"aaa... is left out: it has a name of more than 16384 bytes" in done.stderr
+    assert len(done.stderr) < 1000
+
+
+def test_many_small_gzip_members_take_linear_time():
+    """Each copies what is left of the bytes that zlib was given: they are few."""
+
+    class Empty:
+        name, limit = "empty.gz", 1
+        data = gzip.compress(b"", mtime=0) * 50_000
+        size = len(data)
+        most = 0
+
+        def read(self, position, size):
+            self.most = max(self.most, size)
+            return self.data[position : position + size]
+
+    source = Empty()
+    assert b"".join(archives._gunzip(source, source.name)) == b""
+    assert source.most <= 1 << 16
