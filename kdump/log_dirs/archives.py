@@ -158,7 +158,7 @@ class Archive:
                     if tar.offset <= behind:  # a size below zero, from a PAX header: it would be read for ever
                         raise tarfile.ReadError(f"the header at byte {info.offset} leads back")
                     behind = tar.offset
-                    tar.members = []  # type: ignore[attr-defined]  # else every header ever read stays in memory
+                    tar.members = []  # else every header ever read stays in memory
                     path = _inside(info.name)
                     if max(len(path), len(info.linkname)) > _LONGEST_NAME:
                         self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
