@@ -1,0 +1,408 @@
+"""Avro payloads to values of JSON, with the writer's schema (Apache Avro 1.12 specification, binary encoding).
+
+A reader is a Python function per record, array and map, generated as source text from the schema: names and symbols of
+the schema enter that text as literals made by ``repr`` only. Measured on records of 8 fields (a decimal, a timestamp,
+an enum, 3 nested records, a map; 92 bytes): 1.2 times the rate of ``fastavro.schemaless_reader`` alone, which gives
+values that are no JSON, raises for a date outside the years 1 to 9999, is silent about bytes that are left over, and
+does not know durations, UUIDs of 16 bytes and nanoseconds. A reader that interprets the schema takes seven times as
+long (``bench.decoding``).
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from binascii import a2b_base64, b2a_base64
+from dataclasses import dataclass
+from math import isfinite, isnan
+from struct import Struct
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from uuid import UUID
+
+from kdump.errors import DamageError
+from kdump.primitives import compression
+from kdump.schemas.avro_schema import (
+    Array,
+    AvroType,
+    Enum,
+    Fixed,
+    Logical,
+    Map,
+    Primitive,
+    Record,
+    Union,
+    parse,
+)
+from kdump.schemas.errors import PayloadError, SchemaError
+from kdump.schemas.times import date_text, time_text, timestamp_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
+"""Takes the payload, a position, its size, the level and the items without bytes that are left; returns the value and
+the position after it."""
+
+MAX_DEPTH: Final = 100
+"""How deep records of a recursive schema may be nested in a payload."""
+_EMPTY_ITEMS: Final = 1_000_000
+"""How many items that take no bytes (nulls, empty records) a payload may hold."""
+_MAX_DECIMAL: Final = 1700
+"""Bytes of a decimal that Python turns to text (``sys.get_int_max_str_digits``)."""
+
+
+class AvroReader:
+    """Reads payloads of a schema. ``name`` is the full name of the schema where it is a named type, else None."""
+
+    def __init__(self, schema: AvroType) -> None:
+        self.name = schema.name if isinstance(schema, (Record, Enum, Fixed)) else None
+        self._raw = isinstance(schema, Primitive) and schema.kind == "bytes"
+        self._logical = schema.logical if isinstance(schema, Primitive) else None
+        self._read = _compiled(schema)
+
+    def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
+        """Return the value at a position, as JSON has it, and the position after it. Raises PayloadError."""
+        if self._raw:  # Confluent's serializer writes no length there (AbstractKafkaAvroSerializer)
+            rest = payload[position:]
+            return (_decimal(rest, self._logical.scale) if self._logical else base64(rest)), len(payload)
+        return self.value(payload, position)
+
+    def value(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
+        """Return the value at a position as Avro itself writes it, bytes with their length. Raises PayloadError."""
+        try:
+            return self._read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
+        except PayloadError:
+            raise
+        except (IndexError, struct_error):
+            raise PayloadError("the payload ends early") from None
+        except UnicodeDecodeError as reason:
+            raise PayloadError(f"a string is no UTF-8 ({reason.reason})") from None
+        except RecursionError:
+            raise PayloadError("records are nested too deep") from None
+
+
+def base64(data: bytes) -> str:
+    """Return bytes in base64."""
+    return b2a_base64(data, newline=False).decode("ascii")
+
+
+def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
+    """Return the rest of a varint whose first byte was ``value``, not yet zigzag decoded, and the position after it."""
+    value &= 127
+    shift = 7
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+        if shift > 63:
+            raise PayloadError("a number takes more than 10 bytes")
+    if value >> 64:
+        raise PayloadError("a number has more than 64 bits")
+    return value, position
+
+
+def _too_long(length: int, left: int) -> PayloadError:
+    return PayloadError(f"a length of {length} where {left} bytes are left")
+
+
+def _decimal(data: bytes, scale: int) -> str:
+    if len(data) > _MAX_DECIMAL:
+        raise PayloadError(f"a decimal of {len(data)} bytes")
+    value = int.from_bytes(data, "big", signed=True)
+    digits = str(abs(value)).zfill(scale + 1)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
+
+
+def number(value: float) -> float | str:
+    """Return a float as JSON can have it: NaN and infinities as text."""
+    if isfinite(value):
+        return value
+    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+_DURATION: Final = Struct("<III")
+_TIMES: Final = {"millis": 3, "micros": 6, "nanos": 9}
+
+
+def _duration(data: bytes) -> dict[str, int]:
+    months, days, millis = _DURATION.unpack(data)
+    return {"months": months, "days": days, "millis": millis}
+
+
+_HELPERS: Final[dict[str, Any]] = {
+    "PayloadError": PayloadError,
+    "b64": base64,
+    "date_text": date_text,
+    "decimal": _decimal,
+    "double": Struct("<d").unpack_from,
+    "duration": _duration,
+    "number": number,
+    "real": Struct("<f").unpack_from,
+    "time_text": time_text,
+    "timestamp_text": timestamp_text,
+    "too_long": _too_long,
+    "uuid": lambda data: str(UUID(bytes=data)),
+    "varint": _varint,
+}
+
+
+def _compiled(schema: AvroType) -> _Read:
+    source = _Source()
+    name = source.function(schema)
+    scope: dict[str, Any] = dict(_HELPERS)
+    try:
+        exec(compile("\n".join(source.lines), "<avro schema>", "exec"), scope)  # noqa: S102  # made of literals: _Source
+    except (SyntaxError, RecursionError, MemoryError) as reason:
+        raise SchemaError(f"the schema is too large or too deep: {reason}") from None
+    read: _Read = scope[name]
+    return read
+
+
+class _Source:
+    """Source text of the readers of a schema.
+
+    In it ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``z`` holds the number of items
+    without bytes that are left, ``v`` takes a value.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._functions: dict[int, str] = {}
+        self._kept: list[AvroType] = []  # so that no id is used twice
+        self._least: dict[int, int] = {}
+
+    def function(self, schema: AvroType) -> str:
+        """Return the name of the function that reads a type; it is written where it is not there yet."""
+        known = self._functions.get(id(schema))
+        if known is not None:
+            return known
+        name = self._functions[id(schema)] = f"f{len(self._functions)}"
+        self._kept.append(schema)
+        body = [f"def {name}(d, p, n, k, z):"]
+        if isinstance(schema, Record):
+            body += [f"    if k > {MAX_DEPTH}:", "        raise PayloadError('records are nested too deep')"]
+            members = []
+            for index, field in enumerate(schema.fields):
+                body += self._value(field.type, "    ", f"v{index}")
+                members.append(f"{field.name!r}: v{index}")
+            body.append(f"    return {{{', '.join(members)}}}, p")
+        elif isinstance(schema, Array):
+            body += ["    out = []", *self._blocks(schema.items)]
+            body += [f"            {line}" for line in self._value(schema.items, "", "v")]
+            body += ["            out.append(v)", "    return out, p"]
+        elif isinstance(schema, Map):
+            body += ["    out = {}", *self._blocks(None)]
+            body += [f"            {line}" for line in self._value(Primitive("string"), "", "key")]
+            body += [f"            {line}" for line in self._value(schema.values, "", "v")]
+            body += ["            out[key] = v", "    return out, p"]
+        else:
+            body += [*self._value(schema, "    ", "v"), "    return v, p"]
+        self.lines += body
+        return name
+
+    def _blocks(self, items: AvroType | None) -> list[str]:
+        """Return the loops over the blocks of an array or map; ``items`` is None for a map, whose keys take a byte."""
+        least = 1 if items is None else self._least_size(items)
+        many = ["        z[0] -= c", "        if z[0] < 0:"] if least == 0 else [f"        if c > (n - p) // {least}:"]
+        return [
+            "    while True:",
+            *_number("        ", "c"),
+            "        if c == 0:",
+            "            break",
+            "        if c < 0:",
+            "            c = -c",
+            *_number("            ", "size"),
+            "            if not 0 <= size <= n - p:",
+            "                raise too_long(size, n - p)",
+            *many,
+            "            raise PayloadError(f'a block of {c} items where {n - p} bytes are left')",
+            "        for _ in range(c):",
+        ]
+
+    def _least_size(self, schema: AvroType) -> int:
+        """Return the least number of bytes of a value: 0 or 1 (or the size of a fixed)."""
+        if isinstance(schema, Fixed):
+            return schema.size
+        if isinstance(schema, Primitive):
+            return {"null": 0, "float": 4, "double": 8}.get(schema.kind, 1)
+        if not isinstance(schema, Record):
+            return 1
+        known = self._least.get(id(schema))
+        if known is None:
+            self._least[id(schema)] = 0  # a record in itself adds nothing
+            known = self._least[id(schema)] = min(1, sum(self._least_size(field.type) for field in schema.fields))
+        return known
+
+    def _value(self, schema: AvroType, indent: str, target: str) -> list[str]:
+        """Return the lines that read a value into ``target``."""
+        if isinstance(schema, (Array, Map)):
+            return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k, z)"]
+        if isinstance(schema, Record):
+            return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k + 1, z)"]
+        if isinstance(schema, Union):
+            return self._union(schema, indent, target)
+        if isinstance(schema, Enum):
+            return [
+                *_number(indent, "i"),
+                f"{indent}if not 0 <= i < {len(schema.symbols)}:",
+                f"{indent}    raise PayloadError(f'the enum has no symbol {{i}}')",
+                f"{indent}{target} = {schema.symbols!r}[i]",
+            ]
+        if isinstance(schema, Fixed):
+            return [
+                f"{indent}e = p + {schema.size}",
+                f"{indent}if e > n:",
+                f"{indent}    raise too_long({schema.size}, n - p)",
+                f"{indent}{target} = {_of_bytes(schema.logical)}",
+                f"{indent}p = e",
+            ]
+        return _primitive(schema, indent, target)
+
+    def _union(self, schema: Union, indent: str, target: str) -> list[str]:
+        lines = _number(indent, "i")
+        for index, branch in enumerate(schema.branches):
+            lines.append(f"{indent}{'elif' if index else 'if'} i == {index}:")
+            lines += self._value(branch, indent + "    ", target)
+        error = "raise PayloadError(f'the union has no branch {i}')"
+        return [*lines, f"{indent}else:", f"{indent}    {error}"] if schema.branches else [*lines, indent + error]
+
+
+def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
+    """Return the lines that read a zigzag varint."""
+    lines = [
+        "b = d[p]",
+        "p += 1",
+        "if b > 127:",
+        "    b, p = varint(d, p, b)",
+        *(["    if b >> 32:", "        raise PayloadError('an int has more than 32 bits')"] if bits == 32 else []),
+        f"{target} = b >> 1 ^ -(b & 1)",
+    ]
+    return [indent + line for line in lines]
+
+
+def _primitive(schema: Primitive, indent: str, target: str) -> list[str]:
+    kind = schema.kind
+    if kind == "null":
+        return [f"{indent}{target} = None"]
+    if kind == "boolean":
+        return [
+            f"{indent}{target} = d[p] == 1",
+            f"{indent}if d[p] > 1:",
+            f"{indent}    raise PayloadError(f'a boolean of {{d[p]}}')",
+            f"{indent}p += 1",
+        ]
+    if kind in ("int", "long"):
+        lines = _number(indent, target, bits=32 if kind == "int" else 64)
+        return [*lines, *([f"{indent}{target} = {_of_number(schema.logical, target)}"] if schema.logical else [])]
+    if kind in ("float", "double"):
+        return [
+            f"{indent}({target},) = {'real' if kind == 'float' else 'double'}(d, p)",
+            f"{indent}p += {4 if kind == 'float' else 8}",
+            f"{indent}if {target} - {target} != 0:",
+            f"{indent}    {target} = number({target})",
+        ]
+    return [
+        *_number(indent, "e"),
+        f"{indent}if not 0 <= e <= n - p:",
+        f"{indent}    raise too_long(e, n - p)",
+        f"{indent}e += p",
+        f"{indent}{target} = " + ("d[p:e].decode()" if kind == "string" else _of_bytes(schema.logical)),
+        f"{indent}p = e",
+    ]
+
+
+def _of_bytes(logical: Logical | None) -> str:
+    if logical is None:
+        return "b64(d[p:e])"
+    if logical.name == "decimal":
+        return f"decimal(d[p:e], {logical.scale:d})"
+    return "uuid(d[p:e])" if logical.name == "uuid" else "duration(d[p:e])"
+
+
+def _of_number(logical: Logical, target: str) -> str:
+    kind, _, unit = logical.name.rpartition("-")
+    if logical.name == "date":
+        return f"date_text({target})"
+    if kind == "time":
+        return f"time_text({target}, {_TIMES[unit]})"
+    return f"timestamp_text({target}, {_TIMES[unit]}, {'' if kind.startswith('local') else 'Z'!r})"
+
+
+FILE_MAGIC: Final = b"Obj\x01"
+_SYNC_SIZE: Final = 16
+_FILE_HEADER: Final = Map(Primitive("bytes"))
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFile:
+    """The records of a container file, and the full name of their schema."""
+
+    records: list[Any]
+    name: str | None
+
+
+def read_file(payload: bytes, limit: int) -> AvroFile:
+    """Return the records of an Avro container file (``Obj`` 1) that a payload is.
+
+    ``limit`` is the most that its blocks may take uncompressed, in bytes. Raises PayloadError, and SchemaError for its
+    schema.
+    """
+    header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
+    meta = {name: a2b_base64(value) for name, value in header.items()}
+    reader = AvroReader(parse(meta.get("avro.schema", b"").decode("utf-8", "replace")))
+    codec = meta.get("avro.codec", b"null").decode("ascii", "replace")
+    sync = payload[position : position + _SYNC_SIZE]
+    position += _SYNC_SIZE
+    long = AvroReader(Primitive("long"))
+    records: list[Any] = []
+    while position < len(payload):
+        count, position = long.value(payload, position)
+        size, position = long.value(payload, position)
+        if not 0 <= size <= len(payload) - position - _SYNC_SIZE:
+            raise _too_long(size, len(payload) - position)
+        data = _uncompressed(payload[position : position + size], codec, limit)
+        limit -= len(data)
+        at = 0
+        if not 0 <= count <= max(len(data), _EMPTY_ITEMS):
+            raise PayloadError(f"a block of {count} records in {len(data)} bytes")
+        for _ in range(count):
+            value, at = reader.value(data, at)
+            records.append(value)
+        position += size
+        if payload[position : position + _SYNC_SIZE] != sync:
+            raise PayloadError("a block does not end with the sync marker of the file")
+        position += _SYNC_SIZE
+    return AvroFile(records, reader.name)
+
+
+def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
+    """Return the content of a block. Raises PayloadError where it is broken or larger than ``limit`` bytes."""
+    try:
+        if codec == "null":
+            return data
+        if codec == "deflate":
+            return _inflated(zlib.decompressobj(-zlib.MAX_WBITS), data, limit)
+        if codec == "bzip2":
+            return _inflated(bz2.BZ2Decompressor(), data, limit)
+        if codec == "xz":
+            return _inflated(lzma.LZMADecompressor(), data, limit)
+        if codec == "snappy":  # its last 4 bytes are a checksum
+            return compression.decompress(compression.SNAPPY, data[:-4], limit=limit)
+        if codec == "zstandard":
+            return compression.decompress(compression.ZSTD, data, limit=limit)
+    except (DamageError, zlib.error, OSError, lzma.LZMAError, EOFError) as reason:
+        raise PayloadError(f"a block cannot be decompressed: {reason}") from None
+    raise PayloadError(f"the codec {codec!r} is unknown")
+
+
+def _inflated(decompressor: Any, data: bytes, limit: int) -> bytes:
+    made: bytes = decompressor.decompress(data, limit + 1)
+    if len(made) > limit:
+        raise PayloadError(f"a block takes more than {limit} bytes uncompressed")
+    return made

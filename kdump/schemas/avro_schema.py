@@ -1,0 +1,325 @@
+"""Avro schemas: JSON text to types, and the fingerprint of a schema (Apache Avro 1.12 specification)."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from math import log10
+from typing import Any, Final, TypeAlias
+
+from kdump.schemas.errors import SchemaError
+
+PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+_NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_MAX_NESTING: Final = 100
+"""Levels of types that are written inside each other. Recursion by name has no such limit."""
+
+Names: TypeAlias = "dict[str, Named]"
+"""Full name -> type, of a schema and of those that it refers to."""
+
+
+@dataclass(slots=True)
+class Logical:
+    """A logical type that is valid for its base type; of an invalid or unknown one only the base type counts."""
+
+    name: str
+    scale: int = 0
+    precision: int = 0
+
+
+@dataclass(slots=True)
+class Primitive:
+    """A type without a name of its own."""
+
+    kind: str
+    logical: Logical | None = None
+
+
+@dataclass(slots=True)
+class Fixed:
+    """So many bytes."""
+
+    name: str
+    size: int
+    logical: Logical | None = None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Enum:
+    """One of some symbols; ``default`` counts where a reader does not know the writer's symbol."""
+
+    name: str
+    symbols: tuple[str, ...]
+    default: str | None = None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Field:
+    """A field of a record; ``default`` is JSON, and counts where ``has_default``."""
+
+    name: str
+    type: AvroType
+    default: Any = None
+    has_default: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Record:
+    """Fields in the order in which they are written."""
+
+    name: str
+    fields: tuple[Field, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Array:
+    """A list."""
+
+    items: AvroType
+
+
+@dataclass(slots=True)
+class Map:
+    """Text keys with values."""
+
+    values: AvroType
+
+
+@dataclass(slots=True)
+class Union:
+    """A value of one of some types."""
+
+    branches: tuple[AvroType, ...]
+
+
+Named: TypeAlias = Fixed | Enum | Record
+AvroType: TypeAlias = Primitive | Fixed | Enum | Record | Array | Map | Union
+
+
+def parse(text: str, names: Names | None = None) -> AvroType:
+    """Return the type that a schema's text is; ``names`` has the types of its references, and takes its own.
+
+    Raises SchemaError.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as reason:
+        raise SchemaError(f"the schema is no JSON: {reason}") from None
+    return _Parser({} if names is None else names).type_of(found, "", 0)
+
+
+@dataclass
+class _Parser:
+    names: Names
+    _own: set[str] = field(default_factory=set)
+
+    def type_of(self, found: object, space: str, level: int) -> AvroType:
+        """Return the type of a JSON value; ``space`` is the enclosing namespace."""
+        if level > _MAX_NESTING:
+            raise SchemaError(f"types are nested more than {_MAX_NESTING} levels deep")
+        if isinstance(found, str):
+            return self._by_name(found, space)
+        if isinstance(found, list):
+            return self._union(found, space, level)
+        if not isinstance(found, dict):
+            raise SchemaError(f"{_shown(found)} is no type")
+        kind = found.get("type")
+        if isinstance(kind, (dict, list)):
+            return self.type_of(kind, space, level + 1)
+        if kind in ("array", "map"):
+            inner = self.type_of(_member(found, "items" if kind == "array" else "values", kind), space, level + 1)
+            return Array(inner) if kind == "array" else Map(inner)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._definition(kind, found, space, level)
+        if not isinstance(kind, str):
+            raise SchemaError("an object of the schema has no type")
+        return Primitive(kind, _logical(found, kind)) if kind in PRIMITIVES else self._by_name(kind, space)
+
+    def _definition(self, kind: str, found: dict[str, Any], space: str, level: int) -> Named:
+        if kind == "enum":
+            return self._enum(found, space)
+        return self._fixed(found, space) if kind == "fixed" else self._record(found, space, level)
+
+    def _by_name(self, name: str, space: str) -> AvroType:
+        if name in PRIMITIVES:
+            return Primitive(name)
+        known = self.names.get(_full_name(name, space)) or self.names.get(name)
+        if known is None:
+            raise SchemaError(f"{_shown(_full_name(name, space))} is not defined")
+        return known
+
+    def _union(self, found: list[Any], space: str, level: int) -> Union:
+        branches = tuple(self.type_of(each, space, level + 1) for each in found)
+        kinds = [
+            each.name if isinstance(each, (Fixed, Enum, Record)) else getattr(each, "kind", type(each).__name__)
+            for each in branches
+        ]
+        if "Union" in kinds or len(set(kinds)) < len(kinds):
+            raise SchemaError("a union holds a union, or one type twice")
+        return Union(branches)
+
+    def _named(self, found: dict[str, Any], space: str) -> tuple[str, str, tuple[str, ...]]:
+        """Return the full name of a type that is defined here, its namespace and its aliases."""
+        name = found.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise SchemaError(f"{_shown(name)} is no name")
+        if "." in name:
+            full = name
+        else:
+            own = found.get("namespace")
+            full = _full_name(name, own if isinstance(own, str) else space)
+        if full in self._own:
+            raise SchemaError(f"{_shown(full)} is defined twice")
+        self._own.add(full)
+        inner = full.rpartition(".")[0]
+        aliases = found.get("aliases")
+        texts = [each for each in aliases if isinstance(each, str)] if isinstance(aliases, list) else []
+        return full, inner, tuple(_full_name(each, inner) for each in texts)
+
+    def _record(self, found: dict[str, Any], space: str, level: int) -> Record:
+        full, inner, aliases = self._named(found, space)
+        record = Record(full, aliases=aliases)
+        self.names[full] = record
+        fields = found.get("fields")
+        if not isinstance(fields, list):
+            raise SchemaError(f"record {_shown(full)} has no fields")
+        made = []
+        for each in fields:
+            name = each.get("name") if isinstance(each, dict) else None
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise SchemaError(f"{_shown(name)} is no name of a field of {_shown(full)}")
+            texts = each.get("aliases")
+            made.append(
+                Field(
+                    name,
+                    self.type_of(_member(each, "type", f"field {_shown(name)}"), inner, level + 1),
+                    each.get("default"),
+                    "default" in each,
+                    tuple(text for text in texts if isinstance(text, str)) if isinstance(texts, list) else (),
+                )
+            )
+        if len({each.name for each in made}) < len(made):
+            raise SchemaError(f"record {_shown(full)} has two fields of one name")
+        record.fields = tuple(made)
+        return record
+
+    def _enum(self, found: dict[str, Any], space: str) -> Enum:
+        full, _, aliases = self._named(found, space)
+        symbols = found.get("symbols")
+        if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+            raise SchemaError(f"enum {_shown(full)} has no symbols")
+        if len(set(symbols)) < len(symbols):
+            raise SchemaError(f"enum {_shown(full)} has a symbol twice")
+        default = found.get("default")
+        made = Enum(full, tuple(symbols), default if default in symbols else None, aliases)
+        self.names[full] = made
+        return made
+
+    def _fixed(self, found: dict[str, Any], space: str) -> Fixed:
+        full, _, aliases = self._named(found, space)
+        size = found.get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 2**31:
+            raise SchemaError(f"fixed {_shown(full)} has no size")
+        made = Fixed(full, size, _logical(found, "fixed", size), aliases)
+        self.names[full] = made
+        return made
+
+
+def _full_name(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+def _member(found: dict[str, Any], name: str, what: str) -> object:
+    if name not in found:
+        raise SchemaError(f"{what} has no {name}")
+    return found[name]
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+_BASES: Final = {
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "timestamp-nanos": ("long",),
+    "local-timestamp-millis": ("long",),
+    "local-timestamp-micros": ("long",),
+    "local-timestamp-nanos": ("long",),
+    "decimal": ("bytes", "fixed"),
+    "uuid": ("string", "fixed"),
+    "duration": ("fixed",),
+}
+_SIZES: Final = {"uuid": 16, "duration": 12}
+"""The sizes that a fixed must have for a logical type."""
+
+
+def _logical(found: dict[str, Any], kind: str, size: int = 0) -> Logical | None:
+    """Return the logical type of a definition, None for one that does not fit (LogicalTypes.fromSchema)."""
+    name = found.get("logicalType")
+    if not isinstance(name, str) or kind not in _BASES.get(name, ()):
+        return None
+    if name != "decimal":
+        return Logical(name) if kind != "fixed" or size == _SIZES[name] else None
+    scale, precision = found.get("scale", 0), found.get("precision")
+    if not isinstance(scale, int) or not isinstance(precision, int) or not 0 <= scale <= precision or precision < 1:
+        return None
+    if kind == "fixed" and precision > int((8 * size - 1) * log10(2)):
+        return None
+    return Logical(name, scale, precision)
+
+
+def canonical_form(found: AvroType) -> str:
+    """Return the Parsing Canonical Form of a schema: what its fingerprint is made of."""
+    return json.dumps(_canonical(found, set()), separators=(",", ":"), ensure_ascii=False)
+
+
+def _canonical(found: AvroType, defined: set[str]) -> Any:
+    if isinstance(found, Primitive):
+        return found.kind
+    if isinstance(found, Union):
+        return [_canonical(each, defined) for each in found.branches]
+    if isinstance(found, Array):
+        return {"type": "array", "items": _canonical(found.items, defined)}
+    if isinstance(found, Map):
+        return {"type": "map", "values": _canonical(found.values, defined)}
+    if found.name in defined:
+        return found.name
+    defined.add(found.name)
+    if isinstance(found, Enum):
+        return {"name": found.name, "type": "enum", "symbols": list(found.symbols)}
+    if isinstance(found, Fixed):
+        return {"name": found.name, "type": "fixed", "size": found.size}
+    fields = [{"name": each.name, "type": _canonical(each.type, defined)} for each in found.fields]
+    return {"name": found.name, "type": "record", "fields": fields}
+
+
+_EMPTY: Final = 0xC15D213AA4D7A795
+
+
+@cache
+def _table() -> tuple[int, ...]:
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = (value >> 1) ^ (_EMPTY & -(value & 1))
+        table.append(value)
+    return tuple(table)
+
+
+def fingerprint(found: AvroType) -> bytes:
+    """Return the CRC-64-AVRO of a schema as a single object carries it (8 bytes, little endian)."""
+    value, table = _EMPTY, _table()
+    for byte in canonical_form(found).encode():
+        value = (value >> 8) ^ table[(value ^ byte) & 0xFF]
+    return value.to_bytes(8, "little")

@@ -1,0 +1,15 @@
+"""Why a payload or a schema cannot be used. Both become a ``problem`` of the line, never an exception of a command."""
+
+from __future__ import annotations
+
+
+class PayloadError(ValueError):
+    """A payload does not fit its schema; the text is one sentence for people."""
+
+
+class SchemaError(ValueError):
+    """A schema's text cannot be understood."""
+
+
+class MissingReferenceError(SchemaError):
+    """A schema that is referred to is not in the log."""

@@ -1,0 +1,143 @@
+"""Protobuf's schemas as kdump needs them: files, messages, fields, enums, with their names resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kdump.schemas.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCALARS: Final = {
+    "double": 1,
+    "float": 5,
+    "int32": 0,
+    "int64": 0,
+    "uint32": 0,
+    "uint64": 0,
+    "sint32": 0,
+    "sint64": 0,
+    "fixed32": 5,
+    "fixed64": 1,
+    "sfixed32": 5,
+    "sfixed64": 1,
+    "bool": 0,
+    "string": 2,
+    "bytes": 2,
+}
+"""Scalar type -> its wire type: 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes."""
+MAX_NUMBER: Final = 2**29 - 1
+"""The greatest number of a field."""
+
+
+@dataclass(slots=True)
+class EnumType:
+    """An enum; ``closed``: what it does not know counts as an unknown field (proto2)."""
+
+    name: str
+    full_name: str
+    values: tuple[tuple[str, int], ...]
+    closed: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class FieldType:
+    """A field of a message, or an extension of one."""
+
+    name: str
+    number: int
+    type: str
+    """A scalar type, or the name of a message or enum as it is written."""
+    repeated: bool = False
+    group: bool = False
+    """Whether its bytes stand between two tags, not after a length."""
+    presence: bool = False
+    """Whether a message tells a value that is not set from its default."""
+    oneof: str | None = None
+    scope: str = ""
+    """The full name of the message, or the package, in which the type is looked up."""
+    extension: bool = False
+    resolved: MessageType | EnumType | None = None
+    """What ``type`` means where it is no scalar."""
+
+
+@dataclass(slots=True)
+class MessageType:
+    """A message; ``nested`` has messages of map fields too, in the order in which protoc makes them."""
+
+    name: str
+    full_name: str
+    fields: list[FieldType] = field(default_factory=list)
+    nested: list[MessageType] = field(default_factory=list)
+    enums: list[EnumType] = field(default_factory=list)
+    is_map_entry: bool = False
+    extensions: list[FieldType] = field(default_factory=list)
+    """Extensions of this message that the known files declare."""
+
+
+Definition: TypeAlias = MessageType | EnumType
+
+
+@dataclass(slots=True)
+class ProtoFile:
+    """A .proto file. ``extends`` has pairs of the extended message's name, as written, and the extension."""
+
+    package: str = ""
+    imports: list[str] = field(default_factory=list)
+    messages: list[MessageType] = field(default_factory=list)
+    enums: list[EnumType] = field(default_factory=list)
+    extends: list[tuple[str, FieldType]] = field(default_factory=list)
+
+    def definitions(self) -> Iterator[Definition]:
+        """Yield all messages and enums, nested ones too."""
+        yield from self.enums
+        left = list(self.messages)
+        while left:
+            message = left.pop()
+            yield message
+            yield from message.enums
+            left += message.nested
+
+
+@dataclass(slots=True)
+class Pool:
+    """Definitions by full name, of a file and all that it imports."""
+
+    known: dict[str, Definition] = field(default_factory=dict)
+
+    def add(self, file: ProtoFile) -> None:
+        """Add a file whose imports have been added, and resolve its names. Raises SchemaError."""
+        own = list(file.definitions())
+        for definition in own:
+            if definition.full_name in self.known:
+                raise SchemaError(f"{definition.full_name!r} is defined twice")
+            self.known[definition.full_name] = definition
+        for definition in own:
+            if isinstance(definition, MessageType):
+                for each in definition.fields:
+                    self._resolve(each)
+        for extended, extension in file.extends:
+            message = self.find(extended, extension.scope)
+            if not isinstance(message, MessageType):
+                raise SchemaError(f"{extended!r} is extended and not defined")
+            self._resolve(extension)
+            message.extensions.append(extension)
+
+    def _resolve(self, found: FieldType) -> None:
+        if found.type in SCALARS or found.resolved is not None:
+            return
+        found.resolved = self.find(found.type, found.scope)
+        if found.resolved is None:
+            raise SchemaError(f"{found.type!r} is not defined")
+
+    def find(self, name: str, scope: str) -> Definition | None:
+        """Return what a name means in a scope: the innermost definition counts; a name with a first dot is full."""
+        if name.startswith("."):
+            return self.known.get(name[1:])
+        while True:
+            known = self.known.get(f"{scope}.{name}" if scope else name)
+            if known is not None or not scope:
+                return known
+            scope = scope.rpartition(".")[0]

@@ -1,0 +1,385 @@
+"""Reads the text of a .proto file (proto2, proto3 and editions; protobuf's language specification).
+
+protoc is not used: it would run a C++ compiler on text from a log, and no Python package reads .proto text to
+descriptors without it (proto-schema-parser gives a syntax tree only, and takes 14 times as long as protoc). Options are
+read over, but for those that change the wire format or the presence of fields.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kdump.schemas.errors import SchemaError
+from kdump.schemas.proto_model import MAX_NUMBER, SCALARS, EnumType, FieldType, MessageType, ProtoFile
+
+_TOKEN: Final = re.compile(
+    r"""\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/
+    |(?P<word>\.?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
+    |(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?f?)
+    |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    |(?P<sign>[{}()\[\]<>=;,:+\-/])""",
+    re.VERBOSE | re.ASCII,
+)
+_MAX_NESTING: Final = 64
+_MAX_ENUM: Final = 2**31
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    position: int
+
+
+def parse(text: str) -> ProtoFile:
+    """Return the file that a .proto text is. Raises SchemaError with the line."""
+    return _Parser(text).file()
+
+
+def _tokens(text: str) -> list[_Token]:
+    found = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _error(text, position, f"{text[position]!r} is not expected")
+        if match.lastgroup is not None:
+            found.append(_Token(match.lastgroup, match.group(), position))
+        position = match.end()
+    return found
+
+
+def _error(text: str, position: int, problem: str) -> SchemaError:
+    return SchemaError(f"line {text.count(chr(10), 0, position) + 1} of the schema: {problem}")
+
+
+class _Features(NamedTuple):
+    """What decides how fields are written, and whether their absence is told."""
+
+    presence: bool
+    closed_enums: bool
+    delimited: bool = False
+
+
+_SYNTAXES: Final = {
+    "proto2": _Features(presence=True, closed_enums=True),
+    "proto3": _Features(presence=False, closed_enums=False),
+}
+_EDITION: Final = _Features(presence=True, closed_enums=False)
+
+
+@dataclass
+class _Parser:
+    text: str
+    _tokens: list[_Token] = field(init=False)
+    _at: int = 0
+    _syntax: str = "proto2"
+    _features: _Features = _SYNTAXES["proto2"]
+    _level: int = 0
+
+    def __post_init__(self) -> None:
+        self._tokens = _tokens(self.text)
+
+    # Tokens.
+
+    def _peek(self, ahead: int = 0) -> str:
+        at = self._at + ahead
+        return self._tokens[at].text if at < len(self._tokens) else ""
+
+    def _next(self, kind: str = "") -> str:
+        if self._at >= len(self._tokens):
+            raise _error(self.text, len(self.text), "the text ends early")
+        token = self._tokens[self._at]
+        if kind and token.kind != kind:
+            raise self._unexpected(f"a {kind}")
+        self._at += 1
+        return token.text
+
+    def _unexpected(self, expected: str) -> SchemaError:
+        at = min(self._at, len(self._tokens) - 1)
+        position = self._tokens[at].position if self._tokens else 0
+        return _error(self.text, position, f"expected {expected}, found {self._peek()[:40]!r}")
+
+    def _take(self, text: str) -> bool:
+        if self._peek() != text:
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, text: str) -> None:
+        if not self._take(text):
+            raise self._unexpected(repr(text))
+
+    def _name(self) -> str:
+        name = self._next("word")
+        if "." in name:
+            self._at -= 1
+            raise self._unexpected("a name without dots")
+        return name
+
+    def _integer(self) -> int:
+        negative = self._take("-")
+        text = self._next("number").lower()
+        try:
+            value = int(text, 0 if text.startswith("0x") else 8 if text.startswith("0") and len(text) > 1 else 10)
+        except ValueError:
+            self._at -= 1
+            raise self._unexpected("a whole number") from None
+        return -value if negative else value
+
+    def _string(self) -> str:
+        text = self._next("text")[1:-1]
+        while self._at < len(self._tokens) and self._tokens[self._at].kind == "text":
+            text += self._next("text")[1:-1]
+        return text
+
+    def _skip_to(self, end: str) -> list[str]:
+        """Read to ``end`` over whatever is nested in brackets; return the words that were met."""
+        closing: list[str] = []
+        seen: list[str] = []
+        pairs = {"{": "}", "[": "]", "(": ")"}
+        while True:
+            token = self._next()
+            if closing:
+                if token == closing[-1]:
+                    closing.pop()
+                    continue
+            elif token == end:
+                return seen
+            if token in pairs:
+                closing.append(pairs[token])
+            elif token in pairs.values():
+                self._at -= 1
+                raise self._unexpected(repr(end))
+            seen.append(token)
+
+    # Declarations.
+
+    def file(self) -> ProtoFile:
+        """Read the whole text."""
+        file = ProtoFile()
+        while self._at < len(self._tokens):
+            word = self._next()
+            if word in ("syntax", "edition"):
+                self._begin(word)
+            elif word == "package":
+                file.package = self._next("word")
+                self._expect(";")
+            elif word == "import":
+                if self._peek() in ("public", "weak", "option"):
+                    self._next()
+                file.imports.append(self._string())
+                self._expect(";")
+            elif word == "option":
+                self._features = _with(self._features, self._skip_to(";"))
+            elif word in ("export", "local") and self._peek() in ("message", "enum"):
+                continue
+            elif word != ";":
+                self._definition(word, file)
+        return file
+
+    def _definition(self, word: str, file: ProtoFile) -> None:
+        if word == "message":
+            file.messages.append(self._message(file.package, file))
+        elif word == "enum":
+            file.enums.append(self._enum(file.package))
+        elif word == "extend":
+            self._extend(file.package, file, None)
+        elif word == "service":
+            self._name()
+            self._expect("{")
+            self._skip_to("}")
+        else:
+            self._at -= 1
+            raise self._unexpected("a declaration")
+
+    def _begin(self, word: str) -> None:
+        self._expect("=")
+        name = self._string()
+        self._expect(";")
+        if word == "edition":
+            self._syntax, self._features = word, _EDITION
+        elif name in _SYNTAXES:
+            self._syntax, self._features = name, _SYNTAXES[name]
+        else:
+            raise SchemaError(f"the syntax {name[:40]!r} is unknown")
+
+    def _message(self, scope: str, file: ProtoFile, name: str = "") -> MessageType:
+        name = name or self._name()
+        message = MessageType(name, f"{scope}.{name}" if scope else name)
+        self._level += 1
+        if self._level > _MAX_NESTING:
+            raise SchemaError(f"messages are nested more than {_MAX_NESTING} levels deep")
+        features = self._features
+        self._expect("{")
+        while not self._take("}"):
+            self._member(message, file, None)
+        self._features = features
+        self._level -= 1
+        _check(message)
+        return message
+
+    def _member(self, message: MessageType, file: ProtoFile, oneof: str | None) -> None:
+        word, after, third = self._peek(), self._peek(1), self._peek(2)
+        if word == ";":
+            self._next()
+        elif word == "option" and (after == "(" or third in ("=", ".") or after.partition(".")[0] == "features"):
+            self._next()
+            self._features = _with(self._features, self._skip_to(";"))
+        elif oneof is None and word in ("message", "enum", "oneof", "extend") and "{" in (third, after):
+            self._next()
+            self._nested(word, message, file)
+        elif oneof is None and word == "extend":
+            self._next()
+            self._extend(message.full_name, file, message)
+        elif oneof is None and word in ("reserved", "extensions") and after not in ("=",) and third != "=":
+            self._next()
+            self._skip_to(";")
+        elif word == "map" and after == "<":
+            self._map(message)
+        else:
+            message.fields.append(self._field(message.full_name, file, message, oneof))
+
+    def _nested(self, word: str, message: MessageType, file: ProtoFile) -> None:
+        if word == "message":
+            message.nested.append(self._message(message.full_name, file))
+        elif word == "enum":
+            message.enums.append(self._enum(message.full_name))
+        elif word == "extend":
+            self._extend(message.full_name, file, message)
+        else:
+            name = self._name()
+            self._expect("{")
+            while not self._take("}"):
+                self._member(message, file, name)
+
+    def _extend(self, scope: str, file: ProtoFile, message: MessageType | None) -> None:
+        extended = self._next("word")
+        self._expect("{")
+        while not self._take("}"):
+            if self._take(";"):
+                continue
+            found = self._field(scope, file, message, None)
+            found.extension = True
+            found.presence = not found.repeated
+            found.name = f"{scope}.{found.name}" if scope else found.name
+            file.extends.append((extended, found))
+
+    def _label(self, oneof: str | None) -> str:
+        word = self._peek()
+        if oneof is None and word in ("optional", "required", "repeated") and self._peek(1) not in ("=", "["):
+            self._next()
+            if word == "required" and self._syntax == "proto3":
+                raise SchemaError("proto3 has no required fields")
+            return word
+        return ""
+
+    def _field(self, scope: str, file: ProtoFile, message: MessageType | None, oneof: str | None) -> FieldType:
+        label = self._label(oneof)
+        group = self._peek() == "group" and self._peek(2) == "="
+        kind = self._next("word")
+        name = self._name()
+        self._expect("=")
+        number = self._integer()
+        if not 0 < number <= MAX_NUMBER or 19000 <= number <= 19999:
+            raise SchemaError(f"{number} is no number of a field ({name!r} of {scope!r})")
+        features = _with(self._features, self._skip_to("]")) if self._take("[") else self._features
+        if group:
+            made = self._message(scope, file, name)
+            (file.messages if message is None else message.nested).append(made)
+            kind, name = f".{made.full_name}", name.lower()
+        else:
+            self._expect(";")
+        return FieldType(
+            name=name,
+            number=number,
+            type=kind,
+            repeated=label == "repeated",
+            group=group or (features.delimited and kind not in SCALARS),
+            presence=label != "repeated" and (features.presence or label == "optional" or oneof is not None),
+            oneof=oneof,
+            scope=scope,
+        )
+
+    def _map(self, message: MessageType) -> None:
+        self._next()
+        self._expect("<")
+        key = self._next("word")
+        if key not in SCALARS or key in ("double", "float", "bytes"):
+            raise SchemaError(f"{key!r} is no type of a map's keys")
+        self._expect(",")
+        value = self._next("word")
+        self._expect(">")
+        name = self._name()
+        self._expect("=")
+        number = self._integer()
+        if self._take("["):
+            self._skip_to("]")
+        self._expect(";")
+        made = "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
+        entry = MessageType(made, f"{message.full_name}.{made}", is_map_entry=True)
+        entry.fields = [
+            FieldType(name="key", number=1, type=key),
+            FieldType(name="value", number=2, type=value, scope=message.full_name),
+        ]
+        message.nested.append(entry)
+        message.fields.append(
+            FieldType(name=name, number=number, type=f".{entry.full_name}", repeated=True, scope=message.full_name)
+        )
+
+    def _enum(self, scope: str) -> EnumType:
+        name = self._name()
+        self._expect("{")
+        features = self._features
+        values: list[tuple[str, int]] = []
+        while not self._take("}"):
+            if self._take(";"):
+                continue
+            if self._peek() in ("option", "reserved") and self._peek(1) != "=":
+                self._next()
+                features = _with(features, self._skip_to(";"))
+                continue
+            value = self._name()
+            self._expect("=")
+            number = self._integer()
+            if not -_MAX_ENUM <= number < _MAX_ENUM:
+                raise SchemaError(f"{number} is no value of an enum")
+            values.append((value, number))
+            if self._take("["):
+                self._skip_to("]")
+            self._expect(";")
+        full = f"{scope}.{name}" if scope else name
+        if not values:
+            raise SchemaError(f"enum {full!r} has no values")
+        if self._syntax == "proto3" and values[0][1] != 0:
+            raise SchemaError(f"the first value of enum {full!r} is not 0")
+        if len({value for value, _ in values}) < len(values):
+            raise SchemaError(f"enum {full!r} has a name twice")
+        return EnumType(name, full, tuple(values), features.closed_enums)
+
+
+def _with(features: _Features, words: list[str]) -> _Features:
+    """Return the features that the words of an option change."""
+    for name, equals, value in zip(words, words[1:], words[2:], strict=False):
+        if equals != "=":
+            continue
+        if name.endswith("field_presence"):
+            features = features._replace(presence=value != "IMPLICIT")
+        elif name.endswith("enum_type"):
+            features = features._replace(closed_enums=value == "CLOSED")
+        elif name.endswith("message_encoding"):
+            features = features._replace(delimited=value == "DELIMITED")
+    return features
+
+
+def _check(message: MessageType) -> None:
+    """Raise SchemaError where two fields have one number or name."""
+    members: tuple[list[object], ...] = (
+        [each.number for each in message.fields],
+        [each.name for each in message.fields],
+        [*(each.name for each in message.nested), *(each.name for each in message.enums)],
+    )
+    for found in members:
+        if len(set(found)) < len(found):
+            raise SchemaError(f"message {message.full_name!r} has two members of one name or number")

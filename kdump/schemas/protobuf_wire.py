@@ -1,0 +1,167 @@
+"""Protobuf's wire format: numbers, lengths, groups, and the values of scalar types as JSON has them."""
+
+from __future__ import annotations
+
+from struct import pack, unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kdump.schemas.avro import base64, number
+from kdump.schemas.errors import PayloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_DEPTH: Final = 100
+"""How deep messages and groups may be nested, as in protobuf's own readers."""
+VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
+"""The wire types."""
+
+
+def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """Return the varint at a position, unsigned in 64 bits, and the position after it. Raises PayloadError."""
+    value = shift = 0
+    while True:
+        if position >= end:
+            raise PayloadError("the payload ends early")
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value & 0xFFFFFFFFFFFFFFFF, position
+        shift += 7
+        if shift > 63:
+            raise PayloadError("a number takes more than 10 bytes")
+
+
+def zigzag(value: int) -> int:
+    return value >> 1 ^ -(value & 1)
+
+
+def int32(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _int64(value: int) -> str:
+    return str(value - (1 << 64) if value >> 63 else value)
+
+
+def _float32(data: bytes) -> float | str:
+    """Return a float of 32 bits with the fewest digits that mean it."""
+    value: float = unpack("<f", data)[0]
+    if value - value != 0:
+        return number(value)
+    for digits in (6, 7, 8):
+        short = float(f"{value:.{digits}g}")
+        if abs(short) < 3.4e38 and pack("<f", short) == data:
+            return short
+    return value
+
+
+_OF_VARINT: Final[Mapping[str, Callable[[int], Any]]] = {
+    "int32": int32,
+    "int64": _int64,
+    "uint32": lambda value: value & 0xFFFFFFFF,
+    "uint64": str,
+    "sint32": lambda value: int32(zigzag(value & 0xFFFFFFFF)),
+    "sint64": lambda value: str(zigzag(value)),
+    "bool": bool,
+}
+_OF_BYTES: Final[Mapping[str, tuple[int, Callable[[bytes], Any]]]] = {
+    "double": (8, lambda data: number(unpack("<d", data)[0])),
+    "float": (4, _float32),
+    "fixed32": (4, lambda data: unpack("<I", data)[0]),
+    "sfixed32": (4, lambda data: unpack("<i", data)[0]),
+    "fixed64": (8, lambda data: str(unpack("<Q", data)[0])),
+    "sfixed64": (8, lambda data: str(unpack("<q", data)[0])),
+}
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "double": 0.0,
+    "float": 0.0,
+    "bool": False,
+    "string": "",
+    "bytes": "",
+    **dict.fromkeys(("int64", "uint64", "sint64", "fixed64", "sfixed64"), "0"),
+}
+
+
+Read: TypeAlias = "Callable[[bytes, int, int, Any], tuple[Any, int]]"
+"""Takes the payload, a position, the end of the message and the walk; returns a value and the position after it."""
+
+
+def scalar(kind: str) -> Read:
+    """Return what reads a value of a scalar type at a position."""
+    if kind in _OF_VARINT:
+        convert = _OF_VARINT[kind]
+
+        def read_varint(data: bytes, position: int, end: int, _: object) -> tuple[Any, int]:
+            value, position = varint(data, position, end)
+            return convert(value), position
+
+        return read_varint
+    if kind in _OF_BYTES:
+        size, of_bytes = _OF_BYTES[kind]
+
+        def read_fixed(data: bytes, position: int, end: int, _: object) -> tuple[Any, int]:
+            after = position + size
+            if after > end:
+                raise PayloadError("the payload ends early")
+            return of_bytes(data[position:after]), after
+
+        return read_fixed
+    return _read_string if kind == "string" else _read_bytes
+
+
+def span(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """Return where the bytes after a length begin and end."""
+    size, position = varint(data, position, end)
+    if size > end - position:
+        raise PayloadError(f"a length of {size} where {end - position} bytes are left")
+    return position, position + size
+
+
+def _read_string(data: bytes, position: int, end: int, _: object) -> tuple[str, int]:
+    begin, after = span(data, position, end)
+    try:
+        return data[begin:after].decode(), after
+    except UnicodeDecodeError as reason:
+        raise PayloadError(f"a string is no UTF-8 ({reason.reason})") from None
+
+
+def _read_bytes(data: bytes, position: int, end: int, _: object) -> tuple[str, int]:
+    begin, after = span(data, position, end)
+    return base64(data[begin:after]), after
+
+
+def skip(data: bytes, position: int, end: int, wire: int, field: int) -> int:
+    """Return the position after a field of a wire type whose tag has been read."""
+    if wire == VARINT:
+        return varint(data, position, end)[1]
+    if wire == BYTES:
+        return span(data, position, end)[1]
+    if wire == GROUP:
+        return group_end(data, position, end, field)[1]
+    after = position + (8 if wire == FIXED64 else 4)
+    if wire not in (FIXED64, FIXED32) or after > end:
+        raise PayloadError("the payload ends early" if after > end else f"a field of the wire type {wire}")
+    return after
+
+
+def group_end(data: bytes, position: int, end: int, field: int) -> tuple[int, int]:
+    """Return where the content of a group ends, and the position after the tag that ends it."""
+    open_groups = [field]
+    while True:
+        begin = position
+        tag, position = varint(data, position, end)
+        wire, found = tag & 7, tag >> 3
+        if wire == END_GROUP:
+            if found != open_groups.pop():
+                raise PayloadError("a group does not end with its own number")
+            if not open_groups:
+                return begin, position
+        elif wire == GROUP:
+            open_groups.append(found)
+            if len(open_groups) > MAX_DEPTH:
+                raise PayloadError("groups are nested too deep")
+        else:
+            position = skip(data, position, end, wire, found)

@@ -1,0 +1,285 @@
+"""The schemas of a registry, read from its topic ``_schemas``.
+
+Each record of that topic has a JSON key with a ``keytype`` and a JSON value. The log is replayed in offset order, by
+the parsed key, as ``KafkaStoreReaderThread`` of Confluent's schema-registry does. A text that is still in the log stays
+known after its version was deleted: payloads may still carry its id.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from kdump.schemas import guid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+TOPIC: Final = "_schemas"
+"""The default name (``kafkastore.topic``)."""
+
+State: TypeAlias = Literal["current", "soft-deleted", "hard-deleted"]
+STATES: Final[tuple[State, ...]] = ("current", "soft-deleted", "hard-deleted")
+DEFAULT_CONTEXT: Final = "."
+_KEY_TYPES: Final = frozenset(
+    {"SCHEMA", "CONFIG", "MODE", "DELETE_SUBJECT", "CLEAR_SUBJECT", "NOOP", "CONTEXT", "ASSOC"}
+)
+_MAX_INT: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A schema that another one refers to: ``name`` is its name there, ``subject`` and ``version`` find it."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaVersion:
+    """A version of a subject. Offsets are those of its records in ``topic``; ``timestamp_ms`` is of the last text."""
+
+    subject: str
+    version: int
+    id: int
+    guid: str
+    schema_type: str
+    """AVRO, PROTOBUF or JSON; or the unknown word that is stored."""
+    references: tuple[Reference, ...]
+    metadata: dict[str, Any] | None
+    rule_set: dict[str, Any] | None
+    text: str
+    state: State
+    topic: str
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+    @property
+    def context(self) -> str:
+        """The context that the subject's name begins with, such as ``.site1``."""
+        return split_context(self.subject)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRecord:
+    """A record of ``_schemas``. ``key_type`` is None where it is no record of a registry; ``why`` is the reason."""
+
+    offset: int
+    timestamp_ms: int
+    key_type: str | None
+    subject: str | None = None
+    version: int | None = None
+    id: int | None = None
+    tombstone: bool
+    schema_deleted: bool | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A subject with its versions that are not deleted, its own config and mode."""
+
+    subject: str
+    state: State
+    versions: tuple[int, ...]
+    config: dict[str, Any] | None
+    mode: str | None
+
+
+def split_context(subject: str) -> tuple[str, str]:
+    """Return the context of a subject and its name in it: (``.site1``, ``orders``) of ``:.site1:orders``."""
+    if subject.startswith(":."):
+        context, colon, name = subject[1:].partition(":")
+        if colon:
+            return context, name
+    return DEFAULT_CONTEXT, subject
+
+
+@dataclass
+class SchemaStore:
+    """The versions of all subjects, in the order in which their first records lie in the log."""
+
+    topic: str = TOPIC
+    history: list[HistoryRecord] = field(default_factory=list)
+    _versions: dict[tuple[str, int], SchemaVersion] = field(default_factory=dict)
+    _configs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _modes: dict[str, str] = field(default_factory=dict)
+    _by_id: dict[int, list[SchemaVersion]] | None = None
+    _by_guid: dict[str, list[SchemaVersion]] | None = None
+
+    def add(self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None) -> None:
+        """Replay a record; records come in offset order. ``history`` notes each, also those of no registry."""
+        self._by_id = self._by_guid = None
+        value = value or None  # Karapace deletes with an empty value
+        read, why = _read(key, value)
+        if read is None:
+            self.history.append(
+                HistoryRecord(offset=offset, timestamp_ms=timestamp_ms, key_type=None, tombstone=value is None, why=why)
+            )
+            return
+        names, content = read
+        record = HistoryRecord(
+            offset=offset,
+            timestamp_ms=timestamp_ms,
+            key_type=names["keytype"],
+            subject=names.get("subject"),
+            version=_int(names.get("version")) if content is None else _version(names, content),
+            id=None if content is None else _int(content.get("id")),
+            tombstone=content is None,
+            schema_deleted=_is_deleted(content) if names["keytype"] == "SCHEMA" and content is not None else None,
+        )
+        self.history.append(record)
+        self._apply(record, content)
+
+    def _apply(self, record: HistoryRecord, content: dict[str, Any] | None) -> None:
+        subject = record.subject or ""
+        if record.key_type == "SCHEMA":
+            self._apply_schema(record, content)
+        elif record.key_type == "DELETE_SUBJECT" and content is not None:
+            for key, version in self._versions.items():
+                if key[0] == subject and version.state == "current" and key[1] <= (record.version or 0):
+                    self._versions[key] = replace(version, state="soft-deleted")
+        elif record.key_type == "CONFIG":
+            _set(self._configs, subject, content)
+        elif record.key_type == "MODE":
+            mode = None if content is None else content.get("mode")
+            _set(self._modes, subject, mode if isinstance(mode, str) else None)
+
+    def _apply_schema(self, record: HistoryRecord, content: dict[str, Any] | None) -> None:
+        key = (record.subject or "", record.version or 0)
+        before = self._versions.get(key)
+        if content is None:
+            if before is not None:
+                self._versions[key] = replace(before, state="hard-deleted", last_offset=record.offset)
+            return
+        text = content["schema"]
+        references = [each for each in content.get("references") or () if isinstance(each, dict)]
+        self._versions[key] = SchemaVersion(
+            subject=key[0],
+            version=key[1],
+            id=content["id"],
+            guid=guid.of_value(content, text, references),
+            schema_type=_text(content.get("schemaType")) or "AVRO",
+            references=tuple(map(_reference, references)),
+            metadata=_object(content.get("metadata")),
+            rule_set=_object(content.get("ruleSet")),
+            text=text,
+            state="soft-deleted" if record.schema_deleted else "current",
+            topic=self.topic,
+            first_offset=record.offset if before is None else before.first_offset,
+            last_offset=record.offset,
+            timestamp_ms=record.timestamp_ms,
+        )
+
+    def versions(self, states: Iterable[State] = STATES) -> Iterator[SchemaVersion]:
+        """Yield the versions that are in one of ``states``, in log order."""
+        chosen = frozenset(states)
+        return (version for version in self._versions.values() if version.state in chosen)
+
+    def version(self, subject: str, version: int) -> SchemaVersion | None:
+        """Return a version of a subject in any state; -1 is its newest one."""
+        if version == -1:
+            found = [each for each in self._versions.values() if each.subject == subject]
+            return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)
+        return self._versions.get((subject, version))
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the subjects: the state of the least deleted version, all versions in that state, and settings."""
+        grouped: dict[str, list[SchemaVersion]] = {}
+        for version in self._versions.values():
+            grouped.setdefault(version.subject, []).append(version)
+        for name, versions in grouped.items():
+            state = min((each.state for each in versions), key=STATES.index)
+            live = tuple(sorted(each.version for each in versions if each.state == state))
+            yield Subject(name, state, live, self._configs.get(name), self._modes.get(name))
+
+    def with_id(self, number: int) -> list[SchemaVersion]:
+        """Return the versions with this schema id, in log order; empty where no record has it."""
+        if self._by_id is None:
+            self._by_id = {}
+            for version in self._versions.values():
+                self._by_id.setdefault(version.id, []).append(version)
+        return self._by_id.get(number, [])
+
+    def with_guid(self, text: str) -> list[SchemaVersion]:
+        """Return the versions with this GUID, in log order."""
+        if self._by_guid is None:
+            self._by_guid = {}
+            for version in self._versions.values():
+                self._by_guid.setdefault(version.guid, []).append(version)
+        return self._by_guid.get(text, [])
+
+    def __bool__(self) -> bool:
+        """Tell whether any schema is known."""
+        return bool(self._versions)
+
+
+def _set(settings: dict[str, Any], subject: str, value: Any) -> None:
+    if value is None:
+        settings.pop(subject, None)
+    else:
+        settings[subject] = value
+
+
+def _read(
+    key: bytes | None, value: bytes | None
+) -> tuple[tuple[dict[str, Any], dict[str, Any] | None], str] | tuple[None, str]:
+    """Return the objects of a key and a value, None for a null value; or None and why they are no registry's."""
+    names = _json(key)
+    if not isinstance(names, dict):
+        return None, "the key is no JSON object"
+    if names.get("keytype") not in _KEY_TYPES:
+        return None, "the key has no keytype of a schema registry"
+    subject, version = names.get("subject"), names.get("version")
+    if subject is not None and not isinstance(subject, str):
+        return None, "the subject is no text"
+    of_version = names["keytype"] == "SCHEMA"
+    if of_version and (not isinstance(subject, str) or _int(version) is None):
+        return None, "a SCHEMA key without subject or version"
+    if value is None:
+        return (names, None), ""
+    content = _json(value)
+    if not isinstance(content, dict):
+        return None, "the value is no JSON object"
+    if of_version and (not isinstance(content.get("schema"), str) or _int(content.get("id")) is None):
+        return None, "a SCHEMA value without schema or id"
+    return (names, content), ""
+
+
+def _json(text: bytes | None) -> object:
+    """Return the JSON value of bytes; None where they are none."""
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _version(names: dict[str, Any], content: dict[str, Any]) -> int | None:
+    """Return the version that a record is about: DELETE_SUBJECT has it in its value."""
+    return _int(names.get("version")) if "version" in names else _int(content.get("version"))
+
+
+def _is_deleted(content: dict[str, Any]) -> bool:
+    return content.get("deleted") is True
+
+
+def _int(value: object) -> int | None:
+    """Return a whole number of 32 bits that JSON holds, None for all else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= _MAX_INT else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _object(value: object) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+def _reference(found: dict[str, Any]) -> Reference:
+    return Reference(
+        _text(found.get("name")) or "", _text(found.get("subject")) or "", _int(found.get("version")) or -1
+    )

@@ -1,0 +1,42 @@
+"""Dates and times of payloads as text: what Avro's and Protobuf's numbers mean."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+from typing import Final
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+FIRST_DAY: Final = 1 - _EPOCH
+"""0001-01-01, in days since 1970-01-01."""
+LAST_DAY: Final = date.max.toordinal() - _EPOCH
+"""9999-12-31."""
+
+
+@lru_cache(maxsize=4096)
+def day(days: int) -> str:
+    """Return a day since 1970 as ``2026-11-21``; it lies between FIRST_DAY and LAST_DAY."""
+    return date.fromordinal(days + _EPOCH).isoformat()
+
+
+def date_text(days: int) -> str | int:
+    """Return a date; the number where it is outside the years 1 to 9999."""
+    return day(days) if FIRST_DAY <= days <= LAST_DAY else days
+
+
+def time_text(value: int, digits: int) -> str | int:
+    """Return a time of day in units of 10**-digits seconds as ``10:11:12.345``; the number beyond 24 hours."""
+    seconds, fraction = divmod(value, 10**digits)
+    if not 0 <= seconds < 86400:
+        return value
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour:02d}:{minute:02d}:{second:02d}.{fraction:0{digits}d}"
+
+
+def timestamp_text(value: int, digits: int, zone: str) -> str | int:
+    """Return a time since 1970 in units of 10**-digits seconds as ISO 8601; the number outside the years 1 to 9999."""
+    days, rest = divmod(value, 86400 * 10**digits)
+    if not FIRST_DAY <= days <= LAST_DAY:
+        return value
+    return f"{day(days)}T{time_text(rest, digits)}{zone}"
