@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.output.in_turns import Turn
     from kdump.rows.selection import SegmentFacts
+    from kdump.schemas.decoder import PayloadDecoder
     from kdump.transaction_replay.outcomes import Scan
 
 FORMATS: Final = tuple(name for name in PRINTERS if name != "format")
@@ -69,6 +70,8 @@ SECTIONS: Final = {
         "fields",
         "encoding",
         "decode",
+        "schemas",
+        "schemas_topic",
         "delimiter",
         "keys_only",
         "no_payload",
@@ -95,7 +98,7 @@ SECTIONS: Final = {
 @click.option(
     "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
 )
-@shared.DECODE
+@shared.add(shared.DECODE)
 @click.option("--delimiter", metavar="TEXT", help="What follows each value of -o raw.  [default: \\n]")
 @click.option(
     "--fields",
@@ -146,7 +149,12 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     """
     run = session.Session(quiet=quiet)
     options = DumpOptions(given)
-    dump = Dump(run, options)
+    decoder = None
+    if options.decode != "none":
+        from kdump.commands import decoding  # --help does without
+
+        decoder = decoding.payload_decoder(given, paths, run, options.wanted)
+    dump = Dump(run, options, decoder)
     finder = Finder(options.wanted, note=run.note, fail=run.fail)
     partitions: Iterable[Partition] = finder.find(paths)
     if not sys.stdout.isatty() and not options.follow:
@@ -164,6 +172,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
                 dump.parallel(found, jobs, out)
             else:
                 dump.run(found, out)
+    if decoder is not None:
+        decoding.hint_at_schemas(decoder, run)
     for text in absent(options.wanted, finder.met, paths):
         run.insist(text)
     return run.status
@@ -189,8 +199,8 @@ class PrintedSoFar(NamedTuple):
 class Dump:
     """One run: what the options make of a stream."""
 
-    def __init__(self, run: session.Session, options: DumpOptions) -> None:
-        self.session, self.options = run, options
+    def __init__(self, run: session.Session, options: DumpOptions, decoder: PayloadDecoder | None = None) -> None:
+        self.session, self.options, self.decoder = run, options, decoder
         self._redactor = shared.redactor(redact=options.redact, file=options.redact_key)
 
     def reader(self) -> PartitionReader:
@@ -206,6 +216,7 @@ class Dump:
             wrong_index=run.wrong_index,
             fail=run.fail,
             progress=run.progress,
+            decoder=self.decoder,
         )
 
     def printer(self, out: BinaryIO) -> Printer:

@@ -117,7 +117,7 @@ class DumpOptions:
 
     def _chosen(self) -> tuple[Column, ...]:
         known = self._known
-        if self.decode == "auto":
+        if self.decode != "none":
             if self.batches or self.redact or self.output not in COLUMNAR:
                 raise UsageError("--decode goes with records in jsonl, json, csv or table, and not with --redact")
             known = (*known, rows.DECODED)
@@ -133,7 +133,7 @@ class DumpOptions:
         names = {column.name for column in known}
         if self.output == "table":
             names = set(TABLE_BATCH if self.batches else TABLE_RECORD)
-            if self.decode == "auto":
+            if self.decode != "none":
                 names = names - {"key", "value"} | {"decoded"}
         return tuple(column for column in known if column.name in names - hidden)
 
@@ -188,7 +188,7 @@ class DumpOptions:
         if self.batches and not self.filter.looks_into_records:
             return Effort.HEADERS
         is_printed = not (self.batches or self.count)
-        if is_printed and (self.redact or self.encoding == "json" or self.decode == "auto"):
+        if is_printed and (self.redact or self.encoding == "json" or self.decode != "none"):
             return Effort.COSTLY
         has_runs = self.take is Take.UNCHECKED_RUNS and not self.include_damaged
         if is_printed and has_runs and self.wanted.max_batch_bytes >= compression.DEFAULT_LIMIT:

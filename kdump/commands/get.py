@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="A line per field, JSON lines, or a table of a few columns.",
 )
-@shared.DECODE
+@shared.add(shared.DECODE)
 @shared.add(shared.PRIVACY)
 @shared.add(shared.LIMITS)
 def command(
@@ -93,13 +93,19 @@ def command(
     hide = Hide(
         no_payload=given["no_payload"],
         redactor=shared.redactor(redact=given["redact"], file=given["redact_key"]),
-        decode=decode == "auto",
+        decode=decode != "none",
         secrets=None if given["show_secrets"] else Secrets(),
     )
     wanted = Wanted(max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
     partitions = partitions_of(found[1], found[2], paths, run, wanted)
+    decoder = None
+    if decode != "none":
+        from kdump.commands import decoding  # --help does without
+
+        decoder = decoding.payload_decoder({**given, "decode": decode}, paths, run, wanted)
     reader = PartitionReader(
         filter=Filter(first_offset=offset, last_offset=offset),
+        decoder=decoder,
         include_damaged=True,
         wrong_index=run.wrong_index,
         fail=run.fail,
@@ -117,6 +123,8 @@ def command(
         if held is not None and damage is not None and (batch or hexdump):
             show(held, out, run, hide, offset=None, hexdump=hexdump, output=output)
     run.sum_up()
+    if decoder is not None:
+        decoding.hint_at_schemas(decoder, run)
     if there:
         return run.status
     if held is not None and damage is not None:

@@ -59,13 +59,22 @@ NO_PAGER: Final[Decorator] = click.option(
     callback=_without_pager,
     help=f"On a terminal, show a long table at once: else {' or '.join(pager.CHOICES)} shows it page by page.",
 )
-DECODE: Final[Decorator] = click.option(
-    "--decode",
-    type=click.Choice(("none", "auto")),
-    default="none",
-    show_default=True,
-    help="auto puts records of Kafka's own topics in words, in the column decoded.",
-)
+DECODE_MODES: Final = ("none", "auto", "avro", "protobuf", "json")
+DECODE: Final[list[Decorator]] = [
+    click.option(
+        "--decode",
+        type=click.Choice(DECODE_MODES),
+        default="none",
+        show_default=True,
+        help="Decode records of Kafka's own topics and payloads with a schema id (auto), or payloads of one format.",
+    ),
+    click.option(
+        "--schemas",
+        metavar="PATH",
+        help="Where the schema registry's topic lies: a log dir, folder, segment or archive.  [default: PATH...]",
+    ),
+    click.option("--schemas-topic", default="_schemas", show_default=True, metavar="NAME", help="The topic's name."),
+]
 SHOW_SECRETS: Final[Decorator] = click.option(
     "--show-secrets", is_flag=True, help="Show passwords and unknown values in configs, and SCRAM credentials."
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kdump.log_reader.batch_selection import Offer
     from kdump.log_reader.tail_marks import TailStretch
     from kdump.rows.selection import SegmentFacts
+    from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError, Region
     from kdump.transaction_replay.outcomes import Outcomes, Scan
@@ -58,14 +59,17 @@ class PartitionReader:
         fail: Callable[[UnreadableError], None] = raise_it,
         note: Callable[[str], None] = lambda _: None,
         progress: Callable[[int], None] = lambda _: None,
+        decoder: PayloadDecoder | None = None,
     ) -> None:
         """Without ``outcomes`` it does not tell what became of transactions, which may take a second look at headers.
 
+        ``decoder`` decodes payloads for the column ``decoded``.
         With ``include_damaged`` batches with a wrong crc are yielded too, as far as they can be read.
         """
         self.filter, self.take, self.outcomes = filter, take, outcomes
         self.on_error, self.include_damaged = on_error, include_damaged
         self.wrong_index, self.fail, self.note, self.progress = wrong_index, fail, note, progress
+        self.decoder = decoder
         self._followed: tuple[Partition, Outcomes] | None = None
         self._ahead: dict[int, Outcomes] = {}
         """By the identity of the partition."""
@@ -216,7 +220,7 @@ class PartitionReader:
         if self.filter.committed and not told:
             for text in self.outcomes_of(partition).held_back:
                 self.note(f"{partition.name}: {text}")
-        return selection, self.marks.facts(partition)
+        return selection, self.marks.facts(partition)._replace(decoder=self.decoder)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
         """Return what became of a partition's transactions; that of the last partition is kept."""

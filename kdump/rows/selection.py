@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.records.record_batch import RecordBatch
+    from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.regions import Damage
 
 
@@ -25,6 +26,8 @@ class SegmentFacts(NamedTuple):
     partition: int | None = None
     high_watermark: int | None = None
     log_start: int | None = None
+    decoder: PayloadDecoder | None = None
+    """What decodes payloads that carry a schema, for the column ``decoded``."""
 
 
 class SelectedBatch(NamedTuple):

@@ -35,7 +35,7 @@ def is_constant(column: Column, found: SelectedBatch) -> bool:
     if column.source in _OF_CONTROL:
         return not found.batch.is_control
     if column.source == "state.decoded":
-        return not has_words(found.file.topic)
+        return found.file.decoder is None and not has_words(found.file.topic)
     return column.scope in {"file", "batch"} or column.source in {"state.kind", "state.transaction"}
 
 
@@ -113,7 +113,7 @@ def _coordinator_epoch(found: SelectedBatch, record: Record | None) -> int | Non
 
 
 def has_words(topic: str | None) -> bool:
-    """Tell whether the column ``decoded`` may say something of a topic's records: Kafka's own alone."""
+    """Tell whether a topic is one of Kafka's own, whose records kdump knows without a schema registry."""
     if topic is None or not topic.startswith("__"):
         return False
     from kdump.internal_topics.decode import TOPICS  # few topics are Kafka's own
@@ -122,11 +122,14 @@ def has_words(topic: str | None) -> bool:
 
 
 def _decoded(found: SelectedBatch, record: Record | None) -> object:
-    if not has_words(found.file.topic):
-        return None
-    from kdump.rows.decoded import decoded
+    if has_words(found.file.topic):
+        from kdump.rows.decoded import decoded
 
-    return decoded(found, record)
+        return decoded(found, record)
+    topic, decoder = found.file.topic, found.file.decoder
+    if decoder is None or record is None or found.batch.is_control:
+        return None
+    return decoder.decode(topic or "", record.key, record.value, record.headers)
 
 
 SOURCES: Final[dict[str, Callable[..., object]]] = {

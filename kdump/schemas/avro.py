@@ -25,17 +25,17 @@ from kdump.errors import DamageError
 from kdump.primitives import compression
 from kdump.schemas.avro_schema import (
     Array,
+    AvroRecord,
     AvroType,
     Enum,
     Fixed,
     Logical,
     Map,
     Primitive,
-    Record,
     Union,
     parse,
 )
-from kdump.schemas.errors import PayloadError, SchemaError
+from kdump.schemas.errors import SchemaError, UndecodableError
 from kdump.schemas.times import date_text, time_text, timestamp_text
 
 if TYPE_CHECKING:
@@ -57,30 +57,30 @@ class AvroReader:
     """Reads payloads of a schema. ``name`` is the full name of the schema where it is a named type, else None."""
 
     def __init__(self, schema: AvroType) -> None:
-        self.name = schema.name if isinstance(schema, (Record, Enum, Fixed)) else None
+        self.name = schema.name if isinstance(schema, (AvroRecord, Enum, Fixed)) else None
         self._raw = isinstance(schema, Primitive) and schema.kind == "bytes"
         self._logical = schema.logical if isinstance(schema, Primitive) else None
         self._read = _compiled(schema)
 
     def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Return the value at a position, as JSON has it, and the position after it. Raises PayloadError."""
+        """Return the value at a position, as JSON has it, and the position after it. Raises UndecodableError."""
         if self._raw:  # Confluent's serializer writes no length there (AbstractKafkaAvroSerializer)
             rest = payload[position:]
             return (_decimal(rest, self._logical.scale) if self._logical else base64(rest)), len(payload)
         return self.value(payload, position)
 
     def value(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Return the value at a position as Avro itself writes it, bytes with their length. Raises PayloadError."""
+        """Return the value at a position as Avro itself writes it, bytes with their length. Raises UndecodableError."""
         try:
             return self._read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
-        except PayloadError:
+        except UndecodableError:
             raise
         except (IndexError, struct_error):
-            raise PayloadError("the payload ends early") from None
+            raise UndecodableError("the payload ends early") from None
         except UnicodeDecodeError as reason:
-            raise PayloadError(f"a string is no UTF-8 ({reason.reason})") from None
+            raise UndecodableError(f"a string is no UTF-8 ({reason.reason})") from None
         except RecursionError:
-            raise PayloadError("records are nested too deep") from None
+            raise UndecodableError("records are nested too deep") from None
 
 
 def base64(data: bytes) -> str:
@@ -100,19 +100,19 @@ def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > 63:
-            raise PayloadError("a number takes more than 10 bytes")
+            raise UndecodableError("a number takes more than 10 bytes")
     if value >> 64:
-        raise PayloadError("a number has more than 64 bits")
+        raise UndecodableError("a number has more than 64 bits")
     return value, position
 
 
-def _too_long(length: int, left: int) -> PayloadError:
-    return PayloadError(f"a length of {length} where {left} bytes are left")
+def _too_long(length: int, left: int) -> UndecodableError:
+    return UndecodableError(f"a length of {length} where {left} bytes are left")
 
 
 def _decimal(data: bytes, scale: int) -> str:
     if len(data) > _MAX_DECIMAL:
-        raise PayloadError(f"a decimal of {len(data)} bytes")
+        raise UndecodableError(f"a decimal of {len(data)} bytes")
     value = int.from_bytes(data, "big", signed=True)
     digits = str(abs(value)).zfill(scale + 1)
     sign = "-" if value < 0 else ""
@@ -136,7 +136,7 @@ def _duration(data: bytes) -> dict[str, int]:
 
 
 _HELPERS: Final[dict[str, Any]] = {
-    "PayloadError": PayloadError,
+    "UndecodableError": UndecodableError,
     "b64": base64,
     "date_text": date_text,
     "decimal": _decimal,
@@ -185,8 +185,8 @@ class _Source:
         name = self._functions[id(schema)] = f"f{len(self._functions)}"
         self._kept.append(schema)
         body = [f"def {name}(d, p, n, k, z):"]
-        if isinstance(schema, Record):
-            body += [f"    if k > {MAX_DEPTH}:", "        raise PayloadError('records are nested too deep')"]
+        if isinstance(schema, AvroRecord):
+            body += [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('records are nested too deep')"]
             members = []
             for index, field in enumerate(schema.fields):
                 body += self._value(field.type, "    ", f"v{index}")
@@ -221,7 +221,7 @@ class _Source:
             "            if not 0 <= size <= n - p:",
             "                raise too_long(size, n - p)",
             *many,
-            "            raise PayloadError(f'a block of {c} items where {n - p} bytes are left')",
+            "            raise UndecodableError(f'a block of {c} items where {n - p} bytes are left')",
             "        for _ in range(c):",
         ]
 
@@ -231,7 +231,7 @@ class _Source:
             return schema.size
         if isinstance(schema, Primitive):
             return {"null": 0, "float": 4, "double": 8}.get(schema.kind, 1)
-        if not isinstance(schema, Record):
+        if not isinstance(schema, AvroRecord):
             return 1
         known = self._least.get(id(schema))
         if known is None:
@@ -243,7 +243,7 @@ class _Source:
         """Return the lines that read a value into ``target``."""
         if isinstance(schema, (Array, Map)):
             return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k, z)"]
-        if isinstance(schema, Record):
+        if isinstance(schema, AvroRecord):
             return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k + 1, z)"]
         if isinstance(schema, Union):
             return self._union(schema, indent, target)
@@ -251,7 +251,7 @@ class _Source:
             return [
                 *_number(indent, "i"),
                 f"{indent}if not 0 <= i < {len(schema.symbols)}:",
-                f"{indent}    raise PayloadError(f'the enum has no symbol {{i}}')",
+                f"{indent}    raise UndecodableError(f'the enum has no symbol {{i}}')",
                 f"{indent}{target} = {schema.symbols!r}[i]",
             ]
         if isinstance(schema, Fixed):
@@ -269,7 +269,7 @@ class _Source:
         for index, branch in enumerate(schema.branches):
             lines.append(f"{indent}{'elif' if index else 'if'} i == {index}:")
             lines += self._value(branch, indent + "    ", target)
-        error = "raise PayloadError(f'the union has no branch {i}')"
+        error = "raise UndecodableError(f'the union has no branch {i}')"
         return [*lines, f"{indent}else:", f"{indent}    {error}"] if schema.branches else [*lines, indent + error]
 
 
@@ -280,7 +280,7 @@ def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
         "p += 1",
         "if b > 127:",
         "    b, p = varint(d, p, b)",
-        *(["    if b >> 32:", "        raise PayloadError('an int has more than 32 bits')"] if bits == 32 else []),
+        *(["    if b >> 32:", "        raise UndecodableError('an int has more than 32 bits')"] if bits == 32 else []),
         f"{target} = b >> 1 ^ -(b & 1)",
     ]
     return [indent + line for line in lines]
@@ -294,7 +294,7 @@ def _primitive(schema: Primitive, indent: str, target: str) -> list[str]:
         return [
             f"{indent}{target} = d[p] == 1",
             f"{indent}if d[p] > 1:",
-            f"{indent}    raise PayloadError(f'a boolean of {{d[p]}}')",
+            f"{indent}    raise UndecodableError(f'a boolean of {{d[p]}}')",
             f"{indent}p += 1",
         ]
     if kind in ("int", "long"):
@@ -350,8 +350,8 @@ class AvroFile:
 def read_file(payload: bytes, limit: int) -> AvroFile:
     """Return the records of an Avro container file (``Obj`` 1) that a payload is.
 
-    ``limit`` is the most that its blocks may take uncompressed, in bytes. Raises PayloadError, and SchemaError for its
-    schema.
+    ``limit`` is the most that its blocks may take uncompressed, in bytes. Raises UndecodableError, and SchemaError for
+    the schema in it.
     """
     header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
     meta = {name: a2b_base64(value) for name, value in header.items()}
@@ -370,19 +370,19 @@ def read_file(payload: bytes, limit: int) -> AvroFile:
         limit -= len(data)
         at = 0
         if not 0 <= count <= max(len(data), _EMPTY_ITEMS):
-            raise PayloadError(f"a block of {count} records in {len(data)} bytes")
+            raise UndecodableError(f"a block of {count} records in {len(data)} bytes")
         for _ in range(count):
             value, at = reader.value(data, at)
             records.append(value)
         position += size
         if payload[position : position + _SYNC_SIZE] != sync:
-            raise PayloadError("a block does not end with the sync marker of the file")
+            raise UndecodableError("a block does not end with the sync marker of the file")
         position += _SYNC_SIZE
     return AvroFile(records, reader.name)
 
 
 def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
-    """Return the content of a block. Raises PayloadError where it is broken or larger than ``limit`` bytes."""
+    """Return the content of a block. Raises UndecodableError where it is broken or larger than ``limit`` bytes."""
     try:
         if codec == "null":
             return data
@@ -397,12 +397,12 @@ def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
         if codec == "zstandard":
             return compression.decompress(compression.ZSTD, data, limit=limit)
     except (DamageError, zlib.error, OSError, lzma.LZMAError, EOFError) as reason:
-        raise PayloadError(f"a block cannot be decompressed: {reason}") from None
-    raise PayloadError(f"the codec {codec!r} is unknown")
+        raise UndecodableError(f"a block cannot be decompressed: {reason}") from None
+    raise UndecodableError(f"the codec {codec!r} is unknown")
 
 
 def _inflated(decompressor: Any, data: bytes, limit: int) -> bytes:
     made: bytes = decompressor.decompress(data, limit + 1)
     if len(made) > limit:
-        raise PayloadError(f"a block takes more than {limit} bytes uncompressed")
+        raise UndecodableError(f"a block takes more than {limit} bytes uncompressed")
     return made

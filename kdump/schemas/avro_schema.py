@@ -58,7 +58,7 @@ class Enum:
 
 
 @dataclass(slots=True)
-class Field:
+class AvroField:
     """A field of a record; ``default`` is JSON, and counts where ``has_default``."""
 
     name: str
@@ -69,11 +69,11 @@ class Field:
 
 
 @dataclass(slots=True)
-class Record:
+class AvroRecord:
     """Fields in the order in which they are written."""
 
     name: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[AvroField, ...] = ()
     aliases: tuple[str, ...] = ()
 
 
@@ -98,8 +98,8 @@ class Union:
     branches: tuple[AvroType, ...]
 
 
-Named: TypeAlias = Fixed | Enum | Record
-AvroType: TypeAlias = Primitive | Fixed | Enum | Record | Array | Map | Union
+Named: TypeAlias = Fixed | Enum | AvroRecord
+AvroType: TypeAlias = Primitive | Fixed | Enum | AvroRecord | Array | Map | Union
 
 
 def parse(text: str, names: Names | None = None) -> AvroType:
@@ -111,11 +111,11 @@ def parse(text: str, names: Names | None = None) -> AvroType:
         found = json.loads(text)
     except (ValueError, RecursionError) as reason:
         raise SchemaError(f"the schema is no JSON: {reason}") from None
-    return _Parser({} if names is None else names).type_of(found, "", 0)
+    return _AvroParser({} if names is None else names).type_of(found, "", 0)
 
 
 @dataclass
-class _Parser:
+class _AvroParser:
     names: Names
     _own: set[str] = field(default_factory=set)
 
@@ -157,7 +157,7 @@ class _Parser:
     def _union(self, found: list[Any], space: str, level: int) -> Union:
         branches = tuple(self.type_of(each, space, level + 1) for each in found)
         kinds = [
-            each.name if isinstance(each, (Fixed, Enum, Record)) else getattr(each, "kind", type(each).__name__)
+            each.name if isinstance(each, (Fixed, Enum, AvroRecord)) else getattr(each, "kind", type(each).__name__)
             for each in branches
         ]
         if "Union" in kinds or len(set(kinds)) < len(kinds):
@@ -182,9 +182,9 @@ class _Parser:
         texts = [each for each in aliases if isinstance(each, str)] if isinstance(aliases, list) else []
         return full, inner, tuple(_full_name(each, inner) for each in texts)
 
-    def _record(self, found: dict[str, Any], space: str, level: int) -> Record:
+    def _record(self, found: dict[str, Any], space: str, level: int) -> AvroRecord:
         full, inner, aliases = self._named(found, space)
-        record = Record(full, aliases=aliases)
+        record = AvroRecord(full, aliases=aliases)
         self.names[full] = record
         fields = found.get("fields")
         if not isinstance(fields, list):
@@ -196,7 +196,7 @@ class _Parser:
                 raise SchemaError(f"{_shown(name)} is no name of a field of {_shown(full)}")
             texts = each.get("aliases")
             made.append(
-                Field(
+                AvroField(
                     name,
                     self.type_of(_member(each, "type", f"field {_shown(name)}"), inner, level + 1),
                     each.get("default"),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.schemas import avro, avro_schema, json_payload, mirror_maker, protobuf
-from kdump.schemas.errors import MissingReferenceError, PayloadError, SchemaError
-from kdump.schemas.framing import Frame, Side, frame_of
+from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
+from kdump.schemas.framing import SchemaFrame, Side, frame_of
+from kdump.schemas.proto_descriptor import parse_file
 from kdump.schemas.store import DEFAULT_CONTEXT, STATES, split_context
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class _Schema:
             if self.format == "avro":
                 self.reader = avro.AvroReader(avro_type(version, store))
             elif self.format == "protobuf":
-                self.reader = protobuf.ProtobufReader(version.text, proto_files(version, store))
+                self.reader = protobuf.ProtobufReader(version.text, proto_files(version, store), parse_file)
             elif self.format is None:
                 raise SchemaError(f"the schemaType {version.schema_type!r} is unknown")
         except MissingReferenceError as reason:
@@ -106,20 +107,22 @@ class PayloadDecoder:
         self._limit = limit
         self._schemas: dict[str, _Schema] = {}
         self._choices: dict[tuple[object, ...], SchemaVersion] = {}
+        self.missing = 0
+        """How many payloads carried an id that no known schema has."""
 
     def decode(
         self,
         topic: str,
         key: bytes | None,
         value: bytes | None,
-        headers: Iterable[tuple[str, bytes | None]] = (),
+        headers: Iterable[tuple[bytes, bytes | None]] = (),
     ) -> dict[str, Decoded | None] | None:
         """Return both sides of a record, None where neither carries a schema."""
         sides = {"key": self.side(topic, "key", key, headers), "value": self.side(topic, "value", value, headers)}
         return sides if sides["key"] or sides["value"] else None
 
     def side(
-        self, topic: str, side: Side, payload: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
+        self, topic: str, side: Side, payload: bytes | None, headers: Iterable[tuple[bytes, bytes | None]] = ()
     ) -> Decoded | None:
         """Return a key or value, None where it is null or carries no schema."""
         if payload is None:
@@ -147,8 +150,9 @@ class PayloadDecoder:
             return self._missing(frame) if self._every else None
         return self._framed(topic, side, payload, frame, candidates)
 
-    def _missing(self, frame: Frame) -> Decoded:
+    def _missing(self, frame: SchemaFrame) -> Decoded:
         made = _begun(frame)
+        self.missing += 1
         name = f"the GUID {frame.guid}" if frame.guid is not None else f"the id {frame.schema_id}"
         where = (
             f"no schema of {self._store.topic} has" if self._store else f"no {self._store.topic} was found to look up"
@@ -156,18 +160,18 @@ class PayloadDecoder:
         return made | {"problem": "schema-missing", "why": f"{where} {name}"}
 
     def _framed(
-        self, topic: str, side: Side, payload: bytes, frame: Frame, candidates: list[SchemaVersion]
+        self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
     ) -> Decoded | None:
         indexes: list[int] = []
         position = frame.position
-        broken: PayloadError | None = None
+        broken: UndecodableError | None = None
         if any(each.schema_type == "PROTOBUF" for each in candidates):
             try:
                 if frame.framing == "header":
                     indexes = protobuf.read_indexes(frame.indexes, 0)[0] if frame.indexes else [0]
                 else:
                     indexes, position = protobuf.read_indexes(payload, frame.position)
-            except PayloadError as error:
+            except UndecodableError as error:
                 broken = error
         version = self._choose(topic, side, candidates, indexes)
         schema = self._schema(version)
@@ -188,7 +192,7 @@ class PayloadDecoder:
             if broken is not None:
                 raise broken
             return made | self._data(schema, payload, position, indexes)
-        except PayloadError as error:
+        except UndecodableError as error:
             return made | {"name": None, "problem": "payload-invalid", "why": str(error)}
 
     def _data(self, schema: _Schema, payload: bytes, position: int, indexes: list[int]) -> Decoded:
@@ -216,7 +220,7 @@ class PayloadDecoder:
             found = avro.read_file(payload, self._limit)
         except SchemaError as reason:
             return made | {"name": None, "problem": "schema-invalid", "why": str(reason)}
-        except PayloadError as reason:
+        except UndecodableError as reason:
             return made | {"name": None, "problem": "payload-invalid", "why": str(reason)}
         return made | {"name": found.name, "data": found.records}
 
@@ -272,7 +276,7 @@ class PayloadDecoder:
         return found
 
 
-def _begun(frame: Frame) -> Decoded:
+def _begun(frame: SchemaFrame) -> Decoded:
     made: Decoded = {"framing": frame.framing, "schemaId": frame.schema_id}
     if frame.guid is not None:
         made["guid"] = frame.guid

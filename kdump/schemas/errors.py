@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class PayloadError(ValueError):
+class UndecodableError(ValueError):
     """A payload does not fit its schema; the text is one sentence for people."""
 
 

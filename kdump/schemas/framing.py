@@ -24,11 +24,12 @@ Side: TypeAlias = Literal["key", "value"]
 PREFIX_SIZE: Final = 5
 SINGLE_OBJECT: Final = b"\xc3\x01"
 _SINGLE_OBJECT_SIZE: Final = 10
+_HEADERS: Final = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 _WITH_ID, _WITH_GUID = 0, 1
 """The first byte of a prefix or header."""
 
 
-class Frame(NamedTuple):
+class SchemaFrame(NamedTuple):
     """A payload's frame. The message begins at ``position``; ``indexes`` is the Protobuf path that a header has."""
 
     framing: Framing
@@ -39,9 +40,9 @@ class Frame(NamedTuple):
     indexes: bytes = b""
 
 
-def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[str, bytes | None]]) -> Frame | None:
+def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
     """Return the frame of a payload, None where it carries none."""
-    name = f"__{side}_schema_id"
+    name = _HEADERS[side]
     for header, value in headers:
         if header == name and value:
             found = _of_header(value)
@@ -50,17 +51,17 @@ def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[str, bytes | No
     if payload[:1] == b"\0":
         if len(payload) < PREFIX_SIZE:
             return None
-        return Frame("prefix", PREFIX_SIZE, int.from_bytes(payload[1:PREFIX_SIZE], "big", signed=True))
+        return SchemaFrame("prefix", PREFIX_SIZE, int.from_bytes(payload[1:PREFIX_SIZE], "big", signed=True))
     if payload.startswith(SINGLE_OBJECT) and len(payload) >= _SINGLE_OBJECT_SIZE:
-        return Frame("single-object", _SINGLE_OBJECT_SIZE, fingerprint=payload[2:_SINGLE_OBJECT_SIZE])
-    return Frame("file", 0) if payload.startswith(FILE_MAGIC) else None
+        return SchemaFrame("single-object", _SINGLE_OBJECT_SIZE, fingerprint=payload[2:_SINGLE_OBJECT_SIZE])
+    return SchemaFrame("file", 0) if payload.startswith(FILE_MAGIC) else None
 
 
-def _of_header(value: bytes) -> Frame | None:
+def _of_header(value: bytes) -> SchemaFrame | None:
     end = 1 + DIGEST_SIZE
     if value[0] == _WITH_GUID and len(value) >= end:
-        return Frame("header", 0, guid=str(UUID(bytes=value[1:end])), indexes=value[end:])
+        return SchemaFrame("header", 0, guid=str(UUID(bytes=value[1:end])), indexes=value[end:])
     if value[0] == _WITH_ID and len(value) >= PREFIX_SIZE:
         number = int.from_bytes(value[1:PREFIX_SIZE], "big", signed=True)
-        return Frame("header", 0, number, indexes=value[PREFIX_SIZE:])
+        return SchemaFrame("header", 0, number, indexes=value[PREFIX_SIZE:])
     return None

@@ -6,31 +6,31 @@ import json
 from typing import Any, Final, NoReturn
 
 from kdump.schemas.avro import number
-from kdump.schemas.errors import PayloadError
+from kdump.schemas.errors import UndecodableError
 
 MAX_DEPTH: Final = 200
 """How deep a value may be nested. A command prints it inside a line of its own, by a recursive encoder."""
 
 
 def read(payload: bytes, position: int) -> Any:
-    """Return the JSON value from a position up to the end of the payload. Raises PayloadError."""
+    """Return the JSON value from a position up to the end of the payload. Raises UndecodableError."""
     try:
         text = payload[position:].decode()
         if text.count("[") + text.count("{") > MAX_DEPTH:
             _check_depth(text)
         return json.loads(text, parse_constant=_refuse, parse_float=lambda digits: number(float(digits)))
     except UnicodeDecodeError as reason:
-        raise PayloadError(f"the JSON is no UTF-8 ({reason.reason})") from None
+        raise UndecodableError(f"the JSON is no UTF-8 ({reason.reason})") from None
     except json.JSONDecodeError as reason:
-        raise PayloadError(f"it is no JSON: {reason.msg} at character {reason.pos}") from None
+        raise UndecodableError(f"it is no JSON: {reason.msg} at character {reason.pos}") from None
     except ValueError as reason:
-        raise PayloadError(f"it is no JSON: {reason}") from None
+        raise UndecodableError(f"it is no JSON: {reason}") from None
     except RecursionError:
-        raise PayloadError("the JSON is nested too deep") from None
+        raise UndecodableError("the JSON is nested too deep") from None
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise PayloadError(f"{constant} is no JSON")
+    raise UndecodableError(f"{constant} is no JSON")
 
 
 def _check_depth(text: str) -> None:
@@ -48,6 +48,6 @@ def _check_depth(text: str) -> None:
         elif character in "[{":
             level += 1
             if level > MAX_DEPTH:
-                raise PayloadError("the JSON is nested too deep")
+                raise UndecodableError("the JSON is nested too deep")
         elif character in "]}":
             level -= 1

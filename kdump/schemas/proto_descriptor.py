@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from functools import cache
 from typing import Any, Final
 
-from kdump.schemas.errors import PayloadError, SchemaError
+from kdump.schemas import proto_text
+from kdump.schemas.errors import SchemaError, UndecodableError
 from kdump.schemas.proto_model import EnumType, FieldType, MessageType, ProtoFile
 from kdump.schemas.protobuf import ProtobufReader
 
 _MESSAGES: Final = ("TYPE_MESSAGE", "TYPE_GROUP", "TYPE_ENUM")
+
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}\s*")
+
+
+def parse_file(text: str) -> ProtoFile:
+    """Return the file of a schema: .proto text, or the base64 of a FileDescriptorProto. Raises SchemaError."""
+    return from_descriptor(text) if _BASE64.fullmatch(text) else proto_text.parse(text)
 
 
 @cache
@@ -23,7 +33,7 @@ def from_descriptor(text: str) -> ProtoFile:
     """Return the file of a descriptor in base64. Raises SchemaError."""
     try:
         found = _reader().message("google.protobuf.FileDescriptorProto", a2b_base64(text))
-    except (Base64Error, PayloadError) as reason:
+    except (Base64Error, UndecodableError) as reason:
         raise SchemaError(f"the schema is neither text nor a descriptor: {reason}") from None
     return _Converter(found).file()
 
@@ -87,3 +97,93 @@ class _Converter:
         if not values:
             raise SchemaError(f"enum {name!r} has no values")
         return EnumType(name, f"{scope}.{name}" if scope else name, values, self._closed)
+
+
+def as_text(text: str) -> str:
+    """Return a schema as .proto text: as it is, or printed from its descriptor. Raises SchemaError."""
+    if not _BASE64.fullmatch(text):
+        return text
+    try:
+        found = _reader().message("google.protobuf.FileDescriptorProto", a2b_base64(text))
+    except (Base64Error, UndecodableError) as reason:
+        raise SchemaError(f"the schema is neither text nor a descriptor: {reason}") from None
+    lines = [f'syntax = "{found.get("syntax", "proto2")}";']
+    if "package" in found:
+        lines.append(f"package {found['package']};")
+    lines += [f'import "{name}";' for name in found["dependency"]]
+    lines += _ProtoWriter(proto3=found.get("syntax") == "proto3").members(found, "")
+    return "\n".join(lines) + "\n"
+
+
+class _ProtoWriter:
+    """Prints declarations of a descriptor as .proto text. Options are left out: they change no bytes but for packed."""
+
+    def __init__(self, *, proto3: bool) -> None:
+        self._proto3 = proto3
+
+    def members(self, found: dict[str, Any], indent: str) -> list[str]:
+        """Return the enums, messages and extensions of a file or message."""
+        lines: list[str] = []
+        for enum in found["enum_type"]:
+            numbers = [value.get("number", 0) for value in enum["value"]]
+            lines.append(f"{indent}enum {enum['name']} {{")
+            if len(set(numbers)) < len(numbers):
+                lines.append(f"{indent}  option allow_alias = true;")
+            lines += [f"{indent}  {value['name']} = {value.get('number', 0)};" for value in enum["value"]]
+            lines.append(f"{indent}}}")
+        for message in found.get("message_type", found.get("nested_type", ())):
+            if not message.get("options", {}).get("map_entry"):
+                lines += self._message(message, message["name"], indent)
+        for extension in found["extension"]:
+            lines += [f"{indent}extend {extension['extendee']} {{", *self._field(extension, {}, indent + "  ")]
+            lines.append(f"{indent}}}")
+        return lines
+
+    def _message(self, found: dict[str, Any], head: str, indent: str) -> list[str]:
+        inner = indent + "  "
+        of_groups = {
+            field["type_name"].rpartition(".")[2] for field in found["field"] if field.get("type") == "TYPE_GROUP"
+        }
+        nested = {each["name"]: each for each in found["nested_type"]}
+        plain = found | {"nested_type": [each for name, each in nested.items() if name not in of_groups]}
+        lines = [f"{indent}{'' if head.startswith('group') else 'message '}{head} {{", *self.members(plain, inner)]
+        oneofs = [each["name"] for each in found["oneof_decl"]]
+        open_oneof = ""
+        for field in found["field"]:
+            index = field.get("oneof_index", -1)
+            oneof = oneofs[index] if 0 <= index < len(oneofs) and not field.get("proto3_optional") else ""
+            if open_oneof and oneof != open_oneof:
+                lines.append(f"{inner}}}")
+            if oneof and oneof != open_oneof:
+                lines.append(f"{inner}oneof {oneof} {{")
+            open_oneof = oneof
+            lines += self._field(field, nested, inner + "  " * bool(oneof), in_oneof=bool(oneof))
+        if open_oneof:
+            lines.append(f"{inner}}}")
+        lines += [f"{inner}extensions {each['start']} to {each['end'] - 1};" for each in found["extension_range"]]
+        return [*lines, f"{indent}}}"]
+
+    def _field(
+        self, found: dict[str, Any], nested: dict[str, dict[str, Any]], indent: str, *, in_oneof: bool = False
+    ) -> list[str]:
+        kind = found.get("type", "TYPE_MESSAGE")
+        entry = nested.get(found.get("type_name", "").rpartition(".")[2], {})
+        after = f"{found['name']} = {found.get('number', 0)};"
+        if kind == "TYPE_MESSAGE" and entry.get("options", {}).get("map_entry"):
+            key, value = (_type(field) for field in entry["field"])
+            return [f"{indent}map<{key}, {value}> {after}"]
+        label = "" if in_oneof else found.get("label", "LABEL_OPTIONAL").removeprefix("LABEL_").lower() + " "
+        if self._proto3 and label == "optional " and not found.get("proto3_optional"):
+            label = ""
+        if kind == "TYPE_GROUP":
+            head = f"group {found['type_name'].rpartition('.')[2]} = {found.get('number', 0)}"
+            lines = self._message(entry, head, indent)
+            return [f"{indent}{label}{lines[0].lstrip()}", *lines[1:]]
+        packed = found.get("options", {}).get("packed")
+        option = "" if packed is None or self._proto3 == packed else f" [packed = {str(packed).lower()}]"
+        return [f"{indent}{label}{_type(found)} {after.removesuffix(';')}{option};"]
+
+
+def _type(found: dict[str, Any]) -> str:
+    name: str = found.get("type_name") or found.get("type", "").removeprefix("TYPE_").lower()
+    return name

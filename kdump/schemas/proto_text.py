@@ -34,7 +34,7 @@ class _Token(NamedTuple):
 
 def parse(text: str) -> ProtoFile:
     """Return the file that a .proto text is. Raises SchemaError with the line."""
-    return _Parser(text).file()
+    return _ProtoParser(text).file()
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -70,7 +70,7 @@ _EDITION: Final = _Features(presence=True, closed_enums=False)
 
 
 @dataclass
-class _Parser:
+class _ProtoParser:
     text: str
     _tokens: list[_Token] = field(init=False)
     _at: int = 0

@@ -10,14 +10,13 @@ Field names are those of the .proto text, and fields without presence are there 
 
 from __future__ import annotations
 
-import re
 from binascii import a2b_base64
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.schemas import well_known
-from kdump.schemas.errors import MissingReferenceError, PayloadError, SchemaError
+from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
 from kdump.schemas.proto_model import MAX_NUMBER, SCALARS, EnumType, FieldType, MessageType, Pool, ProtoFile
 from kdump.schemas.proto_text import parse as parse_text
 from kdump.schemas.protobuf_wire import (
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 _ANY: Final = well_known.PACKAGE + "Any"
 _NULL: Final = well_known.PACKAGE + "NullValue"
 _MAX_INDEXES: Final = 64
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}\s*")
 
 _Put: TypeAlias = "Callable[[dict[str, Any], bytes, int, int, _Walk], int]"
 """Reads a field after its tag into a value: takes the payload, the position, the end of the message, the walk; returns
@@ -249,17 +247,8 @@ def _key(value: object) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
-def parse_file(text: str) -> ProtoFile:
-    """Return the file of a schema: .proto text, or the base64 of a FileDescriptorProto. Raises SchemaError."""
-    if _BASE64.fullmatch(text):
-        from kdump.schemas.proto_descriptor import from_descriptor  # few registries keep it so
-
-        return from_descriptor(text)
-    return parse_text(text)
-
-
 @dataclass(frozen=True, slots=True)
-class Message:
+class DecodedMessage:
     """A message: its full name, its value, and the numbers of its fields that the schema does not have."""
 
     name: str
@@ -270,21 +259,28 @@ class Message:
 class ProtobufReader:
     """Reads messages of a .proto file."""
 
-    def __init__(self, text: str, references: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        references: Mapping[str, str] | None = None,
+        parse: Callable[[str], ProtoFile] = parse_text,
+    ) -> None:
         """Take the text of a file, and those of the files that it imports, by the names that it imports them by.
 
-        Raises SchemaError; MissingReferenceError for an import that is neither there nor one of protobuf's own.
+        ``parse`` reads a text. Raises SchemaError; MissingReferenceError for an import that is neither there nor one
+        of protobuf's own.
         """
         self._pool = Pool()
         self._plans: dict[int, _Plan] = {}
         self._loaded: set[str] = set()
+        self._parse = parse
         self._texts = {} if references is None else references
         self._file = self._load(text, 0)
 
     def _load(self, text: str, level: int) -> ProtoFile:
         if level > MAX_DEPTH:
             raise SchemaError("files import each other too deep")
-        file = parse_file(text)
+        file = self._parse(text)
         for name in file.imports:
             if name in self._loaded:
                 continue
@@ -303,26 +299,26 @@ class ProtobufReader:
             found = _own_pool().known.get(name)
         return found if isinstance(found, MessageType) else None
 
-    def read(self, payload: bytes, position: int, indexes: Sequence[int]) -> Message:
-        """Return the message at a position, up to the end of the payload. Raises PayloadError.
+    def read(self, payload: bytes, position: int, indexes: Sequence[int]) -> DecodedMessage:
+        """Return the message at a position, up to the end of the payload. Raises UndecodableError.
 
         ``indexes`` is the path to the message in its file. Writers and registries count nested messages in three ways;
         the first way that leaves the fewest unknown fields counts.
         """
-        best: Message | None = None
-        problem = PayloadError(f"the schema has no message {list(indexes)}")
+        best: DecodedMessage | None = None
+        problem = UndecodableError(f"the schema has no message {list(indexes)}")
         for message in self._messages(indexes):
             walk = _Walk()
             try:
                 value = self.value(message, payload, position, len(payload), walk)
-            except PayloadError as error:
+            except UndecodableError as error:
                 problem = error
                 continue
             unknown = tuple(sorted(walk.unknown))
             if not unknown:
-                return Message(message.full_name, value, ())
+                return DecodedMessage(message.full_name, value, ())
             if best is None or len(unknown) < len(best.unknown_fields):
-                best = Message(message.full_name, value, unknown)
+                best = DecodedMessage(message.full_name, value, unknown)
         if best is None:
             raise problem
         return best
@@ -350,10 +346,10 @@ class ProtobufReader:
                 yield message
 
     def message(self, name: str, data: bytes) -> dict[str, Any]:
-        """Return a message of a full name. Raises PayloadError."""
+        """Return a message of a full name. Raises UndecodableError."""
         kind = self.find(name)
         if kind is None:
-            raise PayloadError(f"the schema has no message {name!r}")
+            raise UndecodableError(f"the schema has no message {name!r}")
         return self.plain(kind, data, 0, len(data), _Walk())
 
     def value(
@@ -391,7 +387,7 @@ class ProtobufReader:
             plan = self._plans[id(kind)] = _Plan(kind, self)
         walk.level += 1
         if walk.level > MAX_DEPTH:
-            raise PayloadError("messages are nested too deep")
+            raise UndecodableError("messages are nested too deep")
         made = plan.empty() if into is None else into
         puts, position = plan.puts, begin
         while position < end:
@@ -405,7 +401,7 @@ class ProtobufReader:
                 position = put(made, data, position, end, walk)
                 continue
             if not 0 < tag >> 3 <= MAX_NUMBER:
-                raise PayloadError(f"a field of number {tag >> 3}")
+                raise UndecodableError(f"a field of number {tag >> 3}")
             position = skip(data, position, end, tag & 7, tag >> 3)
             walk.unknown.append(tag >> 3)
         walk.level -= 1
@@ -420,7 +416,7 @@ def _own_pool() -> Pool:
 
 
 def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
-    """Return the path of message indexes at a position, and the position after it. Raises PayloadError.
+    """Return the path of message indexes at a position, and the position after it. Raises UndecodableError.
 
     It is a list of zigzag varints after their count; the count 0 stands for the first message. Python clients of 1.4 to
     1.7 wrote plain varints for other paths: read as zigzag, some of them are negative.
@@ -431,7 +427,7 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
             return [0], at
         if found and min(found) >= 0 and (signed or found != [0]):
             return found, at
-    raise PayloadError("the path of the message is broken")
+    raise UndecodableError("the path of the message is broken")
 
 
 def _numbers(data: bytes, position: int, *, signed: bool) -> tuple[list[int] | None, int]:

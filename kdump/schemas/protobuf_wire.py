@@ -6,7 +6,7 @@ from struct import pack, unpack
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.schemas.avro import base64, number
-from kdump.schemas.errors import PayloadError
+from kdump.schemas.errors import UndecodableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 
 
 def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the varint at a position, unsigned in 64 bits, and the position after it. Raises PayloadError."""
+    """Return the varint at a position, unsigned in 64 bits, and the position after it. Raises UndecodableError."""
     value = shift = 0
     while True:
         if position >= end:
-            raise PayloadError("the payload ends early")
+            raise UndecodableError("the payload ends early")
         byte = data[position]
         position += 1
         value |= (byte & 127) << shift
@@ -30,7 +30,7 @@ def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
             return value & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
         if shift > 63:
-            raise PayloadError("a number takes more than 10 bytes")
+            raise UndecodableError("a number takes more than 10 bytes")
 
 
 def zigzag(value: int) -> int:
@@ -105,7 +105,7 @@ def scalar(kind: str) -> Read:
         def read_fixed(data: bytes, position: int, end: int, _: object) -> tuple[Any, int]:
             after = position + size
             if after > end:
-                raise PayloadError("the payload ends early")
+                raise UndecodableError("the payload ends early")
             return of_bytes(data[position:after]), after
 
         return read_fixed
@@ -116,7 +116,7 @@ def span(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Return where the bytes after a length begin and end."""
     size, position = varint(data, position, end)
     if size > end - position:
-        raise PayloadError(f"a length of {size} where {end - position} bytes are left")
+        raise UndecodableError(f"a length of {size} where {end - position} bytes are left")
     return position, position + size
 
 
@@ -125,7 +125,7 @@ def _read_string(data: bytes, position: int, end: int, _: object) -> tuple[str, 
     try:
         return data[begin:after].decode(), after
     except UnicodeDecodeError as reason:
-        raise PayloadError(f"a string is no UTF-8 ({reason.reason})") from None
+        raise UndecodableError(f"a string is no UTF-8 ({reason.reason})") from None
 
 
 def _read_bytes(data: bytes, position: int, end: int, _: object) -> tuple[str, int]:
@@ -143,7 +143,7 @@ def skip(data: bytes, position: int, end: int, wire: int, field: int) -> int:
         return group_end(data, position, end, field)[1]
     after = position + (8 if wire == FIXED64 else 4)
     if wire not in (FIXED64, FIXED32) or after > end:
-        raise PayloadError("the payload ends early" if after > end else f"a field of the wire type {wire}")
+        raise UndecodableError("the payload ends early" if after > end else f"a field of the wire type {wire}")
     return after
 
 
@@ -156,12 +156,12 @@ def group_end(data: bytes, position: int, end: int, field: int) -> tuple[int, in
         wire, found = tag & 7, tag >> 3
         if wire == END_GROUP:
             if found != open_groups.pop():
-                raise PayloadError("a group does not end with its own number")
+                raise UndecodableError("a group does not end with its own number")
             if not open_groups:
                 return begin, position
         elif wire == GROUP:
             open_groups.append(found)
             if len(open_groups) > MAX_DEPTH:
-                raise PayloadError("groups are nested too deep")
+                raise UndecodableError("groups are nested too deep")
         else:
             position = skip(data, position, end, wire, found)

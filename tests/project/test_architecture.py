@@ -23,6 +23,7 @@ LAYERS = """
     records
     segments
     transaction_replay
+    schemas
     rows
     recovery
     dump_log_segments

@@ -1,0 +1,136 @@
+"""The answer of ``kdump schemas``: what a schema registry keeps in its topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.schemas.store import STATES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.schemas.store import HistoryRecord, SchemaStore, SchemaVersion
+
+
+@dataclass(frozen=True)
+class SchemaLine:
+    """A version of a subject."""
+
+    kind: ClassVar[str] = "schema"
+
+    subject: str
+    version: int
+    id: int
+    guid: str
+    schema_type: str
+    references: tuple[dict[str, Any], ...]
+    metadata: dict[str, Any] | None
+    rule_set: dict[str, Any] | None
+    schema: str
+    state: str
+    context: str
+    topic: str
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class SubjectLine:
+    """A subject: the state of its least deleted version, the versions in that state, its own config and mode."""
+
+    kind: ClassVar[str] = "subject"
+
+    subject: str
+    state: str
+    versions: tuple[int, ...]
+    config: dict[str, Any] | None
+    mode: str | None
+
+
+@dataclass(frozen=True)
+class HistoryLine:
+    """A record of the topic, in offset order. ``keytype`` is null where no registry wrote it; ``why`` is the reason."""
+
+    kind: ClassVar[str] = "history"
+
+    offset: int
+    timestamp_ms: int
+    keytype: str | None
+    subject: str | None
+    version: int | None
+    id: int | None
+    tombstone: bool
+    schema_deleted: bool | None
+    why: str
+
+
+class SchemaQuery(NamedTuple):
+    """Which versions: those that are current unless ``deleted``; None and empty are all."""
+
+    deleted: bool = False
+    id: int | None = None
+    guid: str | None = None
+    subject: str | None = None
+    """A name or a glob."""
+    schema_type: str | None = None
+
+    def versions(self, store: SchemaStore) -> Iterator[SchemaVersion]:
+        """Yield the versions that are asked for, in log order."""
+        return (version for version in store.versions(STATES if self.deleted else STATES[:1]) if self._takes(version))
+
+    def _takes(self, version: SchemaVersion) -> bool:
+        return (
+            self.id in (None, version.id)
+            and self.guid in (None, version.guid)
+            and self.schema_type in (None, version.schema_type.lower())
+            and (self.subject is None or fnmatchcase(version.subject, self.subject))
+        )
+
+
+def schema_line(version: SchemaVersion) -> SchemaLine:
+    """Return the line of a version."""
+    references = tuple({"name": one.name, "subject": one.subject, "version": one.version} for one in version.references)
+    return SchemaLine(
+        subject=version.subject,
+        version=version.version,
+        id=version.id,
+        guid=version.guid,
+        schema_type=version.schema_type,
+        references=references,
+        metadata=version.metadata,
+        rule_set=version.rule_set,
+        schema=version.text,
+        state=version.state,
+        context=version.context,
+        topic=version.topic,
+        first_offset=version.first_offset,
+        last_offset=version.last_offset,
+        timestamp_ms=version.timestamp_ms,
+    )
+
+
+def subject_lines(store: SchemaStore, query: SchemaQuery) -> Iterator[SubjectLine]:
+    """Yield the subjects that have a version that is asked for, in log order."""
+    names = {version.subject for version in query.versions(store)}
+    for one in store.subjects():
+        if one.subject in names:
+            yield SubjectLine(one.subject, one.state, one.versions, one.config, one.mode)
+
+
+def history_line(record: HistoryRecord) -> HistoryLine:
+    """Return the line of a record."""
+    return HistoryLine(
+        record.offset,
+        record.timestamp_ms,
+        record.key_type,
+        record.subject,
+        record.version,
+        record.id,
+        record.tombstone,
+        record.schema_deleted,
+        record.why,
+    )

@@ -1,0 +1,103 @@
+"""``kdump schemas``: the schemas that a registry keeps in its topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.commands.answering import FORM, PATHS, write_answer
+from kdump.commands.limit_options import AtLeast
+from kdump.commands.options import LIMITS, REMOTE, add, remote_storage
+from kdump.commands.session import Session
+from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from kdump.answers.collector import AnswerLine
+
+
+@click.command("schemas")
+@add(PATHS)
+@add(REMOTE)
+@click.option("--all", "deleted", is_flag=True, help="Also versions that are deleted and still in the log.")
+@click.option("--id", "number", type=AtLeast(0), metavar="N", help="Only this schema id.")
+@click.option("--guid", metavar="GUID", help="Only this GUID, as record headers carry it.")
+@click.option("--subject", metavar="GLOB", help="Only this subject; globs such as 'orders-*'.")
+@click.option(
+    "--type", "schema_type", type=click.Choice(("avro", "protobuf", "json")), help="Only schemas of this type."
+)
+@click.option("--subjects", is_flag=True, help="One line per subject, with its config and mode.")
+@click.option("--history", is_flag=True, help="One line per record of the topic, in offset order.")
+@click.option("--export", "folder", metavar="DIR", help="Write the schemas as files that protoc and Avro's tools take.")
+@click.option(
+    "--import-script",
+    is_flag=True,
+    help="Print the calls that restore subjects, versions and ids on a new, empty registry.",
+)
+@click.option("--schemas-topic", default="_schemas", show_default=True, metavar="NAME", help="The topic's name.")
+@add(FORM)
+@add(LIMITS)
+def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -> int:
+    """List the schemas of a schema registry, from its topic.
+
+    \b
+    Examples:
+      kdump schemas /var/kafka
+      kdump schemas /var/kafka --id 17 -o jsonl | jq -r .schema
+      kdump schemas /var/kafka --subjects --all
+      kdump schemas /var/kafka --export schemas
+      kdump schemas /var/kafka --import-script > restore.sh
+
+    Without --all, only current versions are listed. A deleted version stays readable until the topic is compacted.
+
+    Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was met.
+    """
+    if sum((given["subjects"], given["history"], given["folder"] is not None, given["import_script"])) > 1:
+        raise UsageError("--subjects, --history, --export and --import-script exclude each other")
+    from kdump.answers import schemas as answer
+    from kdump.log_reader.registry_topic import read_store
+    from kdump.printers.answer_tables import schemas as tables
+
+    run = Session(quiet=quiet)
+    topic = given["schemas_topic"]
+    store = read_store(
+        paths,
+        topic=topic,
+        max_batch_bytes=given["max_batch_bytes"],
+        remote=remote_storage(given),
+        fail=run.fail,
+        lost=lambda item: run.damaged_range(item.file.name, item.damage),
+    )
+    if not store.history and not run.met:
+        run.absent([f"no record of {topic} is in {', '.join(paths)}: --schemas-topic names another topic"])
+    guid = given["guid"].lower() if given["guid"] is not None else None
+    query = answer.SchemaQuery(given["deleted"], given["number"], guid, given["subject"], given["schema_type"])
+    if given["folder"] is not None:
+        from kdump.output import files
+        from kdump.schemas.export import ExportedSchemas
+
+        files.outside(paths, given["folder"])
+        made = ExportedSchemas(query.versions(store), store)
+        with files.whole(given["folder"]) as part:
+            for name, data in made.files.items():
+                (part / name).parent.mkdir(parents=True, exist_ok=True)
+                (part / name).write_bytes(data)
+        for text in made.notes:
+            run.insist(text)
+        run.note(f"{given['folder']} has {len(made.files)} files")
+        return run.status
+    if given["import_script"]:
+        from kdump.schemas.export import import_calls
+
+        click.echo("\n".join(import_calls(query.versions(store), store)))
+        return run.status
+    lines: list[AnswerLine]
+    if given["history"]:
+        lines = [answer.history_line(record) for record in store.history]
+    elif given["subjects"]:
+        lines = list(answer.subject_lines(store, query))
+    else:
+        lines = [answer.schema_line(version) for version in query.versions(store)]
+    write_answer(lines, output, tables.tables)
+    run.sum_up()
+    return run.status

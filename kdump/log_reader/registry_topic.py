@@ -1,0 +1,49 @@
+"""Reads the topic of a schema registry, usually ``_schemas``, out of the given paths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_reader.reader import PartitionReader
+from kdump.rows.selection import SelectedBatch
+from kdump.schemas.store import TOPIC, SchemaStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.errors import UnreadableError
+    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.rows.selection import DamagedRange
+
+
+def read_store(
+    paths: Sequence[str],
+    *,
+    topic: str = TOPIC,
+    max_batch_bytes: int | None = None,
+    remote: RemoteStorage | None = None,
+    fail: Callable[[UnreadableError], None] = raise_it,
+    lost: Callable[[DamagedRange], None] = lambda _: None,
+) -> SchemaStore:
+    """Return the schemas that paths hold: log dirs, partition folders, segments, archives.
+
+    Several replicas of the topic count as one log: each offset is replayed once. ``fail`` takes what cannot be read,
+    by default it raises; ``lost`` takes damaged ranges.
+    """
+    wanted = Wanted(topics=(topic,), remote=remote)
+    if max_batch_bytes is not None:
+        wanted = wanted._replace(max_batch_bytes=max_batch_bytes)
+    reader = PartitionReader(outcomes=False, fail=fail)
+    found: dict[int, tuple[int, bytes | None, bytes | None]] = {}
+    for partition in Finder(wanted, fail=fail).find(paths):
+        for item in reader.read(partition):
+            if not isinstance(item, SelectedBatch):
+                lost(item)
+            elif not item.batch.is_control:
+                for record in item.records:
+                    found.setdefault(record.offset, (record.timestamp, record.key, record.value))
+    store = SchemaStore(topic)
+    for offset in sorted(found):
+        store.add(offset, *found[offset])
+    return store

@@ -1,0 +1,158 @@
+"""Schemas as files that protoc and Avro's tools take, and as calls that restore them on a registry."""
+
+from __future__ import annotations
+
+import json
+from posixpath import normpath
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote as url_quote
+
+from kdump.schemas.errors import SchemaError
+from kdump.schemas.proto_descriptor import as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from kdump.schemas.store import SchemaStore, SchemaVersion
+
+ENDINGS: Final = {"AVRO": ".avsc", "PROTOBUF": ".proto", "JSON": ".json"}
+_MAX_NAME: Final = 200
+"""Bytes of a file's name, which leaves room for an ending."""
+
+
+class ExportedSchemas:
+    """Relative paths and contents of files, and what could not be written as it is."""
+
+    def __init__(self, versions: Iterable[SchemaVersion], store: SchemaStore) -> None:
+        self.files: dict[str, bytes] = {}
+        self.notes: list[str] = []
+        self._store = store
+        for version in versions:
+            self._add(version)
+
+    def _add(self, version: SchemaVersion) -> None:
+        folder = file_name(version.subject)
+        ending = ENDINGS.get(version.schema_type, ".txt")
+        self.files[f"{folder}/{version.version}{ending}"] = _text(version).encode("utf-8", "surrogatepass")
+        self._add_references(version, folder, {(version.subject, version.version)})
+
+    def _add_references(self, version: SchemaVersion, folder: str, seen: set[tuple[str, int]]) -> None:
+        """Add what a schema refers to under the names that it uses, and what that refers to."""
+        for reference in version.references:
+            found = self._store.version(reference.subject, reference.version)
+            what = f"version {version.version} of {version.subject}"
+            path = self._reference_path(reference.name, found, version)
+            if found is None:
+                self.notes.append(f"{what}: {reference.name!r} is not in the log")
+            elif path is None:
+                self.notes.append(f"{what}: {reference.name!r} is no name of a file in the folder, and is left out")
+            else:
+                content = _text(found).encode("utf-8", "surrogatepass")
+                if self.files.setdefault(f"{folder}/{path}", content) != content:
+                    self.notes.append(f"{what}: {reference.name!r} differs from that of an earlier version")
+                if (found.subject, found.version) not in seen:
+                    seen.add((found.subject, found.version))
+                    self._add_references(found, folder, seen)
+
+    @staticmethod
+    def _reference_path(name: str, found: SchemaVersion | None, version: SchemaVersion) -> str | None:
+        """Return the path of a reference beside its schema, None for one that leads out of the folder."""
+        if version.schema_type != "PROTOBUF":
+            return file_name(name) + ("" if found is None else ENDINGS.get(found.schema_type, ""))
+        path = normpath(name)
+        parts = path.split("/")
+        if path.startswith("/") or ".." in parts or "\0" in path or any(len(part.encode()) > 255 for part in parts):
+            return None
+        return path
+
+
+def file_name(subject: str) -> str:
+    """Return the name of a file for a subject: what is no plain letter, digit, dot, dash or underscore is escaped."""
+    name = url_quote(subject, safe="", errors="surrogatepass")
+    if name[:1] in ("", "."):
+        name = "%2E" + name[1:]
+    return name if len(name) <= _MAX_NAME else name[:_MAX_NAME]
+
+
+def _text(version: SchemaVersion) -> str:
+    if version.schema_type == "PROTOBUF":
+        try:
+            return as_text(version.text)
+        except SchemaError:
+            return version.text
+    return version.text
+
+
+def import_calls(versions: Iterable[SchemaVersion], store: SchemaStore) -> Iterator[str]:
+    """Yield the lines of a shell script that restores versions with their ids; ``REGISTRY`` is the registry's URL.
+
+    A schema comes after those that it refers to. Soft-deleted versions are registered and deleted again.
+    """
+    yield "#!/bin/sh"
+    yield "# Restores subjects, versions and ids on a new, empty registry: REGISTRY=http://localhost:8081 sh FILE"
+    yield "set -eu"
+    yield ': "${REGISTRY:?set it to the URL of the registry}"'
+    yield "call() {  # METHOD PATH [JSON]"
+    yield (
+        '  curl -fsS -X "$1" -H "Content-Type: application/vnd.schemaregistry.v1+json" '
+        '${3:+--data-raw "$3"} "$REGISTRY$2" > /dev/null'
+    )
+    yield "}"
+    yield _call("PUT", "/mode?force=true", {"mode": "IMPORT"})
+    chosen = list(_in_order(versions, store))
+    for version in chosen:
+        body: dict[str, Any] = {"schema": version.text, "id": version.id, "version": version.version}
+        if version.schema_type != "AVRO":
+            body["schemaType"] = version.schema_type
+        if version.references:
+            body["references"] = [
+                {"name": one.name, "subject": one.subject, "version": one.version} for one in version.references
+            ]
+        extra = {"metadata": version.metadata, "ruleSet": version.rule_set}
+        body |= {name: value for name, value in extra.items() if value is not None}
+        yield _call("POST", f"{_subject(version)}/versions", body)
+    for version in reversed(chosen):
+        if version.state != "current":
+            yield _call("DELETE", f"{_subject(version)}/versions/{version.version}")
+    yield _call("PUT", "/mode?force=true", {"mode": "READWRITE"})
+    names = {version.subject for version in chosen}
+    for subject in store.subjects():
+        path = url_quote(subject.subject, safe="")
+        if subject.subject in names and subject.config is not None:
+            settings = {"compatibility": subject.config.get("compatibilityLevel"), **subject.config}
+            for name in ("subject", "compatibilityLevel"):
+                settings.pop(name, None)
+            yield _call("PUT", f"/config/{path}", settings)
+        if subject.subject in names and subject.mode is not None:
+            yield _call("PUT", f"/mode/{path}?force=true", {"mode": subject.mode})
+
+
+def _subject(version: SchemaVersion) -> str:
+    return f"/subjects/{url_quote(version.subject, safe='')}"
+
+
+def _call(method: str, path: str, body: Mapping[str, Any] | None = None) -> str:
+    words = ["call", method, path, *([] if body is None else [json.dumps(body)])]
+    return " ".join(map(quote, words))
+
+
+def _in_order(versions: Iterable[SchemaVersion], store: SchemaStore) -> Iterator[SchemaVersion]:
+    """Yield versions, each after the chosen ones that it refers to and after the lower versions of its subject."""
+    chosen = {(version.subject, version.version): version for version in versions}
+    done: set[tuple[str, int]] = set()
+    left = sorted(chosen.values(), key=lambda each: (each.version, each.first_offset))
+
+    def visit(version: SchemaVersion) -> Iterator[SchemaVersion]:
+        key = (version.subject, version.version)
+        if key in done:
+            return
+        done.add(key)
+        for reference in version.references:
+            found = store.version(reference.subject, reference.version)
+            if found is not None and (found.subject, found.version) in chosen:
+                yield from visit(found)
+        yield version
+
+    for version in left:
+        yield from visit(version)
