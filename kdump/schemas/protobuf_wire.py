@@ -46,6 +46,9 @@ def _int64(value: int) -> str:
     return str(value - (1 << 64) if value >> 63 else value)
 
 
+_MAX_FLOAT: Final = unpack("<f", b"\xff\xff\x7f\x7f")[0]
+
+
 def _float32(data: bytes) -> float | str:
     """Return a float of 32 bits with the fewest digits that mean it."""
     value: float = unpack("<f", data)[0]
@@ -53,7 +56,7 @@ def _float32(data: bytes) -> float | str:
         return number(value)
     for digits in (6, 7, 8):
         short = float(f"{value:.{digits}g}")
-        if abs(short) < 3.4e38 and pack("<f", short) == data:
+        if abs(short) <= _MAX_FLOAT and pack("<f", short) == data:
             return short
     return value
 
