@@ -13,7 +13,7 @@ CLUSTERS = ("confluent", "karapace")
 
 @pytest.fixture(scope="session")
 def registries(tmp_path_factory):
-    """The folder of both clusters: NAME/logs is a log dir, NAME/truth.jsonl what registry and deserializers returned."""
+    """The folder of both clusters: NAME/logs is a log dir, NAME/truth.jsonl the recorded answers."""
     folder = tmp_path_factory.mktemp("registries")
     with tarfile.open(GOLDEN / "registries.tar.xz") as archive:
         archive.extractall(folder, filter="data")

@@ -3,11 +3,11 @@ import random
 import tempfile
 from pathlib import Path
 
+import grpc_tools
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 from grpc_tools import protoc
 
-import grpc_tools
 from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
 from kdump.schemas.proto_descriptor import as_text, parse_file
 from kdump.schemas.protobuf import ProtobufReader, read_indexes
@@ -201,8 +201,7 @@ def check_broken(reader, kind, payload, pool, rng):
         broken = bytes(broken[: rng.randrange(len(broken) + 1)])
         try:
             found = reader.read(broken, 0, [0])
-        except UndecodableError as reason:
-            assert str(reason)
+        except UndecodableError:
             continue
         json.dumps(found.value, allow_nan=False)
         message = kind()
@@ -304,7 +303,10 @@ def test_broken_paths_are_refused(data):
 
 
 def test_nested_messages_are_counted_with_and_without_map_entries():
-    text = """syntax = "proto3"; message A { map<string, int32> m = 1; message B { int32 x = 1; } message C { string y = 2; } }"""
+    text = """
+        syntax = "proto3";
+        message A { map<string, int32> m = 1; message B { int32 x = 1; } message C { string y = 2; } }
+    """
     reader = ProtobufReader(text)
     assert reader.read(b"\x08\x01", 0, [0, 1]).name == "A.B"
     assert reader.read(b"\x08\x01", 0, [0, 0]).name == "A.B"

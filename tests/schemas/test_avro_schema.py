@@ -1,0 +1,100 @@
+import json
+
+import pytest
+
+from kdump.schemas.avro_schema import canonical_form, fingerprint, parse
+from kdump.schemas.errors import SchemaError
+
+
+def record(fields, **more):
+    return {"type": "record", "name": "R", "fields": fields} | more
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "record", "name": "R"},
+        record([{"name": "a"}]),
+        record([{"name": "a b", "type": "int"}]),
+        record([{"name": "a", "type": "int"}, {"name": "a", "type": "int"}]),
+        record([{"name": "a", "type": "no.such.Type"}]),
+        record([{"name": "a", "type": record([])}]),
+        record([], name="1R"),
+        record([], name=7),
+        record(["a"]),
+        {"type": "enum", "name": "E"},
+        {"type": "enum", "name": "E", "symbols": ["A", "A"]},
+        {"type": "enum", "name": "E", "symbols": [1]},
+        {"type": "fixed", "name": "F"},
+        {"type": "fixed", "name": "F", "size": -1},
+        {"type": "fixed", "name": "F", "size": True},
+        {"type": "array"},
+        {"type": "map"},
+        ["int", "int"],
+        ["int", ["null"]],
+        {},
+        {"type": 7},
+        "no_such",
+        7,
+        None,
+    ],
+)
+def test_what_is_no_schema_is_refused(schema):
+    with pytest.raises(SchemaError):
+        parse(json.dumps(schema))
+
+
+def test_a_text_that_is_no_json_is_refused():
+    for text in ("", "{", '"int', "[" * 100_000):
+        with pytest.raises(SchemaError):
+            parse(text)
+
+
+def test_names_take_the_namespace_around_them():
+    inner = record([], name="I")
+    outer = record(
+        [{"name": "i", "type": inner}, {"name": "j", "type": "I"}, {"name": "k", "type": "a.b.I"}], namespace="a.b"
+    )
+    found = parse(json.dumps(outer))
+    assert found.name == "a.b.R"
+    assert found.fields[0].type is found.fields[1].type is found.fields[2].type
+    assert parse(json.dumps(record([], name="x.y.R", namespace="z"))).name == "x.y.R"
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [
+        ({"type": "int", "logicalType": "date"}, "date"),
+        ({"type": "string", "logicalType": "date"}, None),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 3}, "decimal"),
+        ({"type": "bytes", "logicalType": "decimal"}, None),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": -1}, None),
+        ({"type": "fixed", "name": "F", "size": 2, "logicalType": "decimal", "precision": 4}, "decimal"),
+        ({"type": "fixed", "name": "F", "size": 2, "logicalType": "decimal", "precision": 5}, None),
+        ({"type": "fixed", "name": "F", "size": 12, "logicalType": "duration"}, "duration"),
+        ({"type": "fixed", "name": "F", "size": 11, "logicalType": "duration"}, None),
+        ({"type": "fixed", "name": "F", "size": 16, "logicalType": "uuid"}, "uuid"),
+        ({"type": "long", "logicalType": 7}, None),
+    ],
+)
+def test_a_logical_type_that_does_not_fit_is_none(schema, name):
+    found = parse(json.dumps(schema)).logical
+    assert (found.name if found else None) == name
+
+
+@pytest.mark.parametrize(
+    ("schema", "canonical", "crc"),
+    [  # of the specification's test cases (share/test/data/schema-tests.txt)
+        ("null", '"null"', 7195948357588979594),
+        ({"type": "fixed", "name": "foo", "size": 15}, '{"name":"foo","type":"fixed","size":15}', 1756455273707447556),
+        (
+            {"type": "record", "name": "foo", "fields": [{"name": "f1", "type": "boolean", "doc": "x"}]},
+            '{"name":"foo","type":"record","fields":[{"name":"f1","type":"boolean"}]}',
+            7843277075252814651,
+        ),
+    ],
+)
+def test_fingerprints(schema, canonical, crc):
+    found = parse(json.dumps(schema))
+    assert canonical_form(found) == canonical
+    assert fingerprint(found) == crc.to_bytes(8, "little", signed=True)

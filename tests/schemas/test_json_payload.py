@@ -1,0 +1,31 @@
+import pytest
+
+from kdump.schemas import json_payload
+from kdump.schemas.errors import UndecodableError
+
+
+@pytest.mark.parametrize(
+    ("payload", "value"),
+    [
+        (b'{"a":[1,2.5,"x",null,true]}', {"a": [1, 2.5, "x", None, True]}),
+        (b"9007199254740993", 9007199254740993),
+        (b"1e999", "Infinity"),
+    ],
+)
+def test_values(payload, value):
+    assert json_payload.read(b"frame" + payload, 5) == value
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"{", b"NaN", b"-Infinity", b'"\xff"', b"1 2", b"[" * 201 + b"]" * 201, b"[" * 100_000, b"9" * 5000],
+)
+def test_what_is_no_json_has_a_reason(payload):
+    with pytest.raises(UndecodableError):
+        json_payload.read(payload, 0)
+
+
+def test_brackets_in_texts_are_no_levels():
+    text = b'["' + b"[" * 300 + b'\\"{"]'
+    assert json_payload.read(text, 0) == ["[" * 300 + '"{']
+    assert json_payload.read(b"[" * 64 + b"]" * 64, 0)
