@@ -45,7 +45,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
       kdump schemas /var/kafka
       kdump schemas /var/kafka --id 17 -o jsonl | jq -r .schema
       kdump schemas /var/kafka --subjects --all
-      kdump schemas /var/kafka --export schemas
+      kdump schemas /var/kafka --export exported
       kdump schemas /var/kafka --import-script > restore.sh
 
     Without --all, only current versions are listed. A deleted version stays readable until the topic is compacted.

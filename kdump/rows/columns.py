@@ -186,7 +186,7 @@ DECODED: Final = Column(
     "decoded",
     "json",
     "state.decoded",
-    "A record of one of Kafka's own topics in words, with --decode auto.",
+    "With --decode: a record of one of Kafka's own topics, or payloads that carry a schema id, decoded.",
     optional=True,
 )
 """The column behind those of a record that ``kdump dump --decode auto`` adds."""

@@ -226,17 +226,15 @@ def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, oth
 def _map(name: str, kind: MessageType, reader: ProtobufReader) -> _Put:
     key, value = kind.fields
     empty_key: Any = _key(DEFAULTS.get(key.type, 0))
-    is_message = isinstance(value.resolved, MessageType)
+    inner = value.resolved if isinstance(value.resolved, MessageType) else None
 
     def put(out: dict[str, Any], data: bytes, position: int, end: int, walk: _Walk) -> int:
         begin, after = span(data, position, end)
         entry = reader.plain(kind, data, begin, after, walk)
         if "value" in entry:
             made = entry["value"]
-        elif is_message:
-            made = reader.value(value.resolved, b"", 0, 0, walk)  # type: ignore[arg-type]
         else:
-            made = _default(value)
+            made = _default(value) if inner is None else reader.value(inner, b"", 0, 0, walk)
         out[name][_key(entry["key"]) if "key" in entry else empty_key] = made
         return after
 

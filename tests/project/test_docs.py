@@ -25,7 +25,7 @@ PARSED = re.compile(r"spark-export|--master|--follow|^kdump \S+$|\.\.\.(?!\d)|PA
 STAGED = re.compile(r"(?<=[ ,])/(var|broker\d|b\d|disk\d|backup)")
 WRITTEN = re.compile(
     r"(?<=[ >])(/mnt|/tmp|~)?/?"
-    r"(rescue|fresh|new|offsets\.csv|cut\.log|values\.txt|orders\.csv|report\.html|\.config\S*)"
+    r"(rescue|fresh|new|exported|restore\.sh|offsets\.csv|cut\.log|values\.txt|orders\.csv|report\.html|\.config\S*)"
 )
 """Paths that stand on the stage, and those that are written."""
 COPIED = ("__consumer_offsets-0", "__consumer_offsets-1", "__transaction_state-0", "__cluster_metadata-0")
@@ -62,6 +62,10 @@ def stage(tmp_path_factory):
         shown.run(f"kdump rebuild-index {name} --out .", broker)
     for name in COPIED:
         shutil.copytree(golden / name, broker / name)
+    with tarfile.open(GOLDEN / "registries.tar.xz") as archive:
+        members = [one for one in archive if one.name.startswith("confluent/logs/_schemas-0")]
+        archive.extractall(root, members, filter="data")
+    shutil.move(root / "confluent" / "logs" / "_schemas-0", broker)
     for name in REPLICAS:
         shutil.copytree(broker, root / name, dirs_exist_ok=True)
     for name in ("bundle", "backup", "b1", "b2", "b3"):
