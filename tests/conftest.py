@@ -94,6 +94,15 @@ def consumed(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def registries(tmp_path_factory):
+    """The folder of both clusters: NAME/logs is a log dir, NAME/truth.jsonl the recorded answers."""
+    folder = tmp_path_factory.mktemp("registries")
+    with tarfile.open(GOLDEN / "registries.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def spark(tmp_path_factory) -> Iterator:
     """A small session on two cores, whose workers are this Python and this tree."""
     pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")

@@ -3,11 +3,10 @@ import json
 import pytest
 
 from testing.processes import kdump
-from tests.schemas.conftest import registries  # noqa: F401  the fixture
 
 
 @pytest.fixture
-def logs(registries):  # noqa: F811
+def logs(registries):
     return str(registries / "confluent" / "logs")
 
 
