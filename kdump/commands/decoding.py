@@ -26,7 +26,7 @@ def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session
         fail=run.fail,
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
-    formats = tuple(FORMATS.values()) if given["decode"] == "auto" else (given["decode"],)
+    formats = FORMATS if given["decode"] == "auto" else (given["decode"],)
     return PayloadDecoder(store, formats, wanted.max_batch_bytes)
 
 

@@ -29,7 +29,7 @@ MODULES: Final = (
     "payloads",
 )
 """What is compiled, each module after those that it builds on."""
-VERSION: Final = 18
+VERSION: Final = 19
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 

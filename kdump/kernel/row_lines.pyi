@@ -25,6 +25,7 @@ class General(NamedTuple):
     prefix: bytes
     first: int
     last: int
+    decoded: Callable[[bytes | None, bytes | None, Sequence[Header]], bytes]
 
 class RowLines(Lines):
     is_open: bool

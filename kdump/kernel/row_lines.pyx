@@ -15,7 +15,7 @@ from kdump.kernel.quoting import escapes
 from kdump.primitives.named_tuple import NamedTuple
 
 cimport cython
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 from kdump.kernel.lines cimport Lines, number, reserve
 from kdump.kernel.quoting cimport BEYOND, cell, escaped, is_utf8, plain
 from kdump.kernel.spelling cimport base64, hex_digits, json_value
@@ -32,10 +32,11 @@ WAYS = ("string", "json", "cell", "marked_cell", "hex_cell", "base64_cell", "mar
 """
 FIELDS = (
     *("attributes", "iso", "iso_cell", "headers", "headers_cell", "pairs", "size_bytes"),
-    *("row", "width", "iso_shown", "end_of_row"),
+    *("row", "width", "iso_shown", "decoded", "decoded_if_framed", "end_of_row"),
 )
 """What else is no number of ``values``: attributes, the timestamp in ISO 8601 as JSON or as a cell, the headers as JSON,
-as a cell or after a format string, and the size of the value in four bytes. Of tables: what stands before a row, where
+as a cell or after a format string, the size of the value in four bytes, and the decoded payloads, of all
+records or of those whose payloads may name a schema. Of tables: what stands before a row, where
 a cell begins whose width follows it, the timestamp in such a cell, and what stands behind a row.
 """
 WIDEST = 1 << 12
@@ -86,6 +87,8 @@ cdef int _SIZE_BYTES = SLOTS["size_bytes"]
 cdef int _ROW = SLOTS["row"]
 cdef int _WIDTH = SLOTS["width"]
 cdef int _ISO_SHOWN = SLOTS["iso_shown"]
+cdef int _DECODED = SLOTS["decoded"]
+cdef int _DECODED_IF_FRAMED = SLOTS["decoded_if_framed"]
 cdef int _LEFT = WIDEST  # slots of widths, behind all others
 cdef int _RIGHT = 2 * WIDEST
 cdef int _WIDEST = WIDEST
@@ -125,6 +128,8 @@ class General(NamedTuple):
     """The first timestamp that has a year, in ms."""
     last: int
     """The first behind it that has none."""
+    decoded: Callable[[bytes | None, bytes | None, Sequence[Header]], bytes]
+    """The member that says what a key and a value with a schema mean; empty for none."""
 
 
 @cython.final
@@ -204,6 +209,9 @@ cdef class RowLines(Lines):
             self.fits = False
         elif slot == _ISO_SHOWN:
             self.iso_shown()
+        elif slot == _DECODED or slot == _DECODED_IF_FRAMED:
+            if slot == _DECODED or self.has_schema():
+                self.by_decoder()
         elif slot == _ROW:
             if not self.is_open:
                 self.constant(self.above)
@@ -680,8 +688,37 @@ cdef class RowLines(Lines):
                 self.used += self.content_size
         return True
 
-    cdef bint other_headers(self, Py_ssize_t start) except -1 with gil:
-        """Write the headers by the general path, from ``start`` on."""
+    @cython.boundscheck(False)
+    cdef bint has_schema(self) noexcept nogil:
+        """Tell whether the key or the value may name its schema (:mod:`kdump.schemas.framing`)."""
+        cdef Py_ssize_t at = self.headers_at
+        cdef const unsigned char* name
+        if _is_framed(self.text_at(self.key_at, self.values[_KEY_SIZE]), self.values[_KEY_SIZE]):
+            return True
+        if _is_framed(self.text_at(self.value_at, self.values[_VALUE_SIZE]), self.values[_VALUE_SIZE]):
+            return True
+        for _ in range(self.header_count):
+            at = self.header(at)
+            name = self.text_at(self.name_at, self.name_size)
+            if self.name_size == 15 and memcmp(name, <char*> b"__key_schema_id", 15) == 0:
+                return True
+            if self.name_size == 17 and memcmp(name, <char*> b"__value_schema_id", 17) == 0:
+                return True
+        return False
+
+    cdef bint by_decoder(self) except -1 with gil:
+        """Write the member that the general path makes of payloads with a schema."""
+        key = None
+        value = None
+        if self.values[_KEY_SIZE] >= 0:
+            key = bytes(self.data[self.key_at : self.key_at + self.values[_KEY_SIZE]])
+        if self.values[_VALUE_SIZE] >= 0:
+            value = bytes(self.data[self.value_at : self.value_at + self.values[_VALUE_SIZE]])
+        self.settle()
+        return self.write(self.general.decoded(key, value, self.header_pairs()))
+
+    cdef list header_pairs(self):
+        """Return the headers as the general path knows them."""
         pairs = []
         cdef Py_ssize_t at = self.headers_at
         for _ in range(self.header_count):
@@ -691,6 +728,11 @@ cdef class RowLines(Lines):
             if self.content_size >= 0:
                 value = bytes(self.data[self.content_at : self.content_at + self.content_size])
             pairs.append(Header(name, value))
+        return pairs
+
+    cdef bint other_headers(self, Py_ssize_t start) except -1 with gil:
+        """Write the headers by the general path, from ``start`` on."""
+        pairs = self.header_pairs()
         self.settle()
         self.used = start
         return self.write(self.general.headers(pairs))
@@ -709,6 +751,17 @@ cdef class RowLines(Lines):
         self.buffer[self.used : self.used + len(shown)] = shown
         self.used += len(shown)
         return True
+
+
+cdef bint _is_framed(const unsigned char* payload, Py_ssize_t size) noexcept nogil:
+    """Tell whether a payload begins with a schema id, Avro's fingerprint, or as an Avro file."""
+    if size < 4:
+        return False
+    if payload[0] == 0:
+        return size > 4
+    if payload[0] == 0xC3:
+        return payload[1] == 1
+    return memcmp(payload, <char*> b"Obj\x01", 4) == 0
 
 
 cdef void _two(unsigned char* out, long long value) noexcept nogil:

@@ -64,7 +64,8 @@ def scalar(column: Column, value: object) -> str:
     if value is True or value is False:
         return "true" if value else "false"
     if column.type == "json":
-        return harmless_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        shown = harmless_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()  # \ud800 of a payload
     if column.type == "timestamp":
         text = timestamps.iso(value)  # type: ignore[arg-type]  # such columns hold ms
         return "null" if text is None else f'"{text}"'

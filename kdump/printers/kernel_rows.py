@@ -86,6 +86,7 @@ class KernelRows:
             prefix=PREFIX.encode(),
             first=timestamps.FIRST,
             last=timestamps.LAST,
+            decoded=self.decoded,
         )
         self.ahead = LinesAhead(self._lines)
         self.kernel = self.ahead.kernel
@@ -102,6 +103,10 @@ class KernelRows:
         ``nulls`` holds the sources of those of key and value that are null.
         """
         raise NotImplementedError
+
+    def decoded(self, _key: bytes | None, _value: bytes | None, _headers: Sequence[Header]) -> bytes:
+        """Return the member of a row that says what payloads with a schema mean, empty for none."""
+        return b""
 
     def shown(self, data: bytes) -> bytes:
         """Return a payload, or its hash in its place."""
@@ -276,6 +281,11 @@ class JsonRows(KernelRows):
             if slot is None and is_literal(column, item):
                 parts.append(self.shape.constant(column, item).encode())
                 continue
+            if column is rows.DECODED and item.file.decoder is not None and not values.has_words(item.file.topic):
+                if not parts:  # it may be empty, and a comma follows what is first
+                    return None
+                parts.append(_decoded_slot(item.file.topic or ""))
+                continue
             written = self._written(column) if slot is None else [slot]
             if written is None:
                 return None
@@ -284,6 +294,13 @@ class JsonRows(KernelRows):
         if first is not None and isinstance(part := parts[first], bytes):
             parts[first] = part.removeprefix(b",")
         return [self.before + b"{", *parts, b"}" + self.after]
+
+    def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
+        file = self.file
+        if file is None or file.decoder is None:
+            return b""
+        sides = file.decoder.decode(file.topic or "", key, value, headers)
+        return b"" if sides is None else f',"{rows.DECODED.name}":{json_text.scalar(rows.DECODED, sides)}'.encode()
 
     def _written(self, column: Column) -> list[Part] | None:
         """Return what follows the name of a column, None where the kernel does not know it."""
@@ -298,6 +315,12 @@ class JsonRows(KernelRows):
         if encoding in _SPELT:
             return [b'"', SLOTS_OF_TEXTS[f"{encoding}_{name}"], f'","{name}Encoding":"{encoding}"'.encode()]
         return [SLOTS[f"{_WAYS.get(encoding, encoding)}_{name}"]]
+
+
+def _decoded_slot(topic: str) -> int:
+    from kdump.schemas import mirror_maker  # few runs decode
+
+    return SLOTS["decoded" if mirror_maker.is_topic(topic) else "decoded_if_framed"]
 
 
 _JSON_SLOTS: Final = {

@@ -35,7 +35,7 @@ def is_constant(column: Column, found: SelectedBatch) -> bool:
     if column.source in _OF_CONTROL:
         return not found.batch.is_control
     if column.source == "state.decoded":
-        return found.file.decoder is None and not has_words(found.file.topic)
+        return found.batch.is_control or (found.file.decoder is None and not has_words(found.file.topic))
     return column.scope in {"file", "batch"} or column.source in {"state.kind", "state.transaction"}
 
 

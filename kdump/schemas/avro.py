@@ -10,8 +10,6 @@ long (``bench.decoding``).
 
 from __future__ import annotations
 
-import bz2
-import lzma
 import zlib
 from binascii import a2b_base64, b2a_base64
 from dataclasses import dataclass
@@ -36,6 +34,7 @@ from kdump.schemas.avro_schema import (
     parse,
 )
 from kdump.schemas.errors import SchemaError, UndecodableError
+from kdump.schemas.framing import FILE_MAGIC
 from kdump.schemas.times import date_text, time_text, timestamp_text
 
 if TYPE_CHECKING:
@@ -334,7 +333,6 @@ def _of_number(logical: Logical, target: str) -> str:
     return f"timestamp_text({target}, {_TIMES[unit]}, {'' if kind.startswith('local') else 'Z'!r})"
 
 
-FILE_MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
 _FILE_HEADER: Final = Map(Primitive("bytes"))
 
@@ -389,16 +387,27 @@ def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
         if codec == "deflate":
             return _inflated(zlib.decompressobj(-zlib.MAX_WBITS), data, limit)
         if codec == "bzip2":
+            import bz2  # a rare codec
+
             return _inflated(bz2.BZ2Decompressor(), data, limit)
         if codec == "xz":
-            return _inflated(lzma.LZMADecompressor(), data, limit)
+            return _unpacked_xz(data, limit)
         if codec == "snappy":  # its last 4 bytes are a checksum
             return compression.decompress(compression.SNAPPY, data[:-4], limit=limit)
         if codec == "zstandard":
             return compression.decompress(compression.ZSTD, data, limit=limit)
-    except (DamageError, zlib.error, OSError, lzma.LZMAError, EOFError) as reason:
+    except (DamageError, zlib.error, OSError, EOFError) as reason:
         raise UndecodableError(f"a block cannot be decompressed: {reason}") from None
     raise UndecodableError(f"the codec {codec!r} is unknown")
+
+
+def _unpacked_xz(data: bytes, limit: int) -> bytes:
+    import lzma  # a rare codec
+
+    try:
+        return _inflated(lzma.LZMADecompressor(), data, limit)
+    except lzma.LZMAError as reason:
+        raise UndecodableError(f"a block cannot be decompressed: {reason}") from None
 
 
 def _inflated(decompressor: Any, data: bytes, limit: int) -> bytes:

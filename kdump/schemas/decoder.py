@@ -1,111 +1,39 @@
-"""Decodes keys and values with the schemas of a store. What cannot be decoded has a ``problem`` and a reason."""
+"""Decodes keys and values with the schemas of a store. What cannot be decoded has a ``problem`` and a reason.
+
+The readers are imported with the first payload that carries a schema: few topics have some.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.schemas import avro, avro_schema, json_payload, mirror_maker, protobuf
-from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
+from kdump.schemas import mirror_maker
+from kdump.schemas.errors import SchemaError, UndecodableError
 from kdump.schemas.framing import SchemaFrame, Side, frame_of
-from kdump.schemas.proto_descriptor import parse_file
 from kdump.schemas.store import DEFAULT_CONTEXT, STATES, split_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kdump.schemas.readers import PayloadReader
     from kdump.schemas.store import SchemaStore, SchemaVersion
 
-Format: TypeAlias = Literal["avro", "protobuf", "json"]
-FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
-"""The format of each schemaType."""
-
+FORMATS: Final = ("avro", "protobuf", "json")
 Decoded: TypeAlias = dict[str, Any]
 """A decoded side, as JSON lines have it."""
-
-
-class _Schema:
-    """The reader of a schema, made at its first use; or why there is none."""
-
-    def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
-        self.version = version
-        self.format = FORMATS.get(version.schema_type)
-        self.problem, self.why = "", ""
-        self.reader: avro.AvroReader | protobuf.ProtobufReader | None = None
-        try:
-            if self.format == "avro":
-                self.reader = avro.AvroReader(avro_type(version, store))
-            elif self.format == "protobuf":
-                self.reader = protobuf.ProtobufReader(version.text, proto_files(version, store), parse_file)
-            elif self.format is None:
-                raise SchemaError(f"the schemaType {version.schema_type!r} is unknown")
-        except MissingReferenceError as reason:
-            self.problem, self.why = "reference-missing", str(reason)
-        except SchemaError as reason:
-            self.problem, self.why = "schema-invalid", str(reason)
-
-
-def avro_type(version: SchemaVersion, store: SchemaStore) -> avro_schema.AvroType:
-    """Return the type of an Avro schema. Raises SchemaError, and MissingReferenceError for what it refers to."""
-    names: avro_schema.Names = {}
-    for each in referenced(version, store):
-        avro_schema.parse(each.text, names)
-    return avro_schema.parse(version.text, names)
-
-
-def proto_files(version: SchemaVersion, store: SchemaStore) -> dict[str, str]:
-    """Return the texts that a Protobuf schema imports, by the names that they are imported by."""
-    files: dict[str, str] = {}
-    for each in (version, *referenced(version, store)):
-        for reference in each.references:
-            found = store.version(reference.subject, reference.version)
-            if found is not None:
-                files.setdefault(reference.name, found.text)
-    return files
-
-
-def referenced(version: SchemaVersion, store: SchemaStore) -> list[SchemaVersion]:
-    """Return what a schema refers to, and what that refers to: each once, after all that it needs itself.
-
-    Raises MissingReferenceError.
-    """
-    done: dict[tuple[str, int], SchemaVersion] = {}
-    path: set[tuple[str, int]] = {(version.subject, version.version)}
-
-    def visit(each: SchemaVersion) -> None:
-        for reference in each.references:
-            found = store.version(reference.subject, reference.version)
-            if found is None:
-                raise MissingReferenceError(
-                    f"{reference.name!r} refers to version {reference.version} of {reference.subject!r}, "
-                    "which is not in the log"
-                )
-            key = (found.subject, found.version)
-            if key in done or key in path:
-                continue
-            path.add(key)
-            visit(found)
-            done[key] = found
-
-    try:
-        visit(version)
-    except RecursionError:
-        raise SchemaError("schemas refer to each other too deep") from None
-    return list(done.values())
 
 
 class PayloadDecoder:
     """Decodes payloads. ``formats`` are those to decode; what is framed for another one stays as it is."""
 
-    def __init__(
-        self, store: SchemaStore, formats: Iterable[Format] = ("avro", "protobuf", "json"), limit: int = DEFAULT_LIMIT
-    ) -> None:
+    def __init__(self, store: SchemaStore, formats: Iterable[str] = FORMATS, limit: int = DEFAULT_LIMIT) -> None:
         self._store = store
         self._formats = frozenset(formats)
         self._every = len(self._formats) == len(FORMATS)
         self._limit = limit
-        self._schemas: dict[str, _Schema] = {}
+        self._schemas: dict[tuple[str, int], PayloadReader] = {}
         self._choices: dict[tuple[object, ...], SchemaVersion] = {}
         self.missing = 0
         """How many payloads carried an id that no known schema has."""
@@ -162,15 +90,17 @@ class PayloadDecoder:
     def _framed(
         self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
     ) -> Decoded | None:
+        from kdump.schemas.protobuf import read_indexes
+
         indexes: list[int] = []
         position = frame.position
         broken: UndecodableError | None = None
         if any(each.schema_type == "PROTOBUF" for each in candidates):
             try:
                 if frame.framing == "header":
-                    indexes = protobuf.read_indexes(frame.indexes, 0)[0] if frame.indexes else [0]
+                    indexes = read_indexes(frame.indexes, 0)[0] if frame.indexes else [0]
                 else:
-                    indexes, position = protobuf.read_indexes(payload, frame.position)
+                    indexes, position = read_indexes(payload, frame.position)
             except UndecodableError as error:
                 broken = error
         version = self._choose(topic, side, candidates, indexes)
@@ -191,43 +121,31 @@ class PayloadDecoder:
         try:
             if broken is not None:
                 raise broken
-            return made | self._data(schema, payload, position, indexes)
+            return made | schema.data(payload, position, indexes)
         except UndecodableError as error:
             return made | {"name": None, "problem": "payload-invalid", "why": str(error)}
-
-    def _data(self, schema: _Schema, payload: bytes, position: int, indexes: list[int]) -> Decoded:
-        reader = schema.reader
-        if isinstance(reader, avro.AvroReader):
-            value, end = reader.read(payload, position)
-            made: Decoded = {"name": reader.name, "data": value}
-            left = len(payload) - end
-            if left:
-                made |= {"problem": "trailing-bytes", "why": f"{left} bytes are left after the value"}
-            return made
-        if isinstance(reader, protobuf.ProtobufReader):
-            found = reader.read(payload, position, indexes)
-            made = {"name": found.name, "data": found.value}
-            if found.unknown_fields:
-                made["unknownFields"] = sorted(set(found.unknown_fields))
-            return made
-        return {"name": None, "data": json_payload.read(payload, position)}
 
     def _file(self, payload: bytes) -> Decoded | None:
         if "avro" not in self._formats:
             return None
+        from kdump.schemas.avro import read_file
+
         made: Decoded = {"format": "avro", "framing": "file", "schemaId": None}
         try:
-            found = avro.read_file(payload, self._limit)
+            found = read_file(payload, self._limit)
         except SchemaError as reason:
             return made | {"name": None, "problem": "schema-invalid", "why": str(reason)}
         except UndecodableError as reason:
             return made | {"name": None, "problem": "payload-invalid", "why": str(reason)}
         return made | {"name": found.name, "data": found.records}
 
-    def _schema(self, version: SchemaVersion) -> _Schema:
-        made = self._schemas.get(version.guid + version.schema_type)
+    def _schema(self, version: SchemaVersion) -> PayloadReader:
+        key = (version.subject, version.version)
+        made = self._schemas.get(key)
         if made is None:
-            made = self._schemas[version.guid + version.schema_type] = _Schema(version, self._store)
+            from kdump.schemas.readers import PayloadReader
+
+            made = self._schemas[key] = PayloadReader(version, self._store)
         return made
 
     def _choose(self, topic: str, side: Side, candidates: list[SchemaVersion], indexes: list[int]) -> SchemaVersion:
@@ -249,7 +167,7 @@ class PayloadDecoder:
             context, bare = split_context(each.subject)
             match = 0
             if bare != f"{topic}-{side}":
-                name = self._name(each, indexes)
+                name = self._schema(each).name(indexes)
                 match = 3 if name is None else 1 if bare == f"{topic}-{name}" else 2 if bare == name else 3
             return match, context != DEFAULT_CONTEXT, first[each.subject]
 
@@ -257,23 +175,11 @@ class PayloadDecoder:
         of_subject = [each for each in candidates if each.subject == subject]
         return min(of_subject, key=lambda each: (STATES.index(each.state), -each.version))
 
-    def _name(self, version: SchemaVersion, indexes: list[int]) -> str | None:
-        """Return the full name of a schema's record or message."""
-        reader = self._schema(version).reader
-        if isinstance(reader, avro.AvroReader):
-            return reader.name
-        return reader.name(indexes) if isinstance(reader, protobuf.ProtobufReader) else None
-
     @cached_property
     def _by_fingerprint(self) -> dict[bytes, SchemaVersion]:
-        found: dict[bytes, SchemaVersion] = {}
-        for version in self._store.versions():
-            if version.schema_type == "AVRO":
-                try:
-                    found.setdefault(avro_schema.fingerprint(avro_type(version, self._store)), version)
-                except SchemaError:
-                    continue  # a payload of it could not be decoded either
-        return found
+        from kdump.schemas import readers
+
+        return readers.fingerprints(self._store)
 
 
 def _begun(frame: SchemaFrame) -> Decoded:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
-from kdump.schemas.avro import FILE_MAGIC
 from kdump.schemas.guid import DIGEST_SIZE
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ Side: TypeAlias = Literal["key", "value"]
 
 PREFIX_SIZE: Final = 5
 SINGLE_OBJECT: Final = b"\xc3\x01"
+FILE_MAGIC: Final = b"Obj\x01"
+"""What an Avro container file begins with."""
 _SINGLE_OBJECT_SIZE: Final = 10
 _HEADERS: Final = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 _WITH_ID, _WITH_GUID = 0, 1

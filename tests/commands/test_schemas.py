@@ -1,8 +1,12 @@
 import json
+import os
 
 import pytest
 
+from testing import forge
 from testing.processes import kdump
+from tests.helpers import log_dirs
+from tests.schemas.test_store import schema
 
 
 @pytest.fixture
@@ -10,8 +14,8 @@ def logs(registries):
     return str(registries / "confluent" / "logs")
 
 
-def run(*arguments, status=0):
-    done = kdump(*arguments)
+def run(*arguments, status=0, **options):
+    done = kdump(*arguments, **options)
     assert done.returncode == status, done.stderr.decode()
     return done
 
@@ -109,3 +113,20 @@ def test_get_shows_the_decoded_value(logs):
 def test_several_processes_decode_the_same(logs):
     one = lines("dump", logs, "--decode", "auto", "--jobs", "1")
     assert lines("dump", logs, "--decode", "auto", "--jobs", "3") == one
+
+
+@pytest.mark.parametrize(
+    "fields", [(), ("--fields", "offset,decoded"), ("--fields", "decoded,offset"), ("--fields", "decoded")]
+)
+def test_the_kernel_prints_what_the_general_path_does(logs, fields):
+    arguments = ("dump", logs, "-o", "jsonl", "--decode", "auto", *fields)
+    assert run(*arguments).stdout == run(*arguments, env=os.environ | {"KDUMP_KERNEL": "off"}).stdout
+
+
+def test_a_lone_surrogate_in_a_payload_is_printed_as_an_escape(tmp_path):
+    key, value = schema("t-value", schema="true", schemaType="JSON")
+    log_dirs.write(tmp_path, "_schemas-0", {0: forge.batch([forge.record(key, value)])})
+    payload = b'\0\0\0\0\1"\\ud800"'
+    log_dirs.write(tmp_path, "t-0", {0: forge.batch([forge.record(b"k", payload)])})
+    (line,) = lines("dump", tmp_path, "--topic", "t", "--decode", "auto")
+    assert line["decoded"]["value"]["data"] == "\ud800"

@@ -1,0 +1,129 @@
+"""The reader of each schema, by its format. A schema that cannot be used has a problem in its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from kdump.schemas import avro_schema, json_payload
+from kdump.schemas.avro import AvroReader
+from kdump.schemas.errors import MissingReferenceError, SchemaError
+from kdump.schemas.proto_descriptor import parse_file
+from kdump.schemas.protobuf import ProtobufReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.schemas.store import SchemaStore, SchemaVersion
+
+Format: TypeAlias = Literal["avro", "protobuf", "json"]
+FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
+"""The format of each schemaType."""
+
+
+class PayloadReader:
+    """The reader of a schema, made at its first use; or why there is none."""
+
+    def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
+        self.version = version
+        self.format = FORMATS.get(version.schema_type)
+        self.problem, self.why = "", ""
+        self.reader: AvroReader | ProtobufReader | None = None
+        try:
+            if self.format == "avro":
+                self.reader = AvroReader(avro_type(version, store))
+            elif self.format == "protobuf":
+                self.reader = ProtobufReader(version.text, proto_files(version, store), parse_file)
+            elif self.format is None:
+                raise SchemaError(f"the schemaType {version.schema_type!r} is unknown")
+        except MissingReferenceError as reason:
+            self.problem, self.why = "reference-missing", str(reason)
+        except SchemaError as reason:
+            self.problem, self.why = "schema-invalid", str(reason)
+
+    def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
+        """Return name and data of a payload from a position on, and what is wrong beside them.
+
+        ``indexes`` is the path to its message, of Protobuf. Raises UndecodableError.
+        """
+        reader = self.reader
+        if isinstance(reader, AvroReader):
+            value, end = reader.read(payload, position)
+            made: dict[str, Any] = {"name": reader.name, "data": value}
+            left = len(payload) - end
+            if left:
+                made |= {"problem": "trailing-bytes", "why": f"{left} bytes are left after the value"}
+            return made
+        if isinstance(reader, ProtobufReader):
+            found = reader.read(payload, position, indexes)
+            made = {"name": found.name, "data": found.value}
+            if found.unknown_fields:
+                made["unknownFields"] = sorted(set(found.unknown_fields))
+            return made
+        return {"name": None, "data": json_payload.read(payload, position)}
+
+    def name(self, indexes: Sequence[int]) -> str | None:
+        """Return the full name of the schema's record or message, None for one without a name."""
+        if isinstance(self.reader, ProtobufReader):
+            return self.reader.name(indexes)
+        return self.reader.name if isinstance(self.reader, AvroReader) else None
+
+
+def avro_type(version: SchemaVersion, store: SchemaStore) -> avro_schema.AvroType:
+    """Return the type of an Avro schema. Raises SchemaError, and MissingReferenceError for what it refers to."""
+    names: avro_schema.Names = {}
+    for each in referenced(version, store):
+        avro_schema.parse(each.text, names)
+    return avro_schema.parse(version.text, names)
+
+
+def proto_files(version: SchemaVersion, store: SchemaStore) -> dict[str, str]:
+    """Return the texts that a Protobuf schema imports, by the names that they are imported by."""
+    files: dict[str, str] = {}
+    for each in (version, *referenced(version, store)):
+        for reference in each.references:
+            found = store.version(reference.subject, reference.version)
+            if found is not None:
+                files.setdefault(reference.name, found.text)
+    return files
+
+
+def referenced(version: SchemaVersion, store: SchemaStore) -> list[SchemaVersion]:
+    """Return what a schema refers to, and what that refers to: each once, after all that it needs itself.
+
+    Raises MissingReferenceError.
+    """
+    done: dict[tuple[str, int], SchemaVersion] = {}
+    path: set[tuple[str, int]] = {(version.subject, version.version)}
+
+    def visit(each: SchemaVersion) -> None:
+        for reference in each.references:
+            found = store.version(reference.subject, reference.version)
+            if found is None:
+                raise MissingReferenceError(
+                    f"{reference.name!r} refers to version {reference.version} of {reference.subject!r}, "
+                    "which is not in the log"
+                )
+            key = (found.subject, found.version)
+            if key in done or key in path:
+                continue
+            path.add(key)
+            visit(found)
+            done[key] = found
+
+    try:
+        visit(version)
+    except RecursionError:
+        raise SchemaError("schemas refer to each other too deep") from None
+    return list(done.values())
+
+
+def fingerprints(store: SchemaStore) -> dict[bytes, SchemaVersion]:
+    """Return the Avro schemas of a store by their CRC-64-AVRO, the first one of each."""
+    found: dict[bytes, SchemaVersion] = {}
+    for version in store.versions():
+        if version.schema_type == "AVRO":
+            try:
+                found.setdefault(avro_schema.fingerprint(avro_type(version, store)), version)
+            except SchemaError:
+                continue  # a payload of it could not be decoded either
+    return found
