@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.dump_log_segments.options import Options
@@ -11,7 +10,7 @@ from kdump.errors import KdumpError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-COMPAT: Final = "4.3"
+COMPAT: Final = "4.4"
 """The release whose output is printed where none is named."""
 DECODER_SWITCHES: Final[dict[str, str]] = {
     "__consumer_offsets": "offsets-decoder",
@@ -54,15 +53,12 @@ def classic(
     """Dump ``files``, which commas separate. ``given`` names the options that the command line holds."""
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects
-    from kdump.dump_log_segments.dialects.release_numbers import is_unpublished
     from kdump.dump_log_segments.dispatch import dump_files
     from kdump.dump_log_segments.java_paths import java_split
     from kdump.dump_log_segments.run import DumpRun
     from kdump.output.stdout import open_output
 
     dialect = dialects.find(compat)
-    if is_unpublished(compat):
-        print(f"kdump: DumpLogSegments of Kafka {compat} is not published yet: this is 4.3's output", file=sys.stderr)
     for name in given:
         if name not in OWN_OPTIONS and (option := name.replace("_", "-")) not in dialect.options:
             raise KdumpError(f"DumpLogSegments of Kafka {compat} has no option --{option}")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kdump.dump_log_segments.java_paths import absolute
 from kdump.dump_log_segments.line_template import line
-from kdump.dump_log_segments.line_values import parsed
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record_layout import TIMESTAMP_TYPES
@@ -144,6 +143,8 @@ class MessagePrinter:
         """Yield the texts of key and value."""
         dialect = self.run.dialect
         if self.run.parser is not None:
+            from kdump.dump_log_segments.decoders.texts import parsed
+
             yield from parsed(self.run.parser, message).parts(" ", " ")
             return
         if dialect.key_needs_value and message.value_size < 0:

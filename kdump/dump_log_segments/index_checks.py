@@ -42,10 +42,10 @@ def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> 
             expected=f"above {index.base_offset}",
             found=last,
         )
-    _holds_whole_entries(state, path, index)
+    _holds_whole_entries(path, index)
 
 
-def time_index_is_sane(state: StateDialect, path: str, index: TimeIndex) -> None:
+def time_index_is_sane(path: str, index: TimeIndex) -> None:
     """Raise DamageError unless the last entry is not below the first and the base (``TimeIndex.sanityCheck``)."""
     if index.count:
         first, last = index[0], index[index.count - 1]
@@ -63,11 +63,11 @@ def time_index_is_sane(state: StateDialect, path: str, index: TimeIndex) -> None
                 expected=f"{index.base_offset} or more",
                 found=last.offset,
             )
-    _holds_whole_entries(state, path, index)
+    _holds_whole_entries(path, index)
 
 
-def _holds_whole_entries(state: StateDialect, path: str, index: OffsetIndex | TimeIndex) -> None:
-    if index.ragged and path.rpartition(".")[2] in state.sanity_whole_entries:
+def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
+    if index.ragged:
         raise DamageError(
             "sanity check",
             f"{path}: the size is no multiple of {index.layout.size}",

@@ -60,7 +60,7 @@ def dump_time_index(run: DumpRun, path: str) -> None:
         offsets = OffsetIndex(content(sibling(path, INDEX)), base)
         index = TimeIndex(content(path), base)
         if run.options.index_sanity_check:
-            index_checks.time_index_is_sane(run.state, path, index)
+            index_checks.time_index_is_sane(path, index)
             run.print(SANE.format(path=path))
         else:
             _time_entries(run, index_checks.TimeEntries(run, path, log, index, offsets), index)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.dump_log_segments.decoder_classes import Decoders
-    from kdump.dump_log_segments.decoders.texts import Parser, Texts
     from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.run import DumpRun
     from kdump.kernel.lines import Lines
@@ -26,12 +25,6 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
     FieldValues: TypeAlias = Callable[[str], object]
-
-
-def parsed(parser: Parser, entry: Record | Message) -> Texts:
-    """Return what a decoder switch makes of a record."""
-    key = entry.key if entry.key_size >= 0 else None
-    return parser(entry.offset, key, entry.value if entry.value_size >= 0 else None)
 
 
 RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "sequence", "crc"})

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from kdump import kernel
-from kdump.dump_log_segments.line_values import LineValues, parsed
+from kdump.dump_log_segments.line_values import LineValues
 from kdump.dump_log_segments.record_lines import LegacyLines, RecordLines
 from kdump.errors import DamageError
 from kdump.formats import record_layout
@@ -248,6 +248,8 @@ class LogPrinter(LineValues):
     def content(self, entry: Record | Message) -> Iterator[bytes]:
         """Yield the texts of key and value. They are printed together: a value that cannot be read hides its key."""
         if self.run.parser is not None:
+            from kdump.dump_log_segments.decoders.texts import parsed
+
             yield from parsed(self.run.parser, entry).parts(*self.run.fronts)
             return
         for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:

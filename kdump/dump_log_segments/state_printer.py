@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kdump.dump_log_segments.dialects.state import MOST_ELEMENTS
 from kdump.dump_log_segments.java_paths import offset_in_name
 from kdump.dump_log_segments.line_template import line
 from kdump.dump_log_segments.mapped_file import content
@@ -32,13 +33,14 @@ def dump_txn_index(run: DumpRun, path: str) -> None:
         raise
     aborted = list(txn_index.entries(data))  # the original too reads all of them before it prints the first
     for number, entry in enumerate(aborted):
-        if entry.shown_version > txn_index.CURRENT_VERSION:
+        version = entry.version if run.state.txn_version_as_stored else entry.shown_version
+        if version > txn_index.CURRENT_VERSION or (run.state.txn_version_as_stored and version < 0):
             raise DamageError(
                 "version",
                 f"{path}: an aborted transaction has an unknown version",
                 position=number * txn_index.ABORTED_TXN.size,
                 expected=txn_index.CURRENT_VERSION,
-                found=entry.shown_version,
+                found=version,
             )
     for entry in aborted:
         run.print(ABORTED_TXN.format(**{**entry._asdict(), "version": entry.shown_version}))
@@ -75,6 +77,8 @@ def _structure_fault(run: DumpRun, parts: SnapshotParts) -> str | None:
         cut = state.snapshot_count.format(count=parts.announced)
     elif parts.announced is not None and parts.announced > parts.room:
         cut = state.snapshot_too_many.format(count=parts.announced, left=parts.room)
+    elif parts.announced is not None and parts.announced > MOST_ELEMENTS and state.snapshot_too_long:
+        cut = state.snapshot_too_long.format(count=parts.announced)
     elif parts.cut_in is not None:
         told = f"'{parts.cut_in}': java.nio.BufferUnderflowException"
         if parts.announced is not None:

@@ -34,6 +34,9 @@ FIXED: Final = {
     "uuid": struct.Struct(">16s"),
 }
 LONGEST_STRING: Final = 0x7FFF
+MOST_TAGGED: Final = 10_000
+MOST_ELEMENTS: Final = 1_000_000
+"""Limits of the generated classes of Kafka 4.2.2, and from 4.4 on (MessageUtil)."""
 
 
 class PayloadError(DamageError):
@@ -72,10 +75,10 @@ class PayloadError(DamageError):
 class Reader:
     """Takes values off a payload, front to back."""
 
-    def __init__(self, data: bytes, position: int = 0, *, counts_tags: bool = False) -> None:
-        """``counts_tags`` refuses more tagged fields than there are bytes, before the first of them is read."""
+    def __init__(self, data: bytes, position: int = 0, *, limited: bool = False) -> None:
+        """``limited`` refuses counts of tagged fields and elements as Kafka 4.2.2 and 4.4 do, before one is read."""
         self.data = data
-        self.counts_tags = counts_tags
+        self.limited = limited
         self.position = position
 
     @property
@@ -192,12 +195,8 @@ def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
     if not count:  # as in most
         return
     unknown: list[Value] = []
-    if reader.counts_tags and count > reader.remaining:
-        raise PayloadError(
-            f"Tried to read {count} tagged fields, but there are only {reader.remaining} bytes remaining.",
-            f"{count} tagged fields cannot stand in {reader.remaining} bytes",
-            position,
-        )
+    if reader.limited and not 0 <= count <= min(reader.remaining, MOST_TAGGED):
+        raise _refuse_tagged(count, reader.remaining, position)
     for _ in range(count):
         position = reader.position
         tag, size = reader.varint(), reader.varint()
@@ -214,6 +213,16 @@ def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
             raise error.inside(slot.name if slot else f"tag {tag}") from None
     if unknown:
         values[UNKNOWN_TAGS] = unknown
+
+
+def _refuse_tagged(count: int, remaining: int, position: int) -> PayloadError:
+    if count < 0:
+        return PayloadError(f"Invalid negative number of tagged fields {count}", f"{count} tagged fields", position)
+    if count > remaining:
+        said = f"Tried to read {count} tagged fields, but there are only {remaining} bytes remaining."
+        return PayloadError(said, f"{count} tagged fields cannot stand in {remaining} bytes", position)
+    said = f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {MOST_TAGGED}."
+    return PayloadError(said, f"more than {MOST_TAGGED} tagged fields: {count}", position)
 
 
 def _read_slot(slot: Slot, reader: Reader) -> Value:
@@ -267,6 +276,12 @@ def _read_array(slot: Slot, reader: Reader) -> Value:
         raise PayloadError(
             f"Tried to allocate a collection of size {count}, but there are only {reader.remaining} bytes remaining.",
             f"{count} elements cannot stand in {reader.remaining} bytes",
+            position,
+        )
+    if reader.limited and count > MOST_ELEMENTS:
+        raise PayloadError(
+            f"Tried to read a collection of size {count}, which exceeds the maximum allowed size of {MOST_ELEMENTS}.",
+            f"more than {MOST_ELEMENTS} elements: {count}",
             position,
         )
     if slot.type in FIXED:

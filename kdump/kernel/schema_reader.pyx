@@ -19,6 +19,7 @@ cdef int _OFFSET = RECORD_NUMBERS.index("offset")
 cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
 cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
 cdef Py_ssize_t _FRAME = 3  # bytes of a frame: its version, the message's type and version, each of one byte
+cdef Py_ssize_t _MOST_ELEMENTS = 1_000_000, _MOST_TAGGED = 10_000  # more is left to the interpreter: releases refuse it
 _new = tuple.__new__  # what the constructor of a NamedTuple comes down to
 cdef int _STRUCT = 0, _STRING = 1, _BYTES = 2, _BOOL = 3, _FLOAT = 4, _UUID = 5, _SIGNED = 6, _UNSIGNED = 7
 _KINDS = {
@@ -117,7 +118,7 @@ cdef class _Field:
         cdef Py_ssize_t count = self.length(view, 4)
         if count < 0 and self.nullable:
             return None
-        if count < 0 or count > view.end - view.at:
+        if count < 0 or count > view.end - view.at or count > _MOST_ELEMENTS:
             raise ValueError
         return [self.one(view, False) for _ in range(count)]
 
@@ -162,13 +163,17 @@ cdef class SchemaReader:
     cdef dict fields(self, View* view):
         """Read the fields. Raises ValueError."""
         cdef dict values = PyDict_Copy(self.blank)
+        cdef Py_ssize_t count
         cdef _Field field
         for field in self.plain:
             PyDict_SetItem(values, field.name, field.read(view))
         for name, default in self.fresh:  # a caller may change it: each message has its own
             values[name] = default()
         if self.flexible:
-            for _ in range(varint(view)):
+            count = varint(view)
+            if count > _MOST_TAGGED:
+                raise ValueError
+            for _ in range(count):
                 field = <_Field> self.known(varint(view))
                 varint(view)  # its size
                 PyDict_SetItem(values, field.name, field.read(view))

@@ -37,6 +37,12 @@ _MAGIC: Final = MESSAGE_HEADER_0.offsets["magic"]
 _TIMESTAMP: Final = MESSAGE_HEADER_1.offsets["timestamp"]
 
 
+class LyingSizeError(DamageError):
+    """A key or value size, ``found``, above the ``room`` that its message has, in bytes."""
+
+    room = 0
+
+
 class Message(RecordBatch):
     """One entry of magic 0 or 1: a message, or a wrapper around a compressed set of messages.
 
@@ -248,13 +254,16 @@ class Message(RecordBatch):
             return None
         start = position + 4
         if start + size > len(self._data):
-            raise DamageError(
+            room = max(0, len(self._data) - start)
+            error = LyingSizeError(
                 f"{name} size",
                 f"the {name} does not fit into the message",
                 position=LOG_OVERHEAD.size + position,
-                expected=f"at most {max(0, len(self._data) - start)} bytes",
+                expected=f"at most {room} bytes",
                 found=size,
             )
+            error.room = room
+            raise error
         return bytes(self._data[start : start + size])
 
     def record(self) -> Record:

@@ -15,7 +15,14 @@ def test_all_tables_are_told_of_in_order():
 
 @pytest.mark.parametrize(
     ("text", "since"),
-    [("0.8", "0.8.2"), ("3.6.1", "3.6.0"), ("3", "3.9.0"), ("0.11.0.1", "0.11.0.1"), ("4.4", "4.3.0")],
+    [
+        ("0.8", "0.8.2"),
+        ("3.6.1", "3.6.0"),
+        ("3", "3.9.0"),
+        ("0.11.0.1", "0.11.0.1"),
+        ("4.4", "4.4.0"),
+        ("1.1.0", "1.1.0"),
+    ],
 )
 def test_a_release_is_held_by_its_last_change(text, since):
     assert releases.find(text).release == since

@@ -150,15 +150,34 @@ def test_a_version_of_share_group_state_is_called_type_in_4_0():
         assert parser(release, "share-group-state-decoder")(0, key, value).payload.startswith(f'{{"{word}":"0","data":')
 
 
-def test_too_many_tagged_fields_have_words_of_their_own_in_4_2_2_alone():
+def test_too_many_tagged_fields_have_words_of_their_own_in_4_2_2_and_from_4_4_on():
     key = b"\0\1" + write(share_group_state.MESSAGES["ShareUpdateKey"].struct(0), {"groupId": "g"})
     value = b"\0\0" + write(share_group_state.MESSAGES["ShareUpdateValue"].struct(0, (4, 2)), {})[:-1] + b"\x08"
     said = {
         release: parser(release, "share-group-state-decoder")(0, key, value).key.rpartition("due to: ")[2]
-        for release in ("4.2.0", "4.2.2", "4.3")
+        for release in ("4.2.0", "4.2.2", "4.3", "4.4")
     }
     counted = "Tried to read 8 tagged fields, but there are only 0 bytes remaining.."
-    assert said == {"4.2.0": "null.", "4.2.2": counted, "4.3": "null."}
+    assert said == {"4.2.0": "null.", "4.2.2": counted, "4.3": "null.", "4.4": counted}
+
+
+@pytest.mark.parametrize("release", ["4.2.2", "4.3", "4.4"])
+def test_more_than_a_million_elements_are_refused_where_there_is_a_limit(release):
+    """The real 4.2.2 and 4.4.0 say so; the real 4.3.1 reads them."""
+    key = b"\0\0" + write(transaction_state.MESSAGES["TransactionLogKey"].struct(0), {"transactionalId": "tid"})
+    schema = transaction_state.MESSAGES["TransactionLogValue"].struct(0)
+    said = []
+    for count in (1_000_000, 1_000_001):
+        topics = [{"topic": "t", "partitionIds": [7] * count}]
+        value = b"\0\0" + write(schema, {"producerId": 1, "transactionPartitions": topics})
+        said.append(parser(release, "transaction-log-decoder")(0, key, value).key)
+    assert said[0] == '{"type":"0","data":{"transactionalId":"tid"}}'
+    if release == "4.3":
+        assert said[1] == said[0]
+    else:
+        assert said[1].endswith(
+            "due to: Tried to read a collection of size 1000001, which exceeds the maximum allowed size of 1000000.."
+        )
 
 
 def test_a_dump_without_a_switch_parses_no_schema():

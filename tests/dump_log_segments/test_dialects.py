@@ -1,5 +1,6 @@
 import ast
 import re
+import struct
 from itertools import pairwise
 
 import pytest
@@ -42,7 +43,8 @@ def test_a_dialect_says_something_else_than_the_one_before(table):
         ("0.9.0.0", (0, 9, 0, 0)),
         ("0.11", (0, 11, 0, 2)),
         ("0.11.0.1", (0, 11, 0, 0)),
-        ("1", (1, 1, 0)),
+        ("1.1.0", (1, 1, 0)),
+        ("1", (1, 1, 1)),
         ("2.0.0", (2, 0, 0)),
         ("2.0", (2, 0, 1)),
         ("3.6.1", (3, 6, 0)),
@@ -86,11 +88,13 @@ def test_a_release_that_there_is_not_is_refused(text):
             find(text)
 
 
-@pytest.mark.parametrize("text", ["4.4", "4.4.0"])
-def test_a_release_whose_tool_is_not_published_has_the_newest_output_and_a_word(text, tmp_path):
-    path = tmp_path / "00000000000000000000.log"
-    path.write_bytes(forge.batch([forge.record(b"k", b"v")]))
-    done, newest = (kdump("--compat", release, "--files", path) for release in (text, "4.3"))
-    assert done.stdout == newest.stdout
-    assert f"Kafka {text} is not published yet" in done.stderr.decode()
-    assert (done.returncode, newest.stderr) == (0, b"")
+def test_the_newest_release_is_the_default(tmp_path):
+    path = tmp_path / f"{0:020}.log"
+    value = b"\0\0" + struct.pack(">qhib", 7, 0, 60000, 4) + b"\xff\xff\xff\xff" + bytes(16)
+    path.write_bytes(forge.batch([forge.record(b"\0\0\0\3tid", value)]))
+    default, named = (
+        kdump(*words, "--transaction-log-decoder", "--files", path) for words in ([], ["--compat", "4.4"])
+    )
+    assert (default.returncode, default.stderr) == (0, b"")
+    assert default.stdout == named.stdout
+    assert b'"transactionStatus":"CompleteCommit"' in default.stdout

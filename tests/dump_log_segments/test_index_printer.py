@@ -205,3 +205,13 @@ def test_a_time_index_beside_a_log_that_ends_in_zeros(tmp_path, release, ends):
     done = kdump("--compat", release, "--files", tmp_path / "00000000000000000000.timeindex")
     assert (b"timestamp: 5 offset: 0" in done.stdout) == (ends is None)
     assert (done.returncode, (ends or "") in done.stderr.decode()) == (0 if ends is None else 1, True)
+
+
+@pytest.mark.parametrize(("release", "refused"), [("4.2.1", False), ("4.2.2", True), ("4.3", False), ("4.4", True)])
+def test_a_snapshot_of_more_than_a_million_producers(tmp_path, release, refused):
+    """The real 4.2.2 and 4.4.0 refuse it before they read the first one."""
+    path = tmp_path / f"{0:020}.snapshot"
+    path.write_bytes(b"\0\1" + bytes(4) + (1_000_001).to_bytes(4, "big") + bytes(1_000_001))
+    said = kdump("--compat", release, "--files", path).stderr.decode()
+    limit = "Tried to read a collection of size 1000001, which exceeds the maximum allowed size of 1000000."
+    assert said == f"Snapshot failed schema validation: {limit if refused else 'null'}\n"

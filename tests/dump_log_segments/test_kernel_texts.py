@@ -133,7 +133,7 @@ GOLDEN_RECORDS = golden_records()
     ("release", "topic"),
     [
         (release, topic)
-        for release in ("4.3", "4.2.2", "4.1", "4.0", "3.9", "3.8", "3.3", "2.8", "1.0")
+        for release in ("4.4", "4.3", "4.2.2", "4.1", "4.0", "3.9", "3.8", "3.3", "2.8", "1.0")
         for topic, switch in DECODER_SWITCHES.items()
         if switch in dialects.find(release).options
     ],

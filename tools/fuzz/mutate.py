@@ -56,9 +56,6 @@ class Sign(NamedTuple):
 
 EXPLAINED = {
     "the original ran out of memory": Sign("OutOfMemoryError"),
-    "a decoder printed Java's words for a lying size of a magic 0 or 1 message": Sign(
-        r"Error at (offset )?\d+, skipping\. newLimit > capacity"
-    ),
     "the original's zstd passed over one to three bytes behind the last frame": Sign(
         r"\A(?!(.|\n)*[Zz]std)", "the zstd stream is broken: .*Unknown frame descriptor", before=(3, 5)
     ),

@@ -1,6 +1,6 @@
 """Write records of Kafka's own topics at random, sound and broken, and hold what kdump prints of them against releases.
 
-    python -m tools.fuzz.probe_payloads   300 records of each switch, seed 1, release 4.3.1
+    python -m tools.fuzz.probe_payloads   300 records of each switch, seed 1, release 4.4.0
     python -m tools.fuzz.probe_payloads --seed 7 --count 2000 3.9.2 2.4.1
 
 Every message of the schema texts is written in every version and in the layout of every release that changed it, with
@@ -177,7 +177,7 @@ def probe(release: str, seed: int, count: int, most: int) -> int:
 
 def main() -> int:
     parser = arguments.parser(__doc__, seed=1)
-    parser.add_argument("releases", nargs="*", default=["4.3.1"])
+    parser.add_argument("releases", nargs="*", default=["4.4.0"])
     parser.add_argument("--count", type=int, default=300, help="records of each switch (%(default)s)")
     parser.add_argument("--most", type=int, default=10, help="differences to show per release (%(default)s)")
     options = parser.parse_args()

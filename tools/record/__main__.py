@@ -1,7 +1,7 @@
 """Record golden outputs anew: run releases of the original on the cases of golden/ and write golden/runs/.
 
     python -m tools.record 4.2.2 2.8.2          the cases that each has, again
-    python -m tools.record 4.4.0 --like 4.3.1   a new release, with the cases of another
+    python -m tools.record 4.5.0 --like 4.4.0   a new release, with the cases of another
     python -m tools.record 4.2.2 --add 'tiny/'  also the cases whose name holds this (a regular expression)
     python -m tools.record all --check          record nothing, tell what would change
 
@@ -21,7 +21,7 @@ from tools.record import original
 
 
 def record(release: str, cases: Mapping[str, Sequence[str]]) -> dict[str, goldens.Outcome]:
-    """Run a release's tool on cases, in a copy of golden/: the original creates an .index file where it misses one."""
+    """Run a release's tool on cases in a copy of golden/, each with its files as they are there."""
     recorded = {}
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary).resolve() / "golden"

@@ -33,7 +33,7 @@ def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
     from kdump.internal_topics.control_records import MESSAGES
     from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 
-    message, reader = MESSAGES[name], Reader(value)
+    message, reader = MESSAGES[name], Reader(value, limited=dialect.limited)
     try:  # the version that the message says it has is not looked at before all is read as version 0
         values = read_fields(message.struct(0, dialect.definitions), reader)
     except PayloadError as error:

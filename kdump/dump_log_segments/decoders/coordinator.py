@@ -6,10 +6,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from kdump.dump_log_segments.decoders import java
-from kdump.dump_log_segments.decoders.texts import DELETE, Texts, no_key
+from kdump.dump_log_segments.decoders.texts import DELETE, SkippingParser, Texts, no_key
 from kdump.internal_topics import consumer_protocol
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.internal_topics.schema import by_type
+from kdump.internal_topics.transaction_state import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,17 +20,21 @@ if TYPE_CHECKING:
 
 CONSUMER: Final = "consumer"
 """The protocol type whose members' bytes are shown decoded."""
+STATUS: Final = "transactionStatus"
+"""The field that is the number of a transaction's state."""
 GROUP: Final = "GroupMetadataValue"
 KEYS: Final = 1 << 12
 """Texts of keys that are kept: the same few keys come again and again."""
 MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 
 
-class CoordinatorParser:
+class CoordinatorParser(SkippingParser):
     """Prints records of ``messages`` as ``release`` knows them; a :data:`Parser`."""
 
-    def __init__(self, messages: Mapping[str, MessageSchema], words: CoordinatorWords, release: Release) -> None:
-        self.words, self.release = words, release
+    def __init__(
+        self, messages: Mapping[str, MessageSchema], words: CoordinatorWords, release: Release, *, limited: bool
+    ) -> None:
+        self.words, self.release, self.limited = words, release, limited
         self.keys, self.values = by_type(messages, "Key", release), by_type(messages, "Value", release)
         self.key = lru_cache(maxsize=KEYS)(self.read_key)
         self.struct = lru_cache(self._struct)
@@ -44,20 +49,30 @@ class CoordinatorParser:
                 return Texts(f"Unknown record type {number} at offset {offset}, skipping.", None)
             if value is None:
                 return Texts(key_text, DELETE)
-            reader = Reader(value, counts_tags=self.words.counts_tagged_fields)
+            reader = Reader(value, limited=self.limited)
             version = _read_version(reader, "value")
             struct = self.struct(number, version)
             values = self.shown(struct, _read(struct, reader, number=version, part="value"))
             return Texts(key_text, f"{self.value_head(version)}{java.json(struct, values)}}}")
         except PayloadError as error:
-            return Texts(f"Error at offset {offset}, skipping. {error.said}", None)
+            return self.skipped(offset, error.said)
+
+    def skipped(self, offset: int, said: str | None) -> Texts:
+        """Return the error as the text of the key."""
+        return Texts(f"Error at offset {offset}, skipping. {'null' if said is None else said}", None)
 
     def value_head(self, version: int) -> str:
         """Return what stands in front of the fields of a value, up to a closing brace behind them."""
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return the values as they are printed: a group's members' bytes are what they say, where they can be read."""
+        """Return the values as they are printed: a group's members' bytes are what they say, where they can be read.
+
+        The status of a transaction may be the name of the state, or a number in quotes where there is none.
+        """
+        if self.words.names_states and STATUS in values:
+            status = cast("int", values[STATUS])
+            return {**values, STATUS: f'"{STATES[status] if 0 <= status < len(STATES) else status}"'}
         if struct.name != GROUP or values["protocolType"] != CONSUMER:
             return values
         members = [
@@ -67,7 +82,7 @@ class CoordinatorParser:
         return {**values, "members": cast("Value", members)}
 
     def _embedded(self, name: str, value: Value) -> Value:
-        reader = Reader(cast("bytes", value))
+        reader = Reader(cast("bytes", value), limited=self.limited)
         try:
             struct = consumer_protocol.MESSAGES[MEMBER_BYTES[name]].struct(reader.int16(), self.release)
             return java.Json(java.json(struct, read_fields(struct, reader)))
@@ -76,7 +91,7 @@ class CoordinatorParser:
 
     def read_key(self, key: bytes) -> tuple[int, str | None]:
         """Return the type of a record and the text of its key, None for an unknown type. Raises PayloadError."""
-        reader = Reader(key, counts_tags=self.words.counts_tagged_fields)
+        reader = Reader(key, limited=self.limited)
         number = _read_version(reader, "key")
         if number not in self.keys:
             return number, None

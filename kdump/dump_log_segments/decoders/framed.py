@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.remote_log import text as remote_log_text
-from kdump.dump_log_segments.decoders.texts import Texts
+from kdump.dump_log_segments.decoders.texts import SkippingParser, Texts
 from kdump.internal_topics import frame
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.internal_topics.schema import by_type
@@ -21,23 +21,30 @@ if TYPE_CHECKING:
 WORD = Pattern(r"(?<!^)(?=[A-Z])")
 
 
-class FramedParser:
+class FramedParser(SkippingParser):
     """Prints records of ``messages``, which have a frame in front, as ``release`` knows them; a :data:`Parser`."""
 
+    reads_key = False
     place: ClassVar[str]
     """What an error says in front of the offset."""
 
-    def __init__(self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release) -> None:
-        self.words, self.release = words, release
+    def __init__(
+        self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release, *, limited: bool
+    ) -> None:
+        self.words, self.release, self.limited = words, release, limited
         self.types = by_type(messages, "Record", release)
 
     def __call__(self, offset: int, _key: bytes | None, value: bytes | None) -> Texts:
         """Return the text of a value."""
         try:
-            struct, version, values = _read(self.types, self.words, self.release, value)
+            struct, version, values = _read(self.types, self.words, self.release, value, limited=self.limited)
             return Texts(None, self.text(struct, version, values))
         except PayloadError as error:
-            return Texts(None, f"Error at {self.place}{offset}, skipping. {_said(error)}")
+            return self.skipped(offset, error.said)
+
+    def skipped(self, offset: int, said: str | None) -> Texts:
+        """Return the error as the text of the payload."""
+        return Texts(None, f"Error at {self.place}{offset}, skipping. {'null' if said is None else said}")
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:
         """Return the text of a message. Raises PayloadError for values that make no sense."""
@@ -60,9 +67,15 @@ class RemoteLogParser(FramedParser):
     place = "offset "
 
     def __init__(
-        self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release, *, txn_index: bool
+        self,
+        messages: Mapping[str, MessageSchema],
+        words: FrameWords,
+        release: Release,
+        *,
+        limited: bool,
+        txn_index: bool,
     ) -> None:
-        super().__init__(messages, words, release)
+        super().__init__(messages, words, release, limited=limited)
         self.txn_index = txn_index
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:
@@ -75,17 +88,13 @@ def metadata_head(struct: Struct, version: int) -> str:
     return f'{{"type":"{WORD.sub("_", struct.name).upper()}","version":{version},"data":'
 
 
-def _said(error: PayloadError) -> str:
-    return "null" if error.said is None else error.said
-
-
 def _read(
-    types: dict[int, MessageSchema], words: FrameWords, release: Release, value: bytes | None
+    types: dict[int, MessageSchema], words: FrameWords, release: Release, value: bytes | None, *, limited: bool
 ) -> tuple[Struct, int, Values]:
     """Read a framed message: its fields, the version it says it has, its values."""
     if value is None:
         raise PayloadError(words.null_value, "the value is null", 0)
-    reader = Reader(value)
+    reader = Reader(value, limited=limited)
     number = _number(reader, words)
     version = number("frame version")
     if version != words.frame:

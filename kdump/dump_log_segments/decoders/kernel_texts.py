@@ -10,11 +10,19 @@ from string import Formatter
 from typing import TYPE_CHECKING, Final
 
 from kdump.dump_log_segments.decoders import java, remote_log
-from kdump.dump_log_segments.decoders.coordinator import CONSUMER, GROUP, KEYS, MEMBER_BYTES, CoordinatorParser
+from kdump.dump_log_segments.decoders.coordinator import (
+    CONSUMER,
+    GROUP,
+    KEYS,
+    MEMBER_BYTES,
+    STATUS,
+    CoordinatorParser,
+)
 from kdump.dump_log_segments.decoders.framed import FramedParser, MetadataParser, RemoteLogParser, metadata_head
 from kdump.dump_log_segments.decoders.texts import DELETE
 from kdump.internal_topics import consumer_protocol
 from kdump.internal_topics.interpreter import FIXED
+from kdump.internal_topics.transaction_state import STATES
 from kdump.internal_topics.well_formed import reader
 from kdump.kernel.payloads import ALWAYS, FieldText, Payloads, StructText
 from kdump.kernel.quoting import escapes
@@ -39,6 +47,7 @@ WAYS: Final = {
 }
 """Type -> how it is written as JSON."""
 BOOLS: Final = (b"false", b"true")
+STATE_NAMES: Final = tuple(f'"{state}"'.encode() for state in STATES)
 PLAIN: Final = {"string": "plain_string", "uuid": "plain_uuid"}
 """Type -> how it is written in the text of a class."""
 
@@ -69,7 +78,8 @@ def _coordinator(parser: CoordinatorParser, fronts: Fronts, general: General) ->
         return number, None if text is None else f"{fronts.key}{text}".encode()
 
     def text(struct: Struct, version: int) -> Message:
-        written = partial(json, struct, fronts.payload + parser.value_head(version), "}")
+        states = parser.words.names_states
+        written = partial(json, struct, fronts.payload + parser.value_head(version), "}", states=states)
         if struct.name != GROUP:
             return reader(struct), written()
         other, consumer = written(), written(embedded=parser.release)
@@ -102,12 +112,20 @@ def _find(
 
 
 @cache
-def json(struct: Struct, before: str = "", after: str = "", *, embedded: Release | None = None) -> StructText:
+def json(
+    struct: Struct, before: str = "", after: str = "", *, embedded: Release | None = None, states: bool = False
+) -> StructText:
     """Return what writes a struct as :func:`kdump.dump_log_segments.decoders.java.json`, with texts around it.
 
-    The bytes of a group's members are written as what they hold in the release ``embedded``.
+    The bytes of a group's members are written as what they hold in the release ``embedded``, the status of a
+    transaction by name with ``states``.
     """
-    fields = [_json_field(slot, embedded) for slot in struct.slots]
+    fields = [
+        FieldText(f'"{STATUS}":'.encode(), STATUS, "name", STATE_NAMES)
+        if states and slot.name == STATUS
+        else _json_field(slot, embedded)
+        for slot in struct.slots
+    ]
     return StructText(fields, f"{before}{{".encode(), f"}}{after}".encode(), b",", ESCAPES)
 
 

@@ -21,7 +21,7 @@ def _offsets(dialect: PayloadDialect) -> Parser:
         from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
         from kdump.internal_topics.consumer_offsets import MESSAGES
 
-        return CoordinatorParser(MESSAGES, dialect.offsets, dialect.definitions)
+        return CoordinatorParser(MESSAGES, dialect.offsets, dialect.definitions, limited=dialect.limited)
     from kdump.dump_log_segments.decoders.offsets import parser
 
     return parser(dialect.offsets, dialect.definitions)
@@ -32,7 +32,7 @@ def _transactions(dialect: PayloadDialect) -> Parser:
         from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
         from kdump.internal_topics.transaction_state import MESSAGES
 
-        return CoordinatorParser(MESSAGES, dialect.transactions, dialect.definitions)
+        return CoordinatorParser(MESSAGES, dialect.transactions, dialect.definitions, limited=dialect.limited)
     from kdump.dump_log_segments.decoders.transactions import parser
 
     return parser(dialect.transactions, dialect.definitions)
@@ -42,21 +42,27 @@ def _share_group_state(dialect: PayloadDialect) -> Parser:
     from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
     from kdump.internal_topics.share_group_state import MESSAGES
 
-    return CoordinatorParser(MESSAGES, dialect.share, dialect.definitions)
+    return CoordinatorParser(MESSAGES, dialect.share, dialect.definitions, limited=dialect.limited)
 
 
 def _cluster_metadata(dialect: PayloadDialect) -> Parser:
     from kdump.dump_log_segments.decoders.framed import MetadataParser
     from kdump.internal_topics.cluster_metadata import MESSAGES
 
-    return MetadataParser(MESSAGES, dialect.metadata, dialect.definitions)
+    return MetadataParser(MESSAGES, dialect.metadata, dialect.definitions, limited=dialect.limited)
 
 
 def _remote_log_metadata(dialect: PayloadDialect) -> Parser:
     from kdump.dump_log_segments.decoders.framed import RemoteLogParser
     from kdump.internal_topics.remote_log_metadata import MESSAGES
 
-    return RemoteLogParser(MESSAGES, dialect.remote_log, dialect.definitions, txn_index=dialect.remote_log_txn_index)
+    return RemoteLogParser(
+        MESSAGES,
+        dialect.remote_log,
+        dialect.definitions,
+        limited=dialect.limited,
+        txn_index=dialect.remote_log_txn_index,
+    )
 
 
 PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from kdump.errors import DamageError
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.records.magic_0_1 import LyingSizeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kdump.formats.record import Record
     from kdump.internal_topics.interpreter import PayloadError
+    from kdump.records.magic_0_1 import Message
 
 DELETE: Final = "<DELETE>"
 """What a null value says."""
@@ -32,6 +35,53 @@ class Texts(NamedTuple):
 
 Parser: TypeAlias = "Callable[[int, bytes | None, bytes | None], Texts]"
 """Offset, key and value of a record -> its texts. Raises DamageError where the original's run ends."""
+
+
+class SkippingParser:
+    """A parser that prints why a record cannot be read, and continues with the next one."""
+
+    reads_key: ClassVar[bool] = True
+    """Whether the key is read, which must be there, or the value alone."""
+
+    def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Texts:
+        """Return the texts of a record. Raises DamageError where the original's run ends."""
+        raise NotImplementedError
+
+    def skipped(self, offset: int, said: str | None) -> Texts:
+        """Return the texts of a record that cannot be read; ``said`` is the message of Java's exception, or None."""
+        raise NotImplementedError
+
+    def read(self, entry: Record | Message) -> Texts:
+        """Return the texts of a record, also when a message of magic 0 or 1 has a key or value size that is too large.
+
+        Source: ``DumpLogSegments``: the parsers call ``record.key()`` and ``record.value()`` inside their ``try``, and
+        ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
+        """
+        if self.reads_key and entry.key_size < 0:
+            raise no_key(entry.offset)
+        try:
+            key = entry.key if self.reads_key else None
+            value = entry.value if entry.value_size >= 0 else None
+        except LyingSizeError as error:
+            return self.skipped(entry.offset, f"newLimit > capacity: ({error.found} > {error.room})")
+        except DamageError:  # IndexOutOfBoundsException without a message: the message ends before the size
+            return self.skipped(entry.offset, None)
+        return self(entry.offset, key, value)
+
+
+def parsed(parser: Parser, entry: Record | Message) -> Texts:
+    """Return the texts of a record under a decoder switch. Raises DamageError where the original's run ends."""
+    if isinstance(parser, SkippingParser):
+        return parser.read(entry)
+    key = entry.key if entry.key_size >= 0 else None
+    try:
+        value = entry.value if entry.value_size >= 0 else None
+    except DamageError as damage:
+        try:
+            return parser(entry.offset, key, b"")  # of an unknown type the key is printed, and the value is not read
+        except DamageError:
+            raise damage from None
+    return parser(entry.offset, key, value)
 
 
 def no_key(offset: int) -> DamageError:

@@ -85,8 +85,8 @@ class CoordinatorWords(NamedTuple):
     """Whether a version that is too high is told of, or read as the highest known one."""
     value_version: str = "version"
     """The name of the version in a value."""
-    counts_tagged_fields: bool = False
-    """Whether the number of tagged fields is held against the bytes that are left before they are read."""
+    names_states: bool = False
+    """Whether the status of a transaction is printed as the name of the state, or as its number."""
 
 
 class FrameWords(NamedTuple):
@@ -109,6 +109,8 @@ class PayloadDialect(NamedTuple):
     """What changed."""
     definitions: tuple[int, ...] = ()
     """The release whose messages the decoders read."""
+    limited: bool = False
+    """Whether the generated classes check counts of tagged fields and of elements before they read them."""
 
     offsets: OffsetsWords | CoordinatorWords = OffsetsWords()
     transactions: TransactionWords | CoordinatorWords = TransactionWords()
@@ -303,20 +305,23 @@ V4_1: Final = V4_0._replace(
     control_json={**KRAFT_JSON, 2: (" LeaderChange: ", "LeaderChangeMessage")},  # the colon is the original's (sic)
 )
 
-COUNTED: Final = CoordinatorWords(counts_tagged_fields=True)
-
 V4_2_2: Final = V4_1._replace(
     since=(4, 2, 2),
-    why="more tagged fields than there are bytes have words of their own, in this release alone",
-    offsets=COUNTED,
-    transactions=COUNTED,
-    share=COUNTED,
+    why="limits for tagged fields and elements of a record of Kafka's own topics, which 4.3 does not have",
+    limited=True,
 )
 
 V4_3: Final = V4_1._replace(
     since=(4, 3, 0),
     why="the name of a class in the text for a null value",
     remote_log=FrameWords(null_value=RECORD_VALUE_NULL.format(record="org.apache.kafka.common.record.internal.Record")),
+)
+
+V4_4: Final = V4_3._replace(
+    since=(4, 4, 0),
+    why="names of transaction states; limits for tagged fields and elements as in 4.2.2",
+    transactions=CoordinatorWords(names_states=True),
+    limited=True,
 )
 
 DIALECTS: Final = (
@@ -342,6 +347,7 @@ DIALECTS: Final = (
     V4_1,
     V4_2_2,
     V4_3,
+    V4_4,
 )
 
 

@@ -22,20 +22,13 @@ D = TypeVar("D", bound=Dated)
 
 LAST_MINORS: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
 """The last minor release of each major one."""
-UNPUBLISHED: Final = (4, 4)
-"""Its broker is published and its DumpLogSegments is not (2026-11-22): the newest dialect stands for it."""
-
-
-def is_unpublished(text: str) -> bool:
-    """Whether release ``text`` is one whose DumpLogSegments is not published yet."""
-    return parse_release(text)[:2] == UNPUBLISHED
 
 
 def parse_release(text: str) -> tuple[int, ...]:
     """Return "3.6.1" as (3, 6, 1). Raises UsageError when it is no release number."""
     parts = text.split(".")
     if not all(part.isdecimal() and len(part) < 10 for part in parts):
-        raise UsageError(f"{text!r} is no Kafka release: a release looks like 4.3, 3.9.2 or 0.8.2.1")
+        raise UsageError(f"{text!r} is no Kafka release: a release looks like 4.4, 3.9.2 or 0.8.2.1")
     return tuple(int(part) for part in parts)
 
 

@@ -241,13 +241,18 @@ V1_1: Final = V0_11_0_2._replace(
     since=(1, 1, 0),
     why="--print-data-log looks into batches without --deep-iteration",
     print_is_deep=True,
+)
+
+V1_1_1: Final = V1_1._replace(
+    since=(1, 1, 1),
+    why="a batch whose end is beyond 2 GiB is a truncated one",
     sizes_overflow=False,
 )
 
-V2_0: Final = V1_1._replace(
+V2_0: Final = V1_1_1._replace(
     since=(2, 0, 0),
     why="the count of a batch's records",
-    batch=(V1_1.batch[0].replace(" baseSequence:", " count: {count} baseSequence:"), V1_1.batch[1]),
+    batch=(V1_1_1.batch[0].replace(" baseSequence:", " count: {count} baseSequence:"), V1_1_1.batch[1]),
 )
 
 V2_0_1: Final = V2_0._replace(
@@ -376,8 +381,8 @@ V4_3: Final = V4_0._replace(
 
 
 DIALECTS: Final = (
-    V0_8_0, V0_8_1, V0_8_2, V0_9, V0_9_0_1, V0_10_0, V0_10_1, V0_10_2, V0_11, V0_11_0_2, V1_1, V2_0, V2_0_1, V2_1, V2_2,
-    V2_3, V2_4, V2_6, V2_8, V3_0, V3_2, V3_3, V3_6, V3_8, V3_9, V4_0, V4_3,
+    V0_8_0, V0_8_1, V0_8_2, V0_9, V0_9_0_1, V0_10_0, V0_10_1, V0_10_2, V0_11, V0_11_0_2, V1_1, V1_1_1, V2_0, V2_0_1,
+    V2_1, V2_2, V2_3, V2_4, V2_6, V2_8, V3_0, V3_2, V3_3, V3_6, V3_8, V3_9, V4_0, V4_3,
 )  # fmt: skip
 
 

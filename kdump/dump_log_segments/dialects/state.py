@@ -11,6 +11,9 @@ from typing import Final
 from kdump.dump_log_segments.dialects.release_numbers import newest
 from kdump.primitives.named_tuple import NamedTuple
 
+MOST_ELEMENTS: Final = 1_000_000
+"""The largest array that Kafka's generated classes read in 4.2.2 and from 4.4 on (MessageUtil.MAX_ARRAY_LENGTH)."""
+
 
 class StateDialect(NamedTuple):
     """What a group of releases prints of indexes, producer snapshots and checkpoints, and what it checks.
@@ -43,8 +46,6 @@ class StateDialect(NamedTuple):
     """Whether --max-message-size must hold the batch that an entry points at, or only its start."""
     sanity_above_base: bool = True
     """Whether the last offset of an .index must be above the base offset, or not below it."""
-    sanity_whole_entries: frozenset[str] = frozenset({"index", "timeindex"})
-    """The suffixes of index files that must hold whole entries."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
     """Whether they are reported by falling offset, the last of each, or the newest first."""
@@ -62,6 +63,9 @@ class StateDialect(NamedTuple):
 
     time_index_reads_on: bool = False
     """Whether the log is read to its end for each entry of a time index: damage anywhere after it ends the run."""
+
+    txn_version_as_stored: bool = False
+    """Whether the version of an aborted transaction is read as stored, or its upper byte alone: one below 0 passes."""
 
     snapshot: tuple[str, ...] = ()
     """The parts of a producer's line: what is always printed, and what is of its last batch."""
@@ -83,6 +87,8 @@ class StateDialect(NamedTuple):
         "Snapshot failed schema validation: Error reading field 'producer_entries': Error reading array of size "
         "{count}, only {left} bytes available"
     )
+    snapshot_too_long: str = ""
+    """What is printed for more than :data:`MOST_ELEMENTS` producers; empty where there is no such limit."""
 
 
 V0_8_0: Final = StateDialect(
@@ -207,6 +213,15 @@ V4_0: Final = V3_5._replace(
     ),
 )
 
+V4_2_2: Final = V4_0._replace(
+    since=(4, 2, 2),
+    why="a limit for the producers of a snapshot, which 4.3 does not have",
+    snapshot_too_long=(
+        "Snapshot failed schema validation: Tried to read a collection of size {count}, which exceeds the maximum "
+        "allowed size of 1000000."
+    ),
+)
+
 V4_3: Final = V4_0._replace(
     since=(4, 3, 0),
     why="rewritten in Java (KAFKA-14579)",
@@ -214,13 +229,19 @@ V4_3: Final = V4_0._replace(
     mismatches_by_offset=True,
     time_index_reads_on=True,
     missing_title="The following indexed offsets are not found in :{file}",
-    sanity_whole_entries=frozenset({"timeindex"}),
     snapshot=(V4_0.snapshot[0].removesuffix(" "), " " + V4_0.snapshot[1]),
+)
+
+V4_4: Final = V4_3._replace(
+    since=(4, 4, 0),
+    why="aborted transactions are read by generated classes, which refuse unknown versions",
+    txn_version_as_stored=True,
+    snapshot_too_long=V4_2_2.snapshot_too_long,
 )
 
 DIALECTS: Final = (
     V0_8_0, V0_8_2, V0_10_0, V0_10_1, V0_11_0_0, V0_11_0_1, V1_0_0, V1_0_2, V2_0, V2_1, V2_1_1,
-    V2_3, V2_4_1, V2_8, V3_1, V3_3, V3_5, V4_0, V4_3,
+    V2_3, V2_4_1, V2_8, V3_1, V3_3, V3_5, V4_0, V4_2_2, V4_3, V4_4,
 )  # fmt: skip
 
 NEWEST: Final = DIALECTS[-1]
