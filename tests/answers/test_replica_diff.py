@@ -15,6 +15,7 @@ from testing.processes import kdump, on_a_terminal, patched
 from tests.helpers import log_dirs
 from tests.helpers.log_dirs import checkpoint, replica
 from tests.helpers.segments import data
+from tools.prove import diff_pairs
 
 
 def ask(*paths, records=False, workers=None):
@@ -218,7 +219,7 @@ def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
     replica(tmp_path / "2", {0: data(0) + bytes(broken) + data(2)}, epochs={0: 0})
     (found,), _ = ask(tmp_path / "1", tmp_path / "2")
     check(found, verdict="different", onlyLeft=1, differ=0, damaged=["right"])
-    missing = "0 records are missing on the left alone, 1 on the right alone"
+    missing = "missing on the left alone: 0 records, on the right alone: 1"
     assert found["because"] == f"right cannot be read in places: {missing}"
 
 
@@ -231,3 +232,20 @@ def test_progress_is_gone_before_the_answer_is_printed(tmp_path):
     assert b" of " in progress
     assert title
     assert progress.removesuffix(b"\x1b[1m").endswith(b" \r")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_diff_is_symmetric_and_names_what_a_comparison_of_bytes_finds(seed, tmp_path):
+    assert diff_pairs.faults(seed, tmp_path)[1] == []
+
+
+@pytest.mark.parametrize("lost", range(1, 9))
+@pytest.mark.parametrize("sides", ["12", "21"])
+def test_a_log_that_ends_inside_a_batch_lacks_its_records_on_either_side(tmp_path, lost, sides):
+    left, right = sides
+    whole = several(0, 5) + data(5, count=3, size=200)
+    replica(tmp_path / left, {0: whole}, epochs={0: 0})
+    replica(tmp_path / right, {0: whole[: -lost * 70]}, epochs={0: 0})
+    found, records, said = pair(tmp_path)
+    assert (found["verdict"], [offset for offset, *_ in records], said) == ("behind", [5, 6, 7], [])
+    assert "its last batch is truncated" in found["because"]

@@ -48,6 +48,8 @@ class LogCopy:
         self._records: list[Record] | None = None
         self._at = self._next = 0
         self.damaged = False
+        self.truncated = False
+        """Whether the log ends with a truncated batch."""
         self.batch: RecordBatch | None = None
         """The batch that is read record by record; None between batches, and at the end."""
 
@@ -105,18 +107,18 @@ class LogCopy:
         with following[0].open() as source:
             return source.read(0, LOG_OVERHEAD.size) == other.bytes(ahead, LOG_OVERHEAD.size)
 
-    def border(self, ahead: int) -> int:
-        """Return how far ahead the batch begins that holds the byte ``ahead`` of the position."""
-        end = self._position + ahead
-        start = max(self._position, Seeker(self._segments[self._number], self.source, lambda _: None).by_position(end))
-        reader = ResyncReader(self.source, start, self.source.size, "resync", None, limit=None, runs=True)
-        for region in reader.read():
-            if region.position + region.size <= end:
-                continue
-            if isinstance(region, Run):
-                return region.position_of_batch_at(end) - self._position
-            return min(region.position, end) - self._position
-        return ahead
+    def near(self, ahead: int) -> int:
+        """Return how far ahead a batch begins, by the offset index, at or before the byte ``ahead``; 0 without one."""
+        found = Seeker(self._segments[self._number], self.source, lambda _: None).by_position(self._position + ahead)
+        return max(0, found - self._position)
+
+    def whole(self, start: int, end: int) -> int:
+        """Return where the last valid batch ends that lies between two bytes ahead of the position; else ``start``."""
+        first, last = self._position + start, self._position + end
+        for region in ResyncReader(self.source, first, last, "resync", None, limit=None, runs=True).read():
+            if isinstance(region, RecordBatch | Run):
+                start = region.position + region.size - self._position
+        return start
 
     def fill(self) -> bool:
         """Turn to the next batch unless one is being read; tell whether there is one."""
@@ -142,6 +144,8 @@ class LogCopy:
                             self._lose(segment, region.position, region.reason)
                         elif isinstance(region, Trailing) and number < len(self._segments) - 1:
                             self._lose(segment, region.position, f"a batch is cut off after {region.size} bytes")
+                        elif isinstance(region, Trailing):
+                            self.truncated = True
                         yield number, region
             except UnreadableError as error:
                 self._lose(segment, start, error.reason)
@@ -210,14 +214,17 @@ def same_batch(left: LogCopy, right: LogCopy) -> bool:
 
 
 def skip_equal(left: LogCopy, right: LogCopy) -> None:
-    """Move both copies past the bytes that are equal, to where batches begin. Raises UnreadableError."""
+    """Move both copies past the batches whose bytes are equal and whole. Raises UnreadableError.
+
+    The equal bytes alone decide where that is, so that it does not matter which copy is the left one.
+    """
     while left.segment is not None and right.segment is not None:
         one, other = left.left, right.left
         equal = _equal(left, right, min(one, other))
         if equal == one == other or (equal == one and left.continues(right, equal)):
             pass
         elif not (equal == other and right.continues(left, equal)):
-            border = left.border(equal)
+            border = left.whole(max(left.near(equal), right.near(equal)), equal)
             left.move(border)
             right.move(border)
             return

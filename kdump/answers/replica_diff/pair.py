@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.replica_diff.log_copy import LogCopy
 from kdump.answers.replica_diff.merge import differences
+from kdump.findings import many
 from kdump.primitives.encodings import to_text
 from kdump.primitives.named_tuple import NamedTuple
 
@@ -175,6 +176,7 @@ def compare(
                 )
         sides: tuple[tuple[Side, LogCopy], ...] = (("left", left_log), ("right", right_log))
         damaged = tuple(side for side, log in sides if log.damaged)
+        truncated = tuple(side for side, log in sides if log.truncated)
     verdict = counts.verdict(bool(damaged))
     yield PairDifference(
         topic=topic,
@@ -197,7 +199,7 @@ def compare(
         stale=stale,
         loses=counts.loses,
         damaged=damaged,
-        because=_because(verdict, counts, damaged),
+        because=_because(verdict, counts, damaged, truncated),
     )
 
 
@@ -227,26 +229,29 @@ def _facts(held: HeldRecord | None) -> RecordFacts | None:
     )
 
 
-def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...]) -> str:
+def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], truncated: tuple[Side, ...]) -> str:
     one, other = counts.lineages
     if verdict == "same":
         return "every record is the same on both sides"
+    missing = f"missing on the left alone: {many(counts.right, 'record')}, on the right alone: {counts.left}"
     if verdict == "different":
         which = f"{' and '.join(damaged)} cannot be read in places"
         if counts.same_epoch:
             which = which if damaged else "the files do not tell which side is wrong"
-            return f"{counts.same_epoch} records differ within one leader epoch: {which}"
-        return f"{which}: {counts.right} records are missing on the left alone, {counts.left} on the right alone"
+            verb = "differs" if counts.same_epoch == 1 else "differ"
+            return f"{many(counts.same_epoch, 'record')} {verb} within one leader epoch: {which}"
+        return f"{which}: {missing}"
     if verdict == "cleaned":
-        missing = f"{counts.right} records are missing on the left alone, {counts.left} on the right alone"
         return f"{missing}: most likely the log cleaner removed them"
     if verdict == "behind":
         side, end, most = ("left", one.end, other.end) if one.end < other.end else ("right", other.end, one.end)
-        return f"{side} ends at offset {end}, the other side at {most}: it lacks {counts.left + counts.right} records"
+        lacks = many(counts.left + counts.right, "record")
+        last = "; its last batch is truncated" if side in truncated else ""
+        return f"{side} ends at offset {end}, the other side at {most}: it lacks {lacks}{last}"
     if counts.truncate_to is None:
         return f"the histories part at offset {counts.first}; no leader epochs tell which one a broker goes on with"
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
     return (
         f"{counts.stale} has the older history (epoch {stale.newest}, the other side {leader.newest}): when it "
-        f"follows, it cuts its log at offset {counts.truncate_to} and loses {counts.loses} records"
+        f"follows, it cuts its log at offset {counts.truncate_to} and loses {many(counts.loses, 'record')}"
     )

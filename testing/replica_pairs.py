@@ -1,0 +1,164 @@
+"""Seeded pairs of replicas of one partition, and the offsets at which they hold different records.
+
+A pair begins as one log. Each side is then changed in its own way: it is truncated inside a batch, has flipped or
+zeroed bytes, follows another leader from some offset on, or is compacted. The truth comes from the batches that were
+written, never from a reader: a batch counts where its bytes are all in the file as they were written.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeAlias
+
+from testing import forge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Record: TypeAlias = tuple[int, bytes, bytes]
+"""Offset, key, value."""
+GZIP = 1
+CHANGES = ("none", "truncated", "flipped", "zeroed", "diverged", "compacted")
+CRC_AT = 17
+"""Where the bytes of a batch begin that its CRC covers, and the CRC itself."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as it is written."""
+
+    epoch: int
+    first: int
+    last: int
+    records: tuple[Record, ...]
+    codec: int
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the batch."""
+        records = [forge.record(key, value, offset=offset - self.first) for offset, key, value in self.records]
+        packed = gzip.compress(b"".join(records), mtime=0) if self.codec else None
+        return forge.batch(
+            records,
+            base_offset=self.first,
+            leader_epoch=self.epoch,
+            attributes=self.codec,
+            last_offset_delta=self.last - self.first,
+            payload=packed,
+        )
+
+
+class Side:
+    """A replica: segments as lists of batches, and their bytes, which may be changed."""
+
+    def __init__(self, batches: list[Batch], choice: random.Random) -> None:
+        self.segments: list[list[Batch]] = [[]]
+        for batch in batches:
+            if self.segments[-1] and choice.random() < 0.1:
+                self.segments.append([])
+            self.segments[-1].append(batch)
+        self.files = [bytearray(b"".join(one.data for one in held)) for held in self.segments]
+
+    def held(self) -> dict[int, tuple[int, Record]]:
+        """Return leader epoch and record by offset, of the batches whose bytes are as they were written."""
+        found = {}
+        for batches, data in zip(self.segments, self.files, strict=True):
+            at = 0
+            for batch in batches:
+                end = at + len(batch.data)
+                if data[at:end] == batch.data:
+                    found.update({record[0]: (batch.epoch, record) for record in batch.records})
+                at = end
+        return found
+
+    def write(self, broker: Path) -> None:
+        """Write the folder of the partition orders-0."""
+        folder = broker / "orders-0"
+        folder.mkdir(parents=True)
+        for batches, data in zip(self.segments, self.files, strict=True):
+            (folder / f"{batches[0].first:020}.log").write_bytes(data)
+
+
+def pair(seed: int) -> tuple[Side, Side, tuple[str, str]]:
+    """Return two replicas, and how each was changed."""
+    choice = random.Random(seed)
+    log = _log(choice, 0, choice.randint(1, 40), epoch=0)
+    kinds = choice.choice(CHANGES), choice.choice(CHANGES[1:])
+    left, right = (_changed(kind, log, choice) for kind in kinds)
+    return left, right, kinds
+
+
+def differences(left: Side, right: Side) -> list[int]:
+    """Return the offsets at which the two hold different records, compared byte by byte."""
+    one, other = left.held(), right.held()
+    start = max(left.segments[0][0].first, right.segments[0][0].first)
+    return sorted(
+        offset for offset in one.keys() | other.keys() if offset >= start and one.get(offset) != other.get(offset)
+    )
+
+
+def _log(choice: random.Random, first: int, batches: int, *, epoch: int) -> list[Batch]:
+    log = []
+    for _ in range(batches):
+        count, codec = choice.randint(1, 6), GZIP * (choice.random() < 0.2)
+        records = tuple(
+            (offset, b"k%d" % choice.randrange(9), bytes(choice.choices(range(1, 256), k=choice.randint(1, 60))))
+            for offset in range(first, first + count)
+        )
+        log.append(Batch(epoch, first, first + count - 1, records, codec))
+        first += count
+    return log
+
+
+def _changed(kind: str, log: list[Batch], choice: random.Random) -> Side:
+    if kind == "diverged":
+        kept = choice.randint(0, len(log) - 1)
+        first = log[kept - 1].last + 1 if kept else 0
+        new = _log(choice, first, choice.randint(1, 5), epoch=choice.choice((0, 1, 2)))
+        return Side(log[:kept] + new, choice)
+    if kind == "compacted":
+        return Side([_cleaned(batch, choice) for batch in log[:-1]] + log[-1:], choice)
+    side = Side(log, choice)
+    change = {"truncated": _truncate, "flipped": _flip, "zeroed": _zero}.get(kind)
+    if change is not None:
+        change(side, choice)
+    return side
+
+
+def _cleaned(batch: Batch, choice: random.Random) -> Batch:
+    kept = tuple(record for record in batch.records if choice.random() < 0.6)
+    return Batch(batch.epoch, batch.first, batch.last, kept, batch.codec if kept else 0)
+
+
+def _truncate(side: Side, choice: random.Random) -> None:
+    data = side.files[-1]
+    del data[len(data) - choice.randint(1, len(data) - 1) :]
+
+
+def _flip(side: Side, choice: random.Random) -> None:
+    for _ in range(choice.randint(1, 3)):
+        _in_a_batch(side, choice, lambda: 1, lambda byte: byte ^ 1 << choice.randrange(8))
+
+
+def _zero(side: Side, choice: random.Random) -> None:
+    _in_a_batch(side, choice, lambda: choice.randint(1, 200), lambda _: 0)
+
+
+def _in_a_batch(side: Side, choice: random.Random, count: Callable[[], int], new: Callable[[int], int]) -> None:
+    """Change bytes in a batch, and in those after it.
+
+    A header is changed with its CRC or not at all: nothing guards the offset, and a batch may be valid at another one.
+    """
+    number = choice.randrange(len(side.files))
+    data = side.files[number]
+    starts = [0, *accumulate(len(batch.data) for batch in side.segments[number])]
+    hit = choice.randrange(len(starts) - 1)
+    start = choice.randrange(starts[hit] + CRC_AT, starts[hit + 1])
+    end = start + count()
+    end = next((after + CRC_AT + 4 for after in starts[hit + 1 : -1] if after < end < after + CRC_AT + 4), end)
+    for position in range(start, min(end, len(data))):
+        data[position] = new(data[position])

@@ -1,0 +1,104 @@
+"""Hold `kdump diff` against a byte-by-byte comparison of records, over seeded pairs of replicas.
+
+    python -m tools.prove.diff_pairs [--pairs 500] [--first 0]
+
+Each pair is one log of which both sides are truncated, flipped, zeroed, diverged or compacted differently. Ends with 1
+unless diff names exactly the offsets that differ, and says the same of the pair when its sides are swapped.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from kdump.answers.collector import Place, as_json
+from kdump.answers.replica_diff.pair import BrokerReplica, compare
+from kdump.errors import UnreadableError
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from testing import replica_pairs
+from tools import arguments
+
+Lines = list[dict[str, Any]]
+SWAPPED = {"left": "right", "right": "left"}
+
+
+def compared(left: Path, right: Path) -> Lines:
+    """Return the lines of a pair, those of its records first. Raises UnreadableError."""
+
+    def replica(broker: Path) -> BrokerReplica:
+        found = next(one for one in finder.find([str(broker)]) if one.topic)
+        return BrokerReplica(broker.name, Place(found, states.of(found)))
+
+    def fail(error: UnreadableError) -> None:
+        raise error
+
+    states = LogDirStates(in_words(lambda _: None), fail)
+    finder = Finder(Wanted(siblings=True, log_dirs=True))
+    lines = compare(replica(left), replica(right), records=True, damage=lambda _: None, wrong=lambda _: None)
+    return [as_json(line) for line in lines]
+
+
+def swapped(lines: Lines) -> Lines:
+    """Return lines as they must be when the sides are swapped, without sentences."""
+    return [{_other(name): _value(name, value) for name, value in line.items()} for line in plain(lines)]
+
+
+def plain(lines: Lines) -> Lines:
+    """Return lines without sentences."""
+    return [{name: value for name, value in line.items() if name != "because"} for line in lines]
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "stale":
+        return SWAPPED.get(value)
+    return sorted(SWAPPED[side] for side in value) if name == "damaged" else value
+
+
+def _other(name: str) -> str:
+    for one, other in (("left", "right"), ("Left", "Right"), ("right", "left"), ("Right", "Left")):
+        if name.endswith(one):
+            return name.removesuffix(one) + other
+    return name
+
+
+def faults(seed: int, folder: Path) -> tuple[tuple[str, str], list[str]]:
+    """Return how the sides of a pair were changed, and what diff says wrongly of it."""
+    left, right, kinds = replica_pairs.pair(seed)
+    left.write(folder / "1")
+    right.write(folder / "2")
+    forwards, backwards = compared(folder / "1", folder / "2"), compared(folder / "2", folder / "1")
+    found = []
+    offsets = sorted(line["offset"] for line in forwards[:-1])
+    if offsets != replica_pairs.differences(left, right):
+        found.append(f"offsets {offsets}, not {replica_pairs.differences(left, right)}")
+    if sorted(map(str, map(_sorted, swapped(forwards)))) != sorted(map(str, map(_sorted, plain(backwards)))):
+        found.append(f"not symmetric: {forwards[-1]} and {backwards[-1]}")
+    return kinds, found
+
+
+def _sorted(line: dict[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(line.items())
+
+
+def main() -> int:
+    """Compare the pairs; return the exit status."""
+    given = arguments.parser(__doc__, pairs=500, first=0).parse_args()
+    met: Counter[tuple[str, str]] = Counter()
+    wrong = 0
+    for seed in range(given.first, given.first + given.pairs):
+        with tempfile.TemporaryDirectory() as folder:
+            kinds, found = faults(seed, Path(folder))
+        met[kinds] += 1
+        wrong += bool(found)
+        for text in found:
+            print(f"seed {seed}, {' and '.join(kinds)}: {text}")
+    print(f"{given.pairs} pairs of {len(met)} kinds, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
