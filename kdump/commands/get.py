@@ -113,12 +113,16 @@ def command(
     there = False
     with open_output(escape=True) as out:
         for part in partitions:
+            epochs: list[int | None] = []
             for item in reader.read(part):
                 if isinstance(item, DamagedRange):
                     run.damaged_range(item.file.name, hide.damage(item.damage, item.file))
                 else:
                     there = True
+                    epochs.append(item.batch.partition_leader_epoch)
                     show(item, out, run, hide, offset=None if batch else offset, hexdump=hexdump, output=output)
+            if len(epochs) > 1:
+                run.note(_twice(part.name, offset, epochs))
         held, damage = (None, None) if there else covering(partitions, offset)
         if held is not None and damage is not None and (batch or hexdump):
             show(held, out, run, hide, offset=None, hexdump=hexdump, output=output)
@@ -321,6 +325,13 @@ def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
         for item in reader.read(part, part.segments[max(0, at - 1) : at + 2]):
             if isinstance(item, SelectedBatch):
                 yield item
+
+
+def _twice(name: str | None, offset: int, epochs: list[int | None]) -> str:
+    """Return the note on an offset that several batches of one log hold."""
+    known = ", ".join(str(epoch) for epoch in epochs if epoch is not None)
+    of = f", of leader epochs {known}: the later epoch's is the log's (KIP-101)" if known else ""
+    return f"{name or 'the segment'}: {len(epochs)} batches hold offset {offset}{of}"
 
 
 def _offsets(held: SelectedBatch) -> str:

@@ -121,6 +121,8 @@ class _Merging:
                 last = same = place  # the one before it ends below ``last``, which begins no later than this one
             else:
                 reason = f"{last.segment.name} has offsets up to {last.last_offset} there"
+                if place.epoch < last.epoch:
+                    reason += f", of leader epoch {last.epoch}, which is later than {place.epoch}"
                 self._account.lost.append(left_out(place, "conflict", reason))
         if same is not None:
             link(self.placed, same)

@@ -1,6 +1,7 @@
 """The sound batches of a segment, each held against its neighbours, and an account of all else.
 
 A batch whose offset its neighbours in the file contradict is not placed: nothing guards the offset of a magic 2 batch.
+Two leaders may have written one log: a batch is also in its place where it continues its own leader epoch.
 """
 
 from __future__ import annotations
@@ -73,12 +74,14 @@ def judged(
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
     place: BatchPlace | PlacesInARow | None = None
+    ends: dict[int, int] = {}  # the last offset of each leader epoch
     for behind in itertools.chain(_batches(each, rows, account), (None,)):
-        if isinstance(place, BatchPlace) and _is_contradicted(before, place, behind):
+        if isinstance(place, BatchPlace) and _is_contradicted(before, place, behind, ends.get(place.epoch)):
             misplaced.append(left_out(place, "misplaced", "its neighbours in the file contradict its offset"))
             yield place, False
         elif place is not None:
             yield place, True
+            ends[place.epoch if isinstance(place, BatchPlace) else place.columns[2][-1]] = place.last_offset
         before, place = place, behind
     account.lost += misplaced
 
@@ -109,10 +112,16 @@ def left_out(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
 
 
 def _is_contradicted(
-    before: BatchPlace | PlacesInARow | None, place: BatchPlace, behind: BatchPlace | PlacesInARow | None
+    before: BatchPlace | PlacesInARow | None,
+    place: BatchPlace,
+    behind: BatchPlace | PlacesInARow | None,
+    end: int | None,
 ) -> bool:
-    """Tell whether the batches before and behind in the file agree with each other, and not with this one."""
-    if before is None or behind is None:
+    """Tell whether the batches before and behind in the file agree with each other, and not with this one.
+
+    ``end`` is the last offset of the batch's leader epoch so far.
+    """
+    if before is None or behind is None or place.base_offset in {before.last_offset + 1, (end or -2) + 1}:
         return False
     if before.last_offset < place.base_offset and place.last_offset < behind.base_offset:
         return False

@@ -415,3 +415,19 @@ def test_a_range_of_twenty_million_offsets_takes_no_longer_than_what_is_there(tm
     assert [(line["offset"], line["lastOffset"], line["reason"]) for line in told] == [
         (0, 19_999_999, "retention-time"), (20_000_000, 20_000_000, "visible"), (20_000_001,) * 2 + ("past-end",),
     ]  # fmt: skip
+
+
+def test_of_two_leaders_at_one_offset_the_later_epoch_counts_and_both_are_named(tmp_path):
+    """Each batch lies between batches of the other leader."""
+    first = data(0, 5, leader_epoch=3)
+    later = [data(offset, 5, leader_epoch=4) for offset in (5, 10)]
+    older = [data(offset, 5, leader_epoch=3) for offset in (5, 10)]
+    for number, pairs in enumerate((zip(later, older, strict=True), zip(older, later, strict=True))):
+        replica(tmp_path / str(number), {0: first + b"".join(one + other for one, other in pairs)})
+        found = one(7, tmp_path / str(number))
+        check(found, "visible", "log", True, True)
+        assert "leader epoch 3 wrote another record there" in found["because"]
+        assert [fact["says"].partition("(")[2] for fact in found["evidence"]] == [
+            "leader epoch 4) holds it",
+            "leader epoch 3) holds it",
+        ]

@@ -5,6 +5,8 @@ import pytest
 from testing import GOLDEN, forge
 from testing.processes import kdump
 from tests.helpers import rebuild
+from tests.helpers.log_dirs import replica
+from tests.helpers.segments import data
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 
@@ -152,3 +154,10 @@ def test_bytes_that_cannot_be_read_are_payloads(tmp_path, monkeypatch, privacy):
     assert "7 bytes that cannot be read" in out
     assert "73 65 63" not in out
     assert "secret" not in out + errors
+
+
+def test_two_records_at_one_offset_of_a_log_are_shown_with_a_note(tmp_path):
+    replica(tmp_path, {0: data(0, 3, leader_epoch=3) + data(0, 3, leader_epoch=4)})
+    got = kdump("get", "orders-0@1", "--in", str(tmp_path))
+    assert (got.returncode, got.stdout.count(b"leaderEpoch ")) == (0, 2)
+    assert b"orders-0: 2 batches hold offset 1, of leader epochs 3, 4: the later epoch's is the log's" in got.stderr

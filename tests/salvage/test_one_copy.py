@@ -244,3 +244,18 @@ def test_a_file_that_cannot_be_opened_is_lost(tmp_path):
     content, account = once(copy)
     assert (content, account) == twice(copy)
     assert [(lost.kind, lost.size) for lost in account["lost"]] == [("unreadable", len(one(1)))]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("later_first", [True, False])
+def test_of_two_leaders_of_one_log_the_later_epoch_is_placed(tmp_path, later_first):
+    """Each batch lies between batches of the other leader, which do not contradict its offset."""
+    first = one(0, leader_epoch=3) + one(1, leader_epoch=3)
+    later = [one(offset, leader_epoch=4) for offset in (2, 3, 4)]
+    older = [one(offset, leader_epoch=3) for offset in (2, 3)]
+    turns = [(4, 3), (4, 3)] if later_first else [(3, 4), (3, 4)]
+    taken = {4: iter(later), 3: iter(older)}
+    log = first + b"".join(next(taken[epoch]) for pair in turns for epoch in pair) + later[2]
+    content, account = twice(segments(tmp_path, (0, log)))
+    assert content == first + b"".join(later)
+    assert [lost.kind for lost in account["lost"]] == ["conflict", "conflict"]

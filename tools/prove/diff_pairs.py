@@ -12,15 +12,17 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdump.answers.collector import Place, as_json
 from kdump.answers.replica_diff.pair import BrokerReplica, compare
-from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from testing import replica_pairs
 from tools import arguments
+
+if TYPE_CHECKING:
+    from kdump.errors import UnreadableError
 
 Lines = list[dict[str, Any]]
 SWAPPED = {"left": "right", "right": "left"}

@@ -464,5 +464,15 @@ def cause(asked: Question) -> Cause:
     for reason in REASONS:
         found = reason(asked)
         if found is not None:
-            return found
+            return _with_older(asked, found)
     return Cause("unknown", "nowhere", "the files do not tell why", None, None)
+
+
+def _with_older(asked: Question, found: Cause) -> Cause:
+    """Return a cause that names every further record at the offset."""
+    older = asked.block.log.older.get(asked.offset, ())
+    if not older or asked.seen is None:
+        return found
+    epochs = " and ".join(sorted({str(one.batch.epoch) for one in older}))
+    because = f"{found.because}; leader epoch {epochs} wrote another record there: two brokers wrote this log"
+    return found._replace(because=because, facts=(*found.facts, *(_holds(one, "another") for one in older)))

@@ -71,15 +71,29 @@ class Sightings:
     batches: list[Span] = field(default_factory=list)
     lost: list[LostRange] = field(default_factory=list)
     waiting: dict[int, list[int]] = field(default_factory=dict)
+    older: dict[int, list[Sighting]] = field(default_factory=dict)
+    """Further records at an offset that ``records`` has, of the same or an older leader epoch: two leaders wrote it."""
     _sorted: list[Span] = field(default_factory=list)
     """The batches by their base offsets."""
 
     def covering(self, offset: int) -> Span | None:
         """Return the batch that covers an offset, None where none does."""
         if len(self._sorted) != len(self.batches):
-            self._sorted = sorted(self.batches, key=_base_of)
+            self._sorted = sorted(self.batches, key=_by_base)
         at = bisect_right(self._sorted, offset, key=_base_of) - 1
         return self._sorted[at] if at >= 0 and self._sorted[at].last >= offset else None
+
+    def add(self, found: Sighting) -> None:
+        """Take a record; of two at one offset the later leader epoch's counts, as where a follower truncates (KIP-101).
+
+        Of one epoch it is the first, which a fetch meets first.
+        """
+        held = self.records.get(found.offset)
+        if held is not None:
+            if _epoch(found) <= _epoch(held):
+                held, found = found, held
+            self.older.setdefault(found.offset, []).append(held)
+        self.records[found.offset] = found
 
     def borders(self) -> Iterator[int]:
         """Yield the offsets at which something begins, and those at which it has ended."""
@@ -228,7 +242,7 @@ class _Search:
                 if record.offset < self._opened.get(producer, record.offset + 1):
                     self.seen.waiting.setdefault(producer, []).append(record.offset)
             key, is_tombstone = record.key, record.value is None
-            self.seen.records[record.offset] = Sighting(record.offset, span, key, is_tombstone, marker, ended)
+            self.seen.add(Sighting(record.offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
         """Take what cannot be read; a copy of a running broker may end inside a batch that no marker follows."""
@@ -346,6 +360,14 @@ def _regions(
 
 def _base_of(batch: Span) -> int:
     return batch.base
+
+
+def _by_base(batch: Span) -> tuple[int, int]:
+    return batch.base, -1 if batch.epoch is None else batch.epoch
+
+
+def _epoch(found: Sighting) -> int:
+    return -1 if found.batch.epoch is None else found.batch.epoch
 
 
 def _base(batch: RecordBatch) -> int:
