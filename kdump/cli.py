@@ -55,7 +55,7 @@ def _run(words: list[str]) -> object:
 
 
 def _failed(reason: object, status: int = 1) -> int:
-    from kdump.primitives.terminal import harmless
+    from kdump.primitives.terminal import say
 
-    print(f"kdump: {harmless(str(reason))}", file=sys.stderr)
+    say(reason)
     return status

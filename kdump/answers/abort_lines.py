@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.terminal import shell_text
 
 if TYPE_CHECKING:
     from kdump.answers.producer_state import Producer
@@ -26,7 +26,7 @@ class AbortLines(NamedTuple):
 
     def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
         """Return the line that aborts a hanging transaction; ``is_old``: the files are of a broker before 3.0."""
-        where = f"--topic {quote(key[0])} --partition {key[1]}"
+        where = f"--topic {shell_text(key[0])} --partition {key[1]}"
         if is_old if self.release is None else self.release < BY_START_OFFSET:
             epoch = producer.coordinator_epoch or 0
             names = f"--producer-id {begun.producer_id} --producer-epoch {producer.epoch} --coordinator-epoch {epoch}"
@@ -37,8 +37,8 @@ class AbortLines(NamedTuple):
         """Return the line that ends what its coordinator still knows, None where the release has none."""
         if self.release is not None and self.release < TERMINATE:
             return None
-        return f"{self._tool} forceTerminateTransaction --transactionalId {quote(transactional_id)}"
+        return f"{self._tool} forceTerminateTransaction --transactionalId {shell_text(transactional_id)}"
 
     @property
     def _tool(self) -> str:
-        return f"{TOOL} {quote(self.bootstrap_server)}"
+        return f"{TOOL} {shell_text(self.bootstrap_server)}"

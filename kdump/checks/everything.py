@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
@@ -13,6 +12,7 @@ from kdump.findings import Finding, Level, many
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -242,7 +242,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             text=f"{who} would cut it here: {_lost(cut)} would go ({cut.reason})",
             position=cut.position,
             offset=cut.first_offset,
-            advice="" if harmless else f"Before a broker starts on it: kdump salvage {quote(where)} --out DIR",
+            advice="" if harmless else f"Before a broker starts on it: kdump salvage {shell_path(where)} --out DIR",
         )
     for name in outcome.splits:
         yield Finding(

@@ -7,7 +7,6 @@ leaves, and what lost batches leave: the partition as a whole tells which, so th
 from __future__ import annotations
 
 import posixpath
-import shlex
 from bisect import bisect_right
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +19,7 @@ from kdump.findings import METADATA_LOG, Finding, Level, text_of
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.terminal import shell_path
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message
@@ -487,7 +487,7 @@ class LogCheck:
             base = batch.base_offset
         except DamageError:  # a wrapper that cannot be unpacked
             base = batch.last_offset
-        cut = f"kdump slice {shlex.quote(posixpath.dirname(self._file) or '.')} --offset"
+        cut = f"kdump slice {shell_path(posixpath.dirname(self._file) or '.')} --offset"
         before = f"{cut} ..{base - 1} --out before.log has what is before it, " if self.batches > 1 and base > 0 else ""
         behind = f"{cut} {batch.last_offset + 1}.. --out behind.log what follows it."
         return (

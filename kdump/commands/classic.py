@@ -20,7 +20,7 @@ DECODER_SWITCHES: Final[dict[str, str]] = {
     "__share_group_state": "share-group-state-decoder",
 }
 """Kafka's own topics -> the option that decodes their records, the one that wins first."""
-OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs"})
+OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs", "raw_output"})
 """Options beside --files that are kdump's, not the original's."""
 FLAGS: Final = {
     f"--{name.replace('_', '-')}": name for name, default in Options._field_defaults.items() if default is False
@@ -50,7 +50,10 @@ def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
 def classic(
     files: str, options: Options, given: Collection[str], compat: str = COMPAT, jobs: int | None = None
 ) -> None:
-    """Dump ``files``, which commas separate. ``given`` names the options that the command line holds."""
+    """Dump ``files``, which commas separate. ``given`` names the options that the command line holds.
+
+    With ``raw_output`` among them a terminal gets control characters as they are.
+    """
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects
     from kdump.dump_log_segments.dispatch import dump_files
@@ -66,5 +69,5 @@ def classic(
     if dialect.decoders_imply_print and any(name is not None for name in decoders):
         options = options._replace(print_data_log=True)
     kernel.keep_freed_memory()
-    with open_output(escape=True) as out:
+    with open_output(escape="raw_output" not in given) as out:
         dump_files(DumpRun(dialect, options, out, release=compat, jobs=jobs), java_split(files))

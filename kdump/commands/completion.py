@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.log_dirs.file_names import folder_name
+from kdump.primitives.terminal import harmless_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,12 +27,15 @@ def in_list(
 
 
 def topics_of_paths(ctx: click.Context) -> list[str]:
-    """Return the topics whose folders stand in the paths given so far; a path that cannot be listed has none."""
+    """Return the topics whose folders stand in the paths given so far; a path that cannot be listed has none.
+
+    Names that could steer the terminal are left out: shells show what completes a word as it is.
+    """
     found: set[str] = set()
     for path in ctx.params.get("paths") or ctx.args:  # an option without its word yet leaves them in args
         if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import
             found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  likewise
-    return sorted(found)
+    return sorted(topic for topic in found if harmless_line(topic) == topic)
 
 
 @click.command()

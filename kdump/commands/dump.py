@@ -16,7 +16,7 @@ from kdump.commands.absent import absent
 from kdump.commands.completion import in_list
 from kdump.commands.dump_options import DumpOptions
 from kdump.commands.help_sections import SectionedCommand
-from kdump.commands.limit_options import JOBS, AtLeast
+from kdump.commands.limit_options import JOBS, RAW_OUTPUT, AtLeast
 from kdump.commands.session import SaidSoFar
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder
@@ -127,6 +127,7 @@ SECTIONS: Final = {
     show_default=True,
     help="Colour names in jsonl, damage, what --grep finds; auto: on a terminal without NO_COLOR.",
 )
+@RAW_OUTPUT
 @shared.add([shared.NO_PAGER])
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
 def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
@@ -160,7 +161,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     if not sys.stdout.isatty() and not options.follow:
         partitions = run.watched(partitions)
     in_pages = options.ending == "table" and not options.follow and not options.count
-    with paged(wanted=in_pages), open_output(escape=True, paint=options.paint) as out:
+    with paged(wanted=in_pages), open_output(escape=not options.raw_output, paint=options.paint) as out:
         if options.follow:
             dump.follow(list(partitions), paths, out)
         elif not options.may_be_parallel:

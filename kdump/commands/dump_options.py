@@ -70,6 +70,7 @@ class DumpOptions:
         self.redact: bool = given["redact"]
         self.redact_key: str | None = given["redact_key"]
         self.show_secrets: bool = given["show_secrets"]
+        self.raw_output: bool = given["raw_output"]
         self.on_error: OnError = given["on_error"]
         self.include_damaged: bool = given["include_damaged"]
         self.jobs: int | None = given["jobs"]

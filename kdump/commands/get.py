@@ -111,7 +111,7 @@ def command(
         fail=run.fail,
     )
     there = False
-    with open_output(escape=True) as out:
+    with open_output() as out:
         for part in partitions:
             epochs: list[int | None] = []
             for item in reader.read(part):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.primitives import compression
-from kdump.primitives.terminal import harmless
+from kdump.primitives.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +59,9 @@ JOBS: Final = click.option(
     callback=_jobs,
     help="At most N processes; 1: one core, no threads.  [default: up to one per core, where that is faster]",
 )
+RAW_OUTPUT: Final = click.option(
+    "--raw-output", is_flag=True, help="On a terminal too, print control characters as they are."
+)
 
 
 def index_interval(effect: str) -> Callable[[FC], FC]:
@@ -85,7 +88,7 @@ def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
 
     def note(text: str) -> None:
         if not ctx.params.get("quiet"):
-            click.echo(f"kdump: {harmless(text)}", err=True)
+            say(text)
 
     LocalFile.watch = None
     if how == "drop" and sys.platform != "linux":

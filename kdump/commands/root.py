@@ -12,10 +12,11 @@ import click
 
 from kdump import __version__
 from kdump.commands.classic import COMPAT, DECODER_SWITCHES, classic
-from kdump.commands.limit_options import CACHE, JOBS, MAX_BATCH_BYTES
+from kdump.commands.limit_options import CACHE, JOBS, MAX_BATCH_BYTES, RAW_OUTPUT
 from kdump.dump_log_segments.options import DEFAULT_MAX_MESSAGE_SIZE, Options
 from kdump.errors import KdumpError
 from kdump.output.stdout import CLOSED_PIPE, give_up
+from kdump.primitives.terminal import harmless_line, shell_path
 from kdump.primitives.wire import INT32_MAX, to_int32
 
 if TYPE_CHECKING:
@@ -179,11 +180,12 @@ class Root(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if os.path.exists(args[0]):  # noqa: PTH110  pathlib is slow to import
-                raise click.UsageError(f"{args[0]!r} is a path, no command: try 'kdump dump {args[0]}'.", ctx) from None
+            if args and os.path.exists(args[0]):  # noqa: PTH110  pathlib is slow to import
+                text = f"{args[0]!r} is a path, not a command. Try: kdump dump {shell_path(args[0])}"
+                raise click.UsageError(text, ctx) from None
             from kdump.primitives.near_names import did_you_mean
 
-            if near := did_you_mean(args[0], COMMANDS, " Did"):
+            if args and (near := did_you_mean(args[0], COMMANDS, " Did")):
                 raise click.UsageError(error.message + near, ctx) from None
             raise
 
@@ -234,6 +236,7 @@ class Root(click.Group):
 )
 @_decoder_switches
 @click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
+@RAW_OUTPUT
 @MAX_BATCH_BYTES
 @JOBS
 @CACHE
@@ -276,7 +279,9 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
         )
     given = [name for name in ctx.params if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
     switches = [switch for switch in DECODER_SWITCHES.values() if options.pop(switch.replace("-", "_"))]
-    classic(files, Options(**options, decoder_switch=switches[0] if switches else None), given, compat, jobs)
+    options.pop("raw_output")  # it stands in given
+    chosen = Options(**options, decoder_switch=switches[0] if switches else None)
+    classic(files, chosen, given, compat, jobs)
 
 
 def main() -> object:
@@ -286,7 +291,12 @@ def main() -> object:
     except click.ClickException as error:
         from kdump.commands.usage_hints import suggesting
 
-        suggesting(error, sys.argv[1:], COMMANDS).show()
+        shown = suggesting(error, sys.argv[1:], COMMANDS)
+        text = harmless_line(shown.format_message())  # it may quote words of the command line
+        if isinstance(shown, click.UsageError):
+            click.UsageError(text, shown.ctx).show()
+        else:
+            click.ClickException(text).show()
         return error.exit_code
     except click.Abort:  # click has ended the line of ^C
         return 130

@@ -7,10 +7,8 @@ import time
 from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
-import click
-
 from kdump import kernel
-from kdump.primitives.terminal import harmless_line
+from kdump.primitives.terminal import harmless_line, say
 from kdump.printers.quantities import size
 
 if TYPE_CHECKING:
@@ -37,6 +35,7 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         """Write ``text`` in its place."""
+        text = harmless_line(text)
         if self._out is not None:
             self._out.write("\r" + text.ljust(self._length))
             self._out.flush()
@@ -191,4 +190,4 @@ class Session:
 
     def _say(self, text: str) -> None:
         self.progress.clear()
-        click.echo(f"kdump: {harmless_line(text)}", err=True)
+        say(text)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kdump.primitives.patterns import Pattern
+from kdump.primitives.terminal import shell_pattern, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -66,4 +66,5 @@ def _without_in(words: Sequence[str]) -> str:
 
 
 def _line(words: Sequence[str]) -> str:
-    return shlex.join(["kdump", *words])
+    shown = (shell_pattern(word) if _RECORD.fullmatch(word) else shell_word(word) for word in words)
+    return " ".join(["kdump", *shown])

@@ -770,15 +770,22 @@ cdef void _two(unsigned char* out, long long value) noexcept nogil:
     out[1] = <unsigned char> (48 + value % 10)
 
 
+cdef inline bint _is_mark(unsigned char last) noexcept nogil:
+    """Tell by its last byte whether a character from U+2000 to U+203F may be one that a terminal obeys."""
+    return last >= 0xA8 or last == 0x8E or last == 0x8F
+
+
 cdef bint _is_harmless(const unsigned char* text, Py_ssize_t size) noexcept nogil:
     """Tell whether valid UTF-8 surely holds none of the characters beyond ASCII that a terminal obeys.
 
-    These are U+0080 to U+009F and some of U+2028 to U+2069; the general path knows which.
+    These are U+0080 to U+009F, U+061C and some of U+200E to U+206F; the general path knows which.
     """
     cdef Py_ssize_t at
     for at in range(size - 1):
         if text[at] == 0xC2 and text[at + 1] < 0xA0:
             return False
-        if text[at] == 0xE2 and (text[at + 1] == 0x81 or (text[at + 1] == 0x80 and text[at + 2] >= 0xA8)):
+        if text[at] == 0xD8 and text[at + 1] == 0x9C:
+            return False
+        if text[at] == 0xE2 and (text[at + 1] == 0x81 or (text[at + 1] == 0x80 and _is_mark(text[at + 2]))):
             return False
     return True

@@ -8,7 +8,6 @@ dir has the one of its start. What has no manifest is given as it is: plain copi
 
 from __future__ import annotations
 
-import sys
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
 from kdump.primitives import compression, encryption
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -237,7 +237,7 @@ class ChunkedSource:
 
 
 def _say(error: UnreadableError) -> None:
-    sys.stderr.write(f"kdump: {error}\n")
+    say(error)
 
 
 def _told(damage: DamageError) -> str:

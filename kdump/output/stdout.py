@@ -5,6 +5,7 @@ Also the other two standard streams, where whoever started kdump closed them.
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import io
 import os
@@ -13,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 from kdump.errors import KdumpError
-from kdump.primitives.terminal import harmless_bytes
+from kdump.primitives.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,8 +42,9 @@ class _Raw(io.RawIOBase):
     """
 
     def __init__(self, *, escape: bool, paint: Callable[[bytes], bytes] | None) -> None:
-        self._escape, self._paint = escape, paint
-        self._half = b""
+        self._paint = paint
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if escape else None
+        """It keeps a character that lies across two writes; a byte that is not UTF-8 may be a control of 8 bits."""
         self._line = b""
         self._interrupted = False
 
@@ -57,8 +59,7 @@ class _Raw(io.RawIOBase):
             if self._interrupted:
                 return view.nbytes
             try:
-                out = view if not self._escape else memoryview(self._harmless(bytes(view)))
-                self._send(out if self._paint is None else self._painted(bytes(out), self._paint))
+                self._show(view)
                 return view.nbytes
             except KeyboardInterrupt:  # nobody knows how much was written: what is buffered must not come twice
                 self._interrupted = True
@@ -69,11 +70,19 @@ class _Raw(io.RawIOBase):
                 raise OutputError(reason) from reason
 
     def close(self) -> None:
-        """Send the line that was begun last."""
-        if not self.closed and self._line and not self._interrupted:
+        """Send the character and the line that were begun last."""
+        if not self.closed and not self._interrupted:
+            if self._decoder is not None:
+                self._show(memoryview(b""), final=True)
             line, self._line = self._line, b""
             self._send(line)
         super().close()
+
+    def _show(self, data: memoryview, *, final: bool = False) -> None:
+        out: bytes | memoryview = data
+        if self._decoder is not None:
+            out = harmless(self._decoder.decode(data, final)).encode()
+        self._send(out if self._paint is None else self._painted(bytes(out), self._paint))
 
     def _send(self, data: bytes | memoryview) -> None:
         with memoryview(data) as view:
@@ -86,19 +95,13 @@ class _Raw(io.RawIOBase):
         *lines, self._line = (self._line + data).split(b"\n")
         return b"".join(paint(line) + b"\n" for line in lines)
 
-    def _harmless(self, data: bytes) -> bytes:
-        """Escape ``data``. A character that lies across its end waits for the next bytes."""
-        data = self._half + data
-        self._half = b"\xc2" if data.endswith(b"\xc2") else b""
-        return harmless_bytes(data[: len(data) - len(self._half)])
 
-
-def open_output(*, escape: bool = False, paint: Callable[[bytes], bytes] | None = None) -> BinaryIO:
+def open_output(*, escape: bool = True, paint: Callable[[bytes], bytes] | None = None) -> BinaryIO:
     """Return standard output, buffered, for a ``with`` statement; file descriptor 1 stays open behind it.
 
-    With ``escape`` control characters but tab and newline reach a terminal as ``\\x1b`` and the like; in a pipe or a
-    file every byte stays as it is. ``paint`` colours each line, which it gets without its end. Writing raises
-    OutputError, and BrokenPipeError where the reader has gone.
+    With ``escape`` control characters but tab and newline, and bytes that are not UTF-8, reach a terminal as ``\\x1b``
+    and the like; in a pipe or a file every byte stays as it is. ``paint`` colours each line, which it gets without its
+    end. Writing raises OutputError, and BrokenPipeError where the reader has gone.
     """
     _widen_pipe()
     return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and is_terminal(), paint=paint), BUFFER))
@@ -127,7 +130,7 @@ def sent_to(pager: IO[bytes]) -> Iterator[None]:
     for descriptor in saved:
         os.dup2(pager.fileno(), descriptor)
     pager.close()
-    paged = io.TextIOWrapper(open_output(), encoding=terminal.encoding, errors="backslashreplace")
+    paged = io.TextIOWrapper(open_output(escape=False), encoding=terminal.encoding, errors="backslashreplace")
     sys.stdout, _Paged.now = paged, True
     try:
         try:

@@ -1,17 +1,28 @@
-"""Text as Java makes it of bytes."""
+"""Text that people see: nothing in it steers a terminal, and the commands in it can be pasted into a shell.
+
+Every message on standard error goes through :func:`say`, every word of a command line that a message
+suggests through ``shell_word`` or one of its kind.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
+from typing import Final
+
+BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
+"""Characters beyond ASCII that a terminal obeys: C1, line separators, marks and controls of the writing direction.
+
+As a set of a regular expression. ``_is_harmless`` of the kernel (``row_lines.pyx``) knows them too.
+"""
+_CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
+_UNSHOWN: Final = rf"(?:[\x00-\x1f\x7f{BEYOND_ASCII}\ud800-\udfff]|\\x[89a-f][0-9a-f])+"
+"""What stands in a path and cannot be typed; :func:`path_text` may have escaped it."""
 
 
 def path_text(path: str) -> str:
     """Return a path as text: bytes of it that are not UTF-8 are escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-_CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-_CONTROL_BYTES = rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
 
 
 def harmless(text: str) -> str:
@@ -28,6 +39,53 @@ def harmless_line(text: str) -> str:
     return harmless(path_text(text)).replace("\n", "\\x0a")
 
 
-def harmless_bytes(data: bytes) -> bytes:
-    """The same for bytes that are mostly UTF-8."""
-    return re.sub(_CONTROL_BYTES, lambda found: b"\\x%02x" % found[0][-1], data)
+def say(text: object) -> None:
+    """Print a message of kdump to standard error, as one line."""
+    print(f"kdump: {harmless_line(str(text))}", file=sys.stderr, flush=True)
+
+
+def shell_path(path: str) -> str:
+    """Return a path as a word of a shell's command line, which is no option. See :func:`shell_word`."""
+    return shell_word(f"./{path}" if path.startswith("-") and path != "-" else path)
+
+
+def shell_word(text: str) -> str:
+    """Return a text as a word of a shell's command line; ``*`` stands for what cannot be shown or typed.
+
+    The shell, or kdump where it finds none, puts the name of the file in its place.
+    """
+    from shlex import quote  # which takes long to import, and few runs need it
+
+    if not re.search(_UNSHOWN, text):
+        return quote(text)
+    parts = re.split(rf"(?:{_UNSHOWN}|[*?\[])+", text)  # a glob of kdump knows no quotes
+    return "*".join(quote(part) if part else "" for part in parts)
+
+
+def shell_pattern(name: str) -> str:
+    """Return a name that an option of kdump takes as a glob, such as a topic, as a word of a shell's command line."""
+    from shlex import quote
+
+    if re.search(_UNSHOWN, name):
+        name = re.sub(_UNSHOWN, "*", re.sub(r"[*?\[]", r"[\g<0>]", name))
+    return quote(name)
+
+
+def shell_text(text: str) -> str:
+    """Return a text as a word of a shell's command line, exactly; bash, zsh and ksh know the ``$'...'`` of escapes."""
+    from shlex import quote
+
+    if harmless_line(text) == text:
+        return quote(text)
+    return "$'" + re.sub(rf"[\\']|{_UNSHOWN}", _ansi_c, text) + "'"
+
+
+def _ansi_c(found: re.Match[str]) -> str:
+    return "".join(
+        f"\\{letter}"
+        if letter in "\\'"
+        else f"\\x{ord(letter) & 0xFF:02x}"
+        if letter < "\x80" or "\ud800" <= letter <= "\udfff"
+        else f"\\u{ord(letter):04x}"
+        for letter in found[0]
+    )

@@ -175,9 +175,9 @@ class JsonReport:
             self._line(summary_line(summary, status))
 
     def _line(self, line: dict[str, object]) -> None:
-        import json  # slow to import
+        from kdump.printers.answer_lines import json_line  # slow to import
 
-        self._out.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        self._out.write(json_line(line))
 
 
 def finding_line(finding: Finding) -> dict[str, object]:

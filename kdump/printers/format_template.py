@@ -29,7 +29,7 @@ def raw(delimiter: str) -> list[bytes | Letter]:
 
 
 def _text(value: object) -> bytes:
-    return b"" if value is None else str(value).encode()
+    return b"" if value is None else str(value).encode("utf-8", "surrogateescape")
 
 
 def _size(data: bytes | None) -> bytes:

@@ -10,7 +10,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives import compression, timestamps
 from kdump.primitives.encodings import Encoding, Text, to_text
 from kdump.primitives.patterns import Pattern
-from kdump.primitives.terminal import path_text
+from kdump.primitives.terminal import BEYOND_ASCII, path_text
 from kdump.rows import values
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Part: TypeAlias = str | Callable[[Record], str]
 
-_AWKWARD: Final = Pattern("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_AWKWARD: Final = Pattern(f"[\x7f{BEYOND_ASCII}]")
 _BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
 """Columns that are written together with the key and the value."""
 _ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}

@@ -6,7 +6,6 @@ group's record holds of them (``metadata``, ``raw``) is left out.
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -23,7 +22,7 @@ from kdump.findings import Level, status
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.primitives.terminal import path_text
+from kdump.primitives.terminal import path_text, shell_path, shell_pattern
 from kdump.primitives.timestamps import iso
 from kdump.printers.findings_report import CheckSummary, finding_line, summary_line
 from kdump.report.gathering import live_of
@@ -112,12 +111,12 @@ class ReportAsked:
 
     def line(self, command: str, *options: str, paths: Sequence[str] | None = None) -> str:
         """Return a command line that repeats an answer."""
-        words = ["kdump", command, *map(path_text, self.paths if paths is None else paths)]
+        words = ["kdump", command, *map(shell_path, self.paths if paths is None else paths)]
         for topic in self.wanted.topics:
-            words += ["--topic", topic]
+            words += ["--topic", shell_pattern(topic)]
         if self.wanted.partitions:
             words += ["--partition", ",".join(map(str, sorted(self.wanted.partitions)))]
-        return shlex.join([*words, *options])
+        return " ".join([*words, *options])
 
     def now(self, at: int | None = None) -> tuple[str, str]:
         """Return the option that sets "now"."""
@@ -221,7 +220,7 @@ def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -
             key=lambda event: event.offset,
         )
     options = ("--events",) if around is not None else ("--events", *asked.now())
-    return ReportAnswer(shlex.join(["kdump", "metadata", *map(path_text, asked.paths), *options]), _lines(kept))
+    return ReportAnswer(" ".join(["kdump", "metadata", *map(shell_path, asked.paths), *options]), _lines(kept))
 
 
 def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -> ReportAnswer | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.findings import is_hole, many
 from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling
+from kdump.primitives.terminal import shell_path
 from kdump.printers.findings_report import NO_START
 from kdump.printers.quantities import share, size, time
 
@@ -68,7 +68,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
             "bad",
             f"{many(len(folders), 'log')} {'is' if len(folders) == 1 else 'are'} damaged: {_named(folders)}{amount}.",
             "Keep the broker stopped and a copy of these folders. kdump salvage gets the sound batches out.",
-            shlex.join(["kdump", "salvage", *folders[:_NAMED], "--out", "DIR"]),
+            f"kdump salvage {' '.join(map(shell_path, folders[:_NAMED]))} --out DIR",
             "damage",
         )
     of_damaged = set(_folders(damaged))

@@ -94,7 +94,7 @@ def _batches(
     segments: Sequence[Segment], wanted: SliceRange, lost: Callable[[Segment, Damage], None]
 ) -> Iterator[RecordBatch | Run]:
     """Yield the batches that hold the offsets, those of a run at once where all do."""
-    for segment, after in zip(segments, [*segments[1:], None], strict=True):
+    for segment, after in zip(segments, [*segments[1:], None], strict=False):
         if not wanted.may_hold(segment, after):
             continue
         with segment.open() as source:

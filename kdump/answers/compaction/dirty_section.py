@@ -100,7 +100,7 @@ def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Ite
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
-    for (start, limit), following in zip(bounds.items(), [*list(bounds)[1:], None], strict=True):
+    for (start, limit), following in zip(bounds.items(), [*list(bounds)[1:], None], strict=False):
         held = sum(
             segment.size
             for segment in segments
@@ -122,7 +122,7 @@ def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
 def _last_stable(place: Place, end: int) -> _Limit:
     """Return the last stable offset: what open transactions and the high watermark leave."""
     replay = ProducerReplay(place)
-    for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=True):
+    for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=False):
         if following is not None and (following.base_offset or 0) <= replay.since:
             continue
         for region in _batches(segment):
