@@ -94,6 +94,16 @@ class Place(NamedTuple):
         """The checkpointed log start offset, None where it is the first base offset."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
+    def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
+        """Return the earliest offset of a log whose first local segment begins with ``first``.
+
+        A checkpointed log start below it counts where the topic is tiered; None, not known: a broker writes such an
+        entry for tiered topics alone (LogManager.checkpointLogStartOffsetsInDir).
+        """
+        if self.log_start is None:
+            return first
+        return max(self.log_start, first) if is_remote is False else self.log_start
+
 
 class Collector:
     """Gathers the facts of one question; a collector extends it with what it needs.

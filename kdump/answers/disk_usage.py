@@ -215,9 +215,9 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
             oldest, newest = _time(first), _time(end.last or _last_batch(live[:-1]))
     except UnreadableError as error:
         place.fail(error)
-    starts = [live[0].base_offset or 0] if live else []
-    if state == "current" and place.log_start is not None:
-        starts.append(place.log_start)
+    earliest = (live[0].base_offset or 0) if live else None
+    if state == "current" and (live or place.log_start is not None):
+        earliest = place.earliest(earliest or 0)
     return PartitionUsage(
         log_dir=place.log_dir.path,
         folder=folder,
@@ -228,7 +228,7 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
         all_bytes=everything.size,
         segments=len(live),
         deleted_bytes=sum([segment.size for segment in deleted]),
-        earliest=max(starts, default=None),
+        earliest=earliest,
         latest=latest,
         oldest_ms=oldest,
         newest_ms=newest,

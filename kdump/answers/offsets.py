@@ -131,9 +131,7 @@ class _PartitionPass:
         self._key = key
         segments = place.partition.segments
         self._first = (segments[0].base_offset or 0) if segments else 0
-        start = self._first if place.log_start is None else place.log_start
-        is_remote = facts.remote.get(key[0], True)  # an entry below the local log is one of remote storage, most likely
-        self._earliest = start if is_remote else max(start, self._first)
+        self._earliest = place.earliest(self._first, is_remote=facts.remote.get(key[0]))
         self._high_watermark = place.high_watermark
         epoch = facts.leader_epochs.get(key)
         self._epoch = _newest_epoch(place) if epoch is None else epoch

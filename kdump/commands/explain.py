@@ -17,14 +17,17 @@ from kdump.commands.answering import AT, FORM, Answering
 from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
+from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_reader import remote_segments
 from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.explain.explanation import Explanation
+    from kdump.log_reader.remote_segments import RemoteSegments
 
 _WHAT: Final = Pattern(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
 
@@ -71,6 +74,8 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
     past-end                     the log ends before it
     above-high-watermark         in-sync replicas do not have it yet
     truncated                    a newer leader epoch cut it off, or will
+    not-copied                   neither a local segment nor a finished copy in
+                                 remote storage has it
     topic-deleted, damaged, unknown
 
     Reasons that files cannot tell apart are listed as alternatives. The
@@ -109,5 +114,10 @@ def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]
     if not run.met and not session.met:
         session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
     places = [Place(one, states.of(one), damage, wrong, fail=session.fail) for one in found]
-    history = topic_history(metadata.find(run.paths), damage, session.fail)
+
+    def listed() -> RemoteSegments:
+        finder = Finder(run.asked._replace(topics=(REMOTE_METADATA,), leftovers=False, remote=None), fail=session.fail)
+        return remote_segments.of_partitions(finder.find(run.paths), damage=damage, fail=session.fail)
+
+    history = topic_history(metadata.find(run.paths), damage, session.fail, listed)
     return explain_all(ranges, places, history, run.at, session.fail, MetFolders(run.met, run.unread))

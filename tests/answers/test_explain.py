@@ -431,3 +431,10 @@ def test_of_two_leaders_at_one_offset_the_later_epoch_counts_and_both_are_named(
             "leader epoch 4) holds it",
             "leader epoch 3) holds it",
         ]
+
+
+def test_no_record_of_a_truncated_batch_is_visible(tmp_path):
+    last = data(3, 3)
+    for cut in range(1, len(last)):
+        replica(tmp_path / str(cut), {0: several(0, 3) + last[:-cut]})
+        assert one(4, tmp_path / str(cut))["reason"] in {"damaged", "past-end"}, cut

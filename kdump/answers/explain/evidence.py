@@ -14,6 +14,7 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.formats import partition_metadata
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, PARTITION_METADATA, SEGMENT_NAME
+from kdump.log_dirs.tiered_files import TieredFiles
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.file_names import Name
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_reader.remote_segments import RemoteSegment
 
 
 class OtherCopy(NamedTuple):
@@ -139,16 +141,46 @@ class PartitionEvidence:
         """The base offset of the first segment."""
         return (self.segments[0].base_offset or 0) if self.segments else 0
 
+    @cached_property
+    def local_start(self) -> int | None:
+        """The base offset of the first segment that is no remote one, None where there is none."""
+        local = (one.base_offset for one in self.segments if not isinstance(one.files, TieredFiles))
+        return min((base for base in local if base is not None), default=None)
+
     @property
     def log_start(self) -> int:
         """The log start offset: of the checkpoint, else the first base offset."""
         start = None if self.place is None else self.place.log_start
-        return self.first_local if start is None else start if self.is_remote else max(start, self.first_local)
+        if start is None:
+            return (
+                min((one.start for one in self.remote), default=self.first_local) if self.remote else self.first_local
+            )
+        return start if self.is_remote else max(start, self.first_local)
 
-    @property
+    @cached_property
     def is_remote(self) -> bool:
-        """Whether older segments are in remote storage."""
-        return self.history.config(self.topic, "remote.storage.enable") == "true"
+        """Whether older segments are in remote storage.
+
+        Without the topic's config the files say so: its segments are listed in ``__remote_log_metadata``, or the
+        checkpoint has a log start below the local log, which a broker writes of tiered topics alone
+        (LogManager.checkpointLogStartOffsetsInDir).
+        """
+        enabled = self.history.config(self.topic, "remote.storage.enable")
+        if enabled is not None:
+            return enabled == "true"
+        start = None if self.place is None else self.place.log_start
+        return bool(self.remote) or (start is not None and self.local_start is not None and start < self.local_start)
+
+    @cached_property
+    def remote(self) -> tuple[RemoteSegment, ...]:
+        """The segments of the partition that ``__remote_log_metadata`` lists, those of other topic ids left out."""
+        own = self.topic_id
+        return tuple(
+            one
+            for one in self.history.listed.segments.values()
+            if (one.partition.topic, one.partition.partition) == (self.topic, self.number)
+            and own in (None, one.partition.topic_id)
+        )
 
     @property
     def first_dirty(self) -> int | None:
@@ -186,7 +218,8 @@ class PartitionEvidence:
         mark = None if place is None else place.high_watermark
         first = None if self.oldest_open is None else self.oldest_open[0]
         cut = None if self.cut_by is None else self.cut_by[0]
-        for offset in (self.log_start, self.first_local, self.end, mark, self.first_dirty, first, cut):
+        listed = (offset for one in self.remote for offset in (one.start, one.end + 1))
+        for offset in (self.log_start, self.first_local, self.end, mark, self.first_dirty, first, cut, *listed):
             if offset is not None:
                 yield offset
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
+from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
 from kdump.log_dirs.file_names import DELETE_FOLDER, HIGH_WATERMARKS, LOG_STARTS, Name
+from kdump.log_reader.remote_segments import COPIED, COPYING, DELETING
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.near_names import did_you_mean
 from kdump.primitives.timestamps import iso_or_ms
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.explain.evidence import Block, PartitionEvidence
     from kdump.answers.explain.sightings import Sighting, Span
+    from kdump.log_reader.remote_segments import RemoteSegment
 
 Reason: TypeAlias = Literal[
     "visible",
@@ -37,6 +40,7 @@ Reason: TypeAlias = Literal[
     "above-high-watermark",
     "truncated",
     "topic-deleted",
+    "not-copied",
     "damaged",
     "unknown",
 ]
@@ -237,10 +241,8 @@ def below_log_start(asked: Question) -> Cause | None:
     place = partition.place
     if place is None or (asked.offset >= partition.first_local and asked.offset >= partition.log_start):
         return None
-    if partition.is_remote and asked.offset >= (place.log_start or 0):
-        because = "its segment is in remote storage; the local copy is gone"
-        alternatives: tuple[Reason, ...] = ("aborted-transaction", "control-marker")
-        return Cause("visible", "remote", because, True, None, alternatives=alternatives)
+    if partition.is_remote and asked.offset >= partition.log_start:
+        return _remote(asked)
     where, facts = asked.bytes_left()
     if asked.seen is not None:
         where, facts = "log", (_holds(asked.seen),)
@@ -259,6 +261,46 @@ def below_log_start(asked: Question) -> Cause | None:
         f"the log start offset is {start}, the first segment's base offset {partition.first_local}",
     )
     return Cause(reasons[0], where, because, facts=(says, *facts), alternatives=tuple(reasons[1:]))
+
+
+def _remote(asked: Question) -> Cause:
+    """Return why consumers get a record from remote storage, which is not among the paths."""
+    partition = asked.block.partition
+    alternatives: tuple[Reason, ...] = ("aborted-transaction", "control-marker")
+    because = "its segment is in remote storage; the local copy is gone (--remote PATH reads it)"
+    start = Fact(_checkpoint(asked, LOG_STARTS), None, f"the log start offset is {partition.log_start}")
+    listed = tuple(map(_listed, _copies(asked, COPIED)))
+    return Cause("visible", "remote", because, True, None, (*listed, start), alternatives)
+
+
+def not_copied(asked: Question) -> Cause | None:
+    """The local segment is gone, and no finished copy of it is listed: a broker reads no other."""
+    partition = asked.block.partition
+    local = partition.end if partition.local_start is None else partition.local_start
+    if not (partition.remote and partition.is_remote and partition.log_start <= asked.offset < local):
+        return None
+    if _copies(asked, COPIED):
+        return None
+    where, facts = ("remote", (_holds(asked.seen),)) if asked.seen is not None else asked.bytes_left()
+    facts = (*map(_listed, _copies(asked, COPYING, DELETING)), *facts)
+    if _copies(asked, DELETING):
+        because = "the deletion of its segment in remote storage has begun, and no broker reads it any more"
+        return Cause("retention-time", where, because, facts=facts, alternatives=("retention-size", "delete-records"))
+    because = "the local segment is gone, and no copy in remote storage is listed as finished: no broker reads it"
+    if asked.seen is not None:
+        because += "; kdump does (kdump dump --remote)"
+    return Cause("not-copied", where, because, facts=facts)
+
+
+def _copies(asked: Question, *states: int) -> list[RemoteSegment]:
+    """Return the listed remote segments of some states that hold the offset."""
+    listed = asked.block.partition.remote
+    return [one for one in listed if one.state in states and one.start <= asked.offset <= one.end]
+
+
+def _listed(one: RemoteSegment) -> Fact:
+    state = {COPYING: "its copy as begun", COPIED: "as copied", DELETING: "its deletion as begun"}[one.state]
+    return Fact(REMOTE_METADATA, None, f"the segment of offsets {one.start} to {one.end} is listed, {state}")
 
 
 def _deletions(asked: Question) -> list[Reason]:
@@ -446,6 +488,7 @@ def _removals(asked: Question) -> tuple[Fact, ...]:
 
 REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
     topic_deleted,
+    not_copied,
     damaged,
     past_end,
     replaced,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.answers.metadata.copies import Copies, Said
 from kdump.answers.metadata.image import MetadataLog
 from kdump.answers.topic_configs import TopicConfigs
+from kdump.log_reader.remote_segments import RemoteSegments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,14 +25,26 @@ class TopicHistory:
     ``past`` yields the events of the log; it is called when a deletion is asked for.
     """
 
-    def __init__(self, image: ClusterImage | None, past: Callable[[], Iterable[Event]]) -> None:
+    def __init__(
+        self,
+        image: ClusterImage | None,
+        past: Callable[[], Iterable[Event]],
+        listed: Callable[[], RemoteSegments] = RemoteSegments,
+    ) -> None:
+        """``listed`` returns what ``__remote_log_metadata`` lists; it is called once it matters."""
         self.image = image
         self._past = past
+        self._listed = listed
         self._configs = None if image is None else TopicConfigs(image)
 
     @cached_property
     def _removals(self) -> list[Event]:
         return [event for event in self._past() if event.what == "TopicDeleted"]
+
+    @cached_property
+    def listed(self) -> RemoteSegments:
+        """The segments that are listed as copied to remote storage, or on the way there."""
+        return self._listed()
 
     def removals(self, topic: str) -> list[Event]:
         """Return the deletions of topics of a name, the oldest first."""
@@ -51,11 +64,14 @@ class TopicHistory:
 
 
 def topic_history(
-    partitions: Iterable[Partition], damage: Callable[[str], None], fail: Callable[[UnreadableError], None]
+    partitions: Iterable[Partition],
+    damage: Callable[[str], None],
+    fail: Callable[[UnreadableError], None],
+    listed: Callable[[], RemoteSegments] = RemoteSegments,
 ) -> TopicHistory:
-    """Return what the copies of ``__cluster_metadata`` among partitions say of topics."""
+    """Return what the copies of ``__cluster_metadata`` among partitions say of topics, and what ``listed`` returns."""
     copies = Copies((one for one in partitions if one.topic is not None), Said(damage, lambda _: None, fail))
     if not copies:
-        return TopicHistory(None, tuple)
+        return TopicHistory(None, tuple, listed)
     log = MetadataLog(copies, damage)
-    return TopicHistory(log.image(), log.history)
+    return TopicHistory(log.image(), log.history, listed)
