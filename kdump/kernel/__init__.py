@@ -18,6 +18,7 @@ MODULES: Final = (
     "spelling",
     "lines",
     "row_lines",
+    "avro_text",
     "arrow",
     "indexes",
     "messages",

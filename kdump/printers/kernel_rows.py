@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kdump.kernel.lines import Part
     from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
+    from kdump.printers.decoded_text import DecodedText
     from kdump.printers.format_template import Letter
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
@@ -273,6 +274,7 @@ class JsonRows(KernelRows):
         )
         self.shape = shape
         self.before, self.after = around
+        self._decoded: DecodedText | None = None
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         parts: list[Part] = []
@@ -284,6 +286,10 @@ class JsonRows(KernelRows):
             if column is rows.DECODED and item.file.decoder is not None and not values.has_words(item.file.topic):
                 if not parts:  # it may be empty, and a comma follows what is first
                     return None
+                if self._decoded is None or not self._decoded.is_of(item.file):
+                    from kdump.printers.decoded_text import DecodedText  # few runs decode
+
+                    self._decoded = DecodedText(item.file.decoder, item.file.topic or "")
                 parts.append(_decoded_slot(item.file.topic or ""))
                 continue
             written = self._written(column) if slot is None else [slot]
@@ -296,11 +302,7 @@ class JsonRows(KernelRows):
         return [self.before + b"{", *parts, b"}" + self.after]
 
     def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        file = self.file
-        if file is None or file.decoder is None:
-            return b""
-        sides = file.decoder.decode(file.topic or "", key, value, headers)
-        return b"" if sides is None else f',"{rows.DECODED.name}":{json_text.scalar(rows.DECODED, sides)}'.encode()
+        return b"" if self._decoded is None else self._decoded.member(key, value, headers)
 
     def _written(self, column: Column) -> list[Part] | None:
         """Return what follows the name of a column, None where the kernel does not know it."""

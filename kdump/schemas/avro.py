@@ -44,8 +44,8 @@ _Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]
 """Takes the payload, a position, its size, the level and the items without bytes that are left; returns the value and
 the position after it."""
 
-MAX_DEPTH: Final = 100
-"""How deep records of a recursive schema may be nested in a payload."""
+MAX_DEPTH: Final = 200
+"""How deep records, arrays and maps of a payload may be nested. A command prints them by a recursive encoder."""
 _EMPTY_ITEMS: Final = 1_000_000
 """How many items that take no bytes (nulls, empty records) a payload may hold."""
 _MAX_DECIMAL: Final = 1700
@@ -79,7 +79,7 @@ class AvroReader:
         except UnicodeDecodeError as reason:
             raise UndecodableError(f"a string is no UTF-8 ({reason.reason})") from None
         except RecursionError:
-            raise UndecodableError("records are nested too deep") from None
+            raise UndecodableError("it is nested too deep") from None
 
 
 def base64(data: bytes) -> str:
@@ -184,8 +184,9 @@ class _Source:
         name = self._functions[id(schema)] = f"f{len(self._functions)}"
         self._kept.append(schema)
         body = [f"def {name}(d, p, n, k, z):"]
+        if isinstance(schema, (AvroRecord, Array, Map)):
+            body += [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('it is nested too deep')"]
         if isinstance(schema, AvroRecord):
-            body += [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('records are nested too deep')"]
             members = []
             for index, field in enumerate(schema.fields):
                 body += self._value(field.type, "    ", f"v{index}")
@@ -240,9 +241,7 @@ class _Source:
 
     def _value(self, schema: AvroType, indent: str, target: str) -> list[str]:
         """Return the lines that read a value into ``target``."""
-        if isinstance(schema, (Array, Map)):
-            return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k, z)"]
-        if isinstance(schema, AvroRecord):
+        if isinstance(schema, (Array, Map, AvroRecord)):
             return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k + 1, z)"]
         if isinstance(schema, Union):
             return self._union(schema, indent, target)

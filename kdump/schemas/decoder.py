@@ -17,6 +17,7 @@ from kdump.schemas.store import DEFAULT_CONTEXT, STATES, split_context
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kdump.schemas.avro_schema import AvroType
     from kdump.schemas.readers import PayloadReader
     from kdump.schemas.store import SchemaStore, SchemaVersion
 
@@ -77,6 +78,15 @@ class PayloadDecoder:
         if not candidates:
             return self._missing(frame) if self._every else None
         return self._framed(topic, side, payload, frame, candidates)
+
+    def avro_type(self, subject: str, version: int) -> AvroType:
+        """Return the type of an Avro schema of the store that payloads were decoded with."""
+        from kdump.schemas import readers
+
+        found = self._store.version(subject, version)
+        if found is None:
+            raise SchemaError(f"version {version} of {subject!r} is not in the log")
+        return readers.avro_type(found, self._store)
 
     def _missing(self, frame: SchemaFrame) -> Decoded:
         made = _begun(frame)

@@ -1,0 +1,74 @@
+"""Decoded payloads as the text of a JSON member: what the kernel can write of Avro, the rest by the general path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump import kernel
+from kdump.printers.json_text import quote, scalar
+from kdump.rows.columns import DECODED
+from kdump.schemas.framing import PREFIX_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.formats.record import Header
+    from kdump.kernel.avro_text import AvroText
+    from kdump.rows.selection import SegmentFacts
+    from kdump.schemas.decoder import PayloadDecoder
+    from kdump.schemas.framing import Side
+
+_NULL: Final = b"null"
+
+
+class DecodedText:
+    """Writes the column ``decoded`` of the records of one topic."""
+
+    def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
+        self._decoder, self._topic = decoder, topic
+        self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText] | None] = {}
+        """By side and prefix: what stands before the data, and what writes it; None is for the general path."""
+
+    def is_of(self, file: SegmentFacts) -> bool:
+        """Tell whether a segment is of this topic, and has this decoder."""
+        return file.decoder is self._decoder and (file.topic or "") == self._topic
+
+    def member(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
+        """Return the member with a comma before it, empty where neither side carries a schema."""
+        of_key, of_value = self._side("key", key, headers), self._side("value", value, headers)
+        if of_key is of_value is _NULL:
+            return b""
+        return b',"decoded":{"key":%b,"value":%b}' % (of_key, of_value)
+
+    def _side(self, side: Side, payload: bytes | None, headers: Sequence[Header]) -> bytes:
+        if payload is None:
+            return _NULL
+        if payload[:1] == b"\0" and not headers:
+            prefix = (side, payload[:PREFIX_SIZE])
+            if prefix in self._heads:
+                head = self._heads[prefix]
+                if head is not None:
+                    text = head[1].text(payload, PREFIX_SIZE)
+                    if text is not None:
+                        return head[0] + text + b"}"
+            elif kernel.COMPILED:
+                return self._first(side, payload, prefix)
+        return self._general(side, payload, headers)
+
+    def _general(self, side: Side, payload: bytes, headers: Sequence[Header]) -> bytes:
+        decoded = self._decoder.side(self._topic, side, payload, headers)
+        return _NULL if decoded is None else scalar(DECODED, decoded).encode()
+
+    def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
+        """Write the first payload of a schema by the general path, and keep what others of it begin with."""
+        decoded = self._decoder.side(self._topic, side, payload)
+        if decoded is None or "problem" in decoded:
+            return _NULL if decoded is None else scalar(DECODED, decoded).encode()
+        text = None
+        if decoded["format"] == "avro":
+            from kdump.schemas.avro_plan import avro_text  # few topics hold Avro
+
+            text = avro_text(self._decoder.avro_type(decoded["subject"], decoded["version"]), quote)
+        head = scalar(DECODED, {name: each for name, each in decoded.items() if name != "data"})
+        self._heads[prefix] = None if text is None else (f'{head[:-1]},"data":'.encode(), text)
+        return scalar(DECODED, decoded).encode()
