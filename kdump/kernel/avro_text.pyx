@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The JSON text of Avro payloads, written straight from their bytes.
 
-A schema is a list of nodes (:mod:`kdump.schemas.avro_plan`). A payload that is broken, or that holds what is rare, is left
+A schema is a list of nodes (:mod:`kdump.schemas.kernel_avro`). A payload that is broken, or that holds what is rare, is left
 to the general path: :meth:`AvroText.text` returns None then.
 """
 

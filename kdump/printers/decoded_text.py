@@ -66,7 +66,7 @@ class DecodedText:
             return _NULL if decoded is None else scalar(DECODED, decoded).encode()
         text = None
         if decoded["format"] == "avro":
-            from kdump.schemas.avro_plan import avro_text  # few topics hold Avro
+            from kdump.schemas.kernel_avro import avro_text  # few topics hold Avro
 
             text = avro_text(self._decoder.avro_type(decoded["subject"], decoded["version"]), quote)
         head = scalar(DECODED, {name: each for name, each in decoded.items() if name != "data"})

@@ -4,7 +4,7 @@ A reader is a Python function per record, array and map, generated as source tex
 the schema enter that text as literals made by ``repr`` only. It reads as many payloads a second as
 ``fastavro.schemaless_reader``, which gives values that are no JSON, raises for a date outside the years 1 to 9999, is
 silent about bytes that are left over, and does not know durations, UUIDs of 16 bytes and nanoseconds. A reader that
-interprets the schema takes seven times as long. In JSON lines the kernel writes most payloads (:mod:`avro_plan`).
+interprets the schema takes seven times as long. In JSON lines the kernel writes most payloads (:mod:`kernel_avro`).
 """
 
 from __future__ import annotations

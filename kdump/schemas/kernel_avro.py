@@ -26,12 +26,12 @@ def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
     """
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # a payload of it has no length (AvroReader.read)
-    plan = _Plan(quote)
+    plan = _AvroPlan(quote)
     plan.node(schema)
     return None if plan.is_odd else AvroText(plan.nodes, plan.links, plan.texts, quote)
 
 
-class _Plan:
+class _AvroPlan:
     def __init__(self, quote: Callable[[str], str]) -> None:
         self.nodes: list[_Node] = []
         self.links: list[int] = []
