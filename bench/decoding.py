@@ -3,9 +3,9 @@
     python -m bench.decoding [--records N] [--rounds N] [--folder DIR]
 
 Writes a topic of Avro records (8 fields: a decimal, a timestamp, an enum, 3 nested records, a map), the same in
-Protobuf, and a topic of JSON values without a schema. kdump's processor seconds are those of its whole process, less those of a
-run over the schemas alone; the libraries decode the same payloads in this process. Exit status
-1 where an aim is missed.
+Protobuf, and a topic of JSON values without a schema. kdump's processor seconds are those of its whole process, less
+those of a run over the schemas alone; the libraries decode the same payloads in this process. Exit status 1 where an
+aim is missed.
 """
 
 from __future__ import annotations
