@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
+from kdump.errors import UnreadableError, UsageError
+from kdump.findings import many
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import stretches
@@ -80,14 +83,18 @@ def command(
     if who.master is None:
         how = how._replace(jobs=who_reads.within(partitions, much, who.jobs))
     workers = None if how.jobs > 1 else who.workers(partitions, much, run)
+    closed: list[UnreadableError] = []
     with telling(run, given) as told:
         dirs = LogDirs()
         for checked in _checked(partitions, how, dirs, workers, run):
             _tell(checked, run, told)
         told.tell(list(everything.across(partitions, dirs)))
         if wanted.remote is not None:
-            _remote(wanted, paths, partitions, how, run, told, finder.met)
+            closed = _remote(wanted, paths, partitions, how, run, told, finder.met)
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
+    if closed:
+        first, segments = closed[0], many(len(closed), "segment")
+        raise UsageError(f"{segments} in remote storage: objects and sizes are checked, records are not: {first}")
     return run.status
 
 
@@ -99,25 +106,34 @@ def _remote(
     run: session.Session,
     told: Telling,
     met: set[Name],
-) -> None:
-    """Check what is in remote storage, and hold what is listed against it; what is met there is added to ``met``."""
+) -> list[UnreadableError]:
+    """Check what is in remote storage, and hold what is listed against it; what is met there is added to ``met``.
+
+    Return why segments cannot be decrypted: only their objects and sizes are checked.
+    """
     from kdump.checks import remote_storage
     from kdump.internal_topics import remote_log_metadata
-    from kdump.log_dirs.tiered_log import each_offset_once
+    from kdump.log_dirs.tiered_log import each_offset_once, locked
     from kdump.log_reader import remote_segments
 
     of_topic = Wanted(topics=(remote_log_metadata.TOPIC,), max_batch_bytes=wanted.max_batch_bytes)
     listing = Finder(of_topic, fail=run.fail).find(paths, None)
     listed = remote_segments.of_partitions(listing, damage=run.damage, fail=run.fail)
     listed.only(lambda key: wanted.takes(Name(key.topic, key.partition)))
-    finder = Finder(wanted, note=run.note, fail=run.fail)
+    storage = None if wanted.remote is None else replace(wanted.remote, list_locked=True)
+    finder = Finder(wanted._replace(remote=storage), note=run.note, fail=run.fail)
     remote = list(finder.remote())
     met |= finder.met
-    for part in remote:
+    closed = [error for part in remote for one in part.segments if (error := locked(one)) is not None]
+    for part in (one._replace(segments=tuple(each for each in one.segments if locked(each) is None)) for one in remote):
+        if not part.segments:
+            continue
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
-        kept = (finding for finding in checked.findings if finding.kind != "gap" or not listed.known)  # some are local
+        has_all = not (listed.known or closed)  # else some are local or cannot be read
+        kept = (finding for finding in checked.findings if finding.kind != "gap" or has_all)
         _tell(checked._replace(findings=tuple(kept)), run, told)
     told.tell(list(remote_storage.check(local, remote, listed, how.at)))
+    return closed
 
 
 def _tell(checked: CheckedPartition, run: session.Session, told: Telling) -> None:

@@ -38,11 +38,27 @@ KEPT_BYTES: Final = 64 << 20
 """Chunks of a segment that are kept unpacked, where they take no more bytes than these: threads read ahead."""
 
 
-class TieredFiles:
-    """A place in which remote storage lies. ``fail`` is told what of it cannot be read, each once."""
+class LockedError(UnreadableError):
+    """A segment is encrypted, and the private key for it is not given."""
 
-    def __init__(self, place: Files, keys: Mapping[str, PrivateKey], fail: Callable[[UnreadableError], None]) -> None:
-        self._place, self._keys, self._fail = place, keys, fail
+
+class TieredFiles:
+    """A place in which remote storage lies. ``fail`` is told what of it cannot be read, each once.
+
+    With ``list_locked`` segments are listed whose key is not given; to open one raises UnreadableError.
+    """
+
+    def __init__(
+        self,
+        place: Files,
+        keys: Mapping[str, PrivateKey],
+        fail: Callable[[UnreadableError], None],
+        *,
+        list_locked: bool = False,
+    ) -> None:
+        self._place, self._keys, self._fail, self._list_locked = place, keys, fail, list_locked
+        self.locked: dict[str, UnreadableError] = {}
+        """The listed segments that cannot be decrypted, by path."""
         self._manifests: dict[str, Manifest] = {}
         self._indexes: dict[str, tuple[str, str]] = {}
         self._data_keys: dict[rsm_manifest.Encryption, bytes] = {}
@@ -88,7 +104,12 @@ class TieredFiles:
             if told is None:
                 raise UnreadableError(self.shown(log.path), f"it has no .{MANIFEST}: its copy did not come to its end")
             manifest = self._manifest(told)
-            self._data_key(manifest, told)
+            try:
+                self._data_key(manifest, told)
+            except LockedError as error:
+                if not self._list_locked:
+                    raise
+                self.locked[log.path] = error
             stored = sum(manifest.chunks)
             if stored != log.size:
                 reason = f"it has {log.size} bytes, and its manifest tells of {stored}"
@@ -100,6 +121,8 @@ class TieredFiles:
             return []
         self._manifests[log.path] = manifest
         files = [log._replace(size=manifest.file_size)]
+        if log.path in self.locked:
+            return files
         for suffix, name in INDEX_FILES.items():
             part = manifest.indexes.get(name)
             if part is None or indexes is None:
@@ -127,13 +150,15 @@ class TieredFiles:
         if key is None:
             hint = f"--remote-key {sealed.key_name}=PRIVATE.pem"
             reason = f"it is encrypted with the key pair {sealed.key_name!r}, which is not given"
-            raise UnreadableError(self.shown(told.path), reason, hint)
+            raise LockedError(self.shown(told.path), reason, hint)
         try:
             self._data_keys[sealed] = key.data_key(sealed.data_key)
         except DamageError as damage:
             raise UnreadableError(self.shown(told.path), f"dataKey: {_told(damage)}") from None
 
     def open(self, path: str) -> OpenSource:
+        if path in self.locked:
+            raise self.locked[path]
         if path in self._indexes:
             return self._index(path, *self._indexes[path])
         manifest = self._manifests.get(path)

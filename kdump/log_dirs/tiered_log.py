@@ -32,6 +32,8 @@ class RemoteStorage:
 
     paths: tuple[str, ...]
     keys: Mapping[str, PrivateKey] = field(default_factory=dict)
+    list_locked: bool = False
+    """Whether segments are listed, too, whose key is not given."""
 
     @classmethod
     def of(cls, paths: tuple[str, ...], key_files: Mapping[str, str]) -> RemoteStorage | None:
@@ -54,7 +56,7 @@ class RemoteStorage:
     def places(self, fail: Callable[[UnreadableError], None]) -> Iterator[tuple[Files, list[str]]]:
         """Yield each place with the paths in it; segments in it look as those of a log dir do."""
         for files, paths in places(self.paths):
-            yield TieredFiles(files, self.keys, fail), paths
+            yield TieredFiles(files, self.keys, fail, list_locked=self.list_locked), paths
 
 
 class RemotePartitions:
@@ -134,6 +136,11 @@ def joined(local: Partition, remote: Partition) -> Partition:
 def each_offset_once(remote: Partition) -> Partition:
     """Return a partition of remote storage without what other segments of it hold."""
     return joined(remote._replace(segments=(), others=()), remote)
+
+
+def locked(segment: Segment) -> UnreadableError | None:
+    """Return why a listed segment cannot be decrypted, None where it can be read."""
+    return segment.files.locked.get(segment.path) if isinstance(segment.files, TieredFiles) else None
 
 
 def _ending(segment: Segment, offset: int) -> Segment:
