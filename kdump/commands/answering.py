@@ -10,6 +10,7 @@ import click
 
 from kdump.commands import option_values, session, who_reads
 from kdump.commands.absent import absent
+from kdump.commands.limit_options import ANY_PATH
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.file_names import Name
@@ -69,7 +70,7 @@ class Release(click.ParamType[tuple[int, ...]]):
 
 
 PATHS: Final[list[Decorator]] = [
-    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path()),
+    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH),
 ]
 AT: Final[Decorator] = click.option(
     "--at",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,6 +9,7 @@ import click
 from kdump.answers.collector import Place
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
+from kdump.commands import option_values
 from kdump.commands import options as shared
 from kdump.commands.answering import INPUTS, Answering
 from kdump.errors import UsageError
@@ -84,6 +84,6 @@ def command(*, records: bool, **options: Any) -> int:
 
 def _replicas(path: str, run: Answering, states: LogDirStates) -> Iterator[BrokerReplica]:
     """Yield what one broker holds. A comma that belongs to the name of a file or folder parts nothing."""
-    paths = [path] if Path(path).exists() else [part for part in path.split(",") if part] or [path]
+    paths = [path] if option_values.is_there(path) else [part for part in path.split(",") if part] or [path]
     for partition in run.partitions(paths):
         yield BrokerReplica(path, Place(partition, states.of(partition)))

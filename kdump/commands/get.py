@@ -6,13 +6,12 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from kdump.commands import option_values, session
 from kdump.commands import options as shared
-from kdump.commands import session
 from kdump.commands.dump_options import TABLE_BATCH, TABLE_RECORD
 from kdump.errors import DamageError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
@@ -153,7 +152,7 @@ def partitions_of(
     partitions = list(Finder(one, fail=run.fail).find(paths))
     if partitions:
         return partitions
-    named = [path for path in paths if not Path(path).is_dir()]
+    named = [path for path in paths if not option_values.is_folder(path)]
     every = Finder(wanted._replace(remote=None), note=run.note, fail=run.fail).find(named) if named else ()
     return [part for part in every if part.topic is None]
 

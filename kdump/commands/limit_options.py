@@ -59,6 +59,8 @@ JOBS: Final = click.option(
     callback=_jobs,
     help="At most N processes; 1: one core, no threads.  [default: up to one per core, where that is faster]",
 )
+ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
+"""A path as it is written: that it cannot be read is no wrong usage, its reader says so."""
 RAW_OUTPUT: Final = click.option(
     "--raw-output", is_flag=True, help="On a terminal too, print control characters as they are."
 )

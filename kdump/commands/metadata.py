@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -188,7 +187,7 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
     from kdump.printers.answer_tables import metadata as tables
 
     ends = RANGE.fullmatch(wanted)
-    times = None if ends or Path(wanted).exists() else TIMES.fullmatch(wanted)
+    times = None if ends or option_values.is_there(wanted) else TIMES.fullmatch(wanted)
     if (ends or times) and (asked.offset is not None or asked.at is not None):
         raise UsageError("--diff N..M names both ends: leave out --offset and --at")
     if times:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import os
 import re
 import time
 from datetime import UTC, datetime, tzinfo
@@ -151,3 +152,13 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
             raise UsageError(f"{word!r} is no {what}{hint}")
         found.append(table[word])
     return found
+
+
+def is_folder(path: str) -> bool:
+    """Tell whether a path is a folder; not where a folder above it is closed to this user, unlike ``Path.is_dir``."""
+    return os.path.isdir(path)  # noqa: PTH112  it raises there
+
+
+def is_there(path: str) -> bool:
+    """Tell whether there is something at a path; not where a folder above it is closed to this user."""
+    return os.path.exists(path)  # noqa: PTH110  likewise

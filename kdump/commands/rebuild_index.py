@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.commands import options, session
+from kdump.commands import option_values, options, session
 from kdump.commands.absent import absent
 from kdump.commands.limit_options import index_interval
 from kdump.errors import DamageError, UsageError
@@ -57,7 +57,7 @@ def command(
     for that segment, and for later ones of its folder).
     """
     run = session.Session(quiet=quiet)
-    named = [path for path in paths if PurePath(path).name.rpartition(".log")[1] and not Path(path).is_dir()]
+    named = [path for path in paths if PurePath(path).name.rpartition(".log")[1] and not option_values.is_folder(path)]
     wanted = options.wanted(given, leftovers=bool(named))
     finder = Finder(wanted, note=run.note, fail=run.fail)
     parts = [part for part in run.watched(finder.find(paths)) if part.segments]

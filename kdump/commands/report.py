@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kdump.commands.answering import AT, PATHS, Answering, Moment
+from kdump.commands.limit_options import ANY_PATH
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.commands.who_reads import WORKERS
 from kdump.errors import UnreadableError, UsageError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", str, UnreadableError)
 STATUS: Final = {Level.LOG.value: 3, Level.DERIVED.value: 4}
 OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
-    click.option("--out", type=click.Path(), metavar="FILE", help="Write the page: one HTML file, all in it."),
+    click.option("--out", type=ANY_PATH, metavar="FILE", help="Write the page: one HTML file, all in it."),
     click.option("--overwrite", is_flag=True, help="Write it in place of a file that is there."),
     click.option(
         "-o",

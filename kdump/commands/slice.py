@@ -55,7 +55,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     files.outside([path], out)
     if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(segment.path, out) for segment in segments):
         raise UsageError(f"{out} would be taken for a segment of the log that is read: name a place outside of it")
-    if Path(out).is_dir():
+    if option_values.is_folder(out):
         raise UsageError(f"{out} is a folder: name the file to write")
 
     def lost(segment: Segment, damage: Damage) -> None:

@@ -340,8 +340,12 @@ class Finder:
             return False
         if name.topic is None or self.wanted.takes(name):
             return True
-        if not in_log_dir and files.look(posixpath.join(folder.path, file_names.META_PROPERTIES)) is not None:
-            return True
+        try:
+            if not in_log_dir and files.look(posixpath.join(folder.path, file_names.META_PROPERTIES)) is not None:
+                return True
+        except UnreadableError as error:  # the other folders may be read
+            self.unread.add(name)
+            self.fail(error)
         self.met.add(name)
         return False
 

@@ -181,6 +181,7 @@ ANSWERS = [
     ["du", "{dir}"],
     ["stats", "{dir}", "--records"],
     ["retention", "{dir}", "--at", "2026-11-22"],
+    ["schemas", "{dir}"],
     ["compaction", "{dir}", "--records", "--config", "*:cleanup.policy=compact"],
 ]
 CHECKS = [

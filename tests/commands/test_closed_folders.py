@@ -1,0 +1,118 @@
+"""A log dir or partition folder of mode 000: root ignores modes, so the system calls refuse it here."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from kdump import cli
+from testing import forge
+from tests.helpers.log_dirs import write
+
+
+def close(folder, monkeypatch):
+    """Let this process neither list ``folder`` nor reach what is in it."""
+    closed = str(folder)
+
+    def refusing(call, answer=None):
+        def checked(path, *rest, **options):
+            name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+            if name.startswith(closed + os.sep) or (name == closed and call is not os.stat):
+                if answer is not None:
+                    return answer
+                raise PermissionError(13, "Permission denied", name)
+            return call(path, *rest, **options)
+
+        return checked
+
+    for name in ("stat", "scandir", "open"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+    monkeypatch.setattr(os, "access", refusing(os.access, answer=False))
+
+
+def run(monkeypatch, capfd, *words):
+    monkeypatch.setattr(sys, "argv", ["kdump", *map(str, words)])
+    status = cli.main()
+    out, err = capfd.readouterr()
+    assert "Traceback" not in err
+    return status, out, err
+
+
+@pytest.fixture
+def log_dir(tmp_path):
+    logs = tmp_path / "logs"
+    for topic in ("orders", "payments"):
+        write(logs, f"{topic}-0", {0: forge.batch([forge.record(b"k", topic.encode())])})
+    return logs
+
+
+COMMANDS = [
+    *(["offsets"], ["check"], ["dump"], ["metadata"], ["groups"], ["du"], ["stats"], ["retention"], ["compaction"]),
+    *(["report"], ["transactions"], ["producers"], ["verify-index"], ["schemas"]),
+    *(
+        ["salvage", "--out", "{out}"],
+        ["slice", "--offset", "0..", "--out", "{out}"],
+        ["rebuild-index", "--out", "{out}"],
+    ),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize("inside", [(), ("orders-0",), ("orders-0", f"{0:020}.log")], ids=len)
+def test_what_is_closed_cannot_be_read_and_is_no_wrong_usage(log_dir, tmp_path, monkeypatch, capfd, words, inside):
+    close(log_dir, monkeypatch)
+    words = [word.format(out=tmp_path / "out") for word in words]
+    if words[0] == "du" and len(inside) > 1:
+        pytest.skip("du takes folders")
+    status, _, err = run(monkeypatch, capfd, words[0], log_dir.joinpath(*inside), *words[1:])
+    assert (status, "Permission denied" in err) == (1, True), err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["get", "orders-0@0", "--in", "{dir}"],
+        ["explain", "orders-0@0", "--in", "{dir}"],
+        ["diff", "{dir}", "{dir}"],
+        ["coordinator", "g", "--type", "group", "--in", "{dir}"],
+        ["metadata", "{dir}", "--diff", "{dir}"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_commands_that_name_paths_otherwise(log_dir, monkeypatch, capfd, words):
+    close(log_dir, monkeypatch)
+    status, _, err = run(monkeypatch, capfd, *(word.format(dir=log_dir) for word in words))
+    assert (status, "Permission denied" in err) == (1, True), err
+
+
+@pytest.mark.parametrize("is_log_dir", [True, False])
+def test_one_closed_partition_folder_keeps_no_command_from_the_others(log_dir, monkeypatch, capfd, is_log_dir):
+    """Outside of a log dir, the folder might be one itself: then it may hold what is asked for, and the status is 1."""
+    if is_log_dir:
+        (log_dir / "meta.properties").write_text("version=1\nnode.id=1\n")
+    close(log_dir / "payments-0", monkeypatch)
+    for words, answer in (
+        (["get", "orders-0@0", "--in", log_dir], "orders"),
+        (["explain", "orders-0@0", "--in", log_dir], "visible"),
+        (["dump", log_dir, "--topic", "orders"], "orders"),
+        (["offsets", log_dir, "--topic", "orders"], "orders-0"),
+    ):
+        status, out, err = run(monkeypatch, capfd, *words)
+        assert answer in out, words
+        reads_others = words[0] == "offsets" or not is_log_dir  # the metadata log and coordinators say more of a topic
+        assert (status, "payments-0" in err) == ((1, True) if reads_others else (0, False)), words
+    status, out, err = run(monkeypatch, capfd, "dump", log_dir)
+    assert "orders" in out
+    assert (status, "payments-0: Permission denied" in err) == (1, True)
+
+
+def test_the_metadata_log_is_read_beside_a_closed_folder(log_dir, monkeypatch, capfd):
+    from tests.helpers.metadata_records import metadata_value
+
+    topic = metadata_value("TopicRecord", name="orders", topicId=bytes(15) + b"\1")
+    write(log_dir, "__cluster_metadata-0", {0: forge.batch([forge.record(None, topic)])})
+    close(log_dir / "payments-0", monkeypatch)
+    status, out, _ = run(monkeypatch, capfd, "metadata", log_dir, "--topics")
+    assert (status, "orders" in out) == (1, True)
