@@ -32,7 +32,7 @@ def offsets(*args, **filters):
 )
 def test_it_is_the_json_lines(path):
     folders = [path] if path.name != "damaged" else sorted(path.glob("none-*"))
-    lines = run("dump", *folders, "-o", "jsonl", "-q").stdout.splitlines()
+    lines = run("dump", *folders, "-o", "jsonl", "-q", "--show-secrets").stdout.splitlines()
     log = kdump.open(folders)
     found = log.to_arrow().read_all().to_pylist()
     assert list(differences([line for line in lines if line.startswith(b'{"kind":"record"')], found)) == []
