@@ -346,7 +346,7 @@ def test_ctrl_c_ends_at_once(tmp_path, jobs):
     )
     process.stdout.read(1)  # it has begun, and does not end before somebody reads the rest
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in errors
 
@@ -446,7 +446,7 @@ class Followed:
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
-        rest, errors = self.process.communicate(timeout=10)
+        rest, errors = self.process.communicate(timeout=60)
         assert rest == b""
         return self.process.returncode, errors.decode()
 

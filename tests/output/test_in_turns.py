@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 import signal
 import time
 from pathlib import Path
@@ -155,17 +156,26 @@ def test_a_bug_in_a_process_is_shown_and_ends_all(last, capfdbinary):
 
 
 def test_what_comes_of_pieces_is_told_in_time():
+    heard, tell = os.pipe()
     told = []
+
+    def hear(number, early):
+        told.append((number, early))
+        if number == 0:
+            os.write(tell, b"x")
 
     def work(number, turn):
         turn.take()
-        if number == 4:  # the parent has heard of others meanwhile
-            time.sleep(3 * in_turns.EVERY)
-        return time.monotonic()
+        in_turns.EVERY = 1000 if number < 4 else -1  # the clock of each process, as piece 4 ends
+        early = number == 4 and bool(select.select([heard], [], [], 0)[0])
+        if number == 6:  # it ends only when the parent has heard of piece 0
+            os.read(heard, 1)
+        return early
 
-    in_turns.run(2, range(8), work, 0, lambda _, done: told.append(time.monotonic() - done))
-    assert told[0] > 2 * in_turns.EVERY  # it was too soon to tell alone
-    assert len(told) == 8
+    in_turns.run(2, range(8), work, 0, hear)
+    os.close(heard)
+    os.close(tell)
+    assert told == [(number, False) for number in range(8)]
 
 
 def test_a_turn_that_comes_in_the_midst_of_a_piece_is_taken(capfdbinary):

@@ -27,7 +27,7 @@ from kdump.rows import columns as rows
 from kdump.rows.redaction import Redactor
 from kdump.rows.selection import SegmentFacts
 from kdump.rows.values import MARKS
-from kdump.segments import read_ahead
+from kdump.segments import read_ahead, reader_threads
 from kdump.segments.lazy_records import Unread, UnreadRun
 from testing import GOLDEN, forge
 from tests.helpers.in_place import InPlace
@@ -628,17 +628,24 @@ def test_batches_are_listed_the_same(codec, tmp_path):
 def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(5000)))
-    names = set()
-    plain = read_ahead.Stretches.take
-    monkeypatch.setattr(
-        read_ahead.Stretches,
-        "take",
-        lambda stretches, *most: (names.add(threading.current_thread().name), plain(stretches, *most))[1],
-    )
+    beside = threading.Event()
+    plain, following = read_ahead.Stretches.take, reader_threads.Crew.next
+
+    def take(stretches, *most):
+        if threading.current_thread().name == "reader":
+            beside.set()
+        return plain(stretches, *most)
+
+    def after_a_thread(crew):
+        assert beside.wait(60)
+        return following(crew)
+
+    monkeypatch.setattr(read_ahead.Stretches, "take", take)
+    monkeypatch.setattr(reader_threads.Crew, "next", after_a_thread)
     monkeypatch.setattr(read_ahead, "processors", lambda: 3)
     monkeypatch.setattr(read_ahead, "WORTH_IT", 0)
     assert same_in_runs(path) > 1
-    assert "reader" in names
+    assert beside.is_set()
 
 
 @pytest.mark.parametrize("least", [1, 300, 1 << 20])

@@ -1,6 +1,8 @@
 import threading
 import time
 from contextlib import closing
+from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +18,8 @@ from kdump.segments.walk import Window, walk
 from testing import forge
 
 COUNT = 400
+PATIENCE = 60
+"""Seconds after which a test gives up waiting for what other threads do in any case."""
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +30,8 @@ def eager(monkeypatch):
     monkeypatch.setattr(read_ahead, "LARGE", 0)
     monkeypatch.setattr(read_ahead, "PIECES", 10)
     monkeypatch.setattr(read_ahead, "processors", lambda: 3)
+    yield
+    wait_for_their_end()
 
 
 @pytest.fixture
@@ -73,11 +79,9 @@ def readers():
 
 
 def wait_for_their_end():
-    for _ in range(500):
-        if not readers():
-            return
-        time.sleep(0.01)
-    pytest.fail("a thread has not ended")
+    for thread in readers():
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("unpack", [False, True])
@@ -157,39 +161,45 @@ def test_no_thread_reads_a_file_that_its_reader_has_closed(log, monkeypatch):
 
 
 class Endless:
-    """Some batches, and behind them damage without an end in sight, which ``read`` takes a while to give up."""
+    """Some batches, and after them damage without an end; the LAST read waits until no more are wanted."""
 
     name, limit, size = "endless", DEFAULT_LIMIT, 1 << 40
-    GIVES_UP = 20
+    LAST = 50
 
     def __init__(self):
         self._batches = b"".join(packed(number) for number in range(COUNT))
-        self._began = time.monotonic()
         self.reads = 0
+        self.searching, self.called_back = threading.Event(), threading.Event()
 
     def read(self, position, size):
         self.reads += 1
-        if time.monotonic() > self._began + self.GIVES_UP:
-            return b""
+        if self.reads == self.LAST:
+            self.searching.set()
+            assert self.called_back.wait(PATIENCE)
         data = self._batches[position : position + size]
         return data + b"\xff" * (size - len(data))
 
 
-def test_a_search_through_damage_ends_with_the_stream():
+class Signalling(read_ahead.Leash):
+    """A leash that tells its source when it is over."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "is_over" and value:
+            self._source.called_back.set()
+
+
+def test_a_search_through_damage_ends_with_the_stream(monkeypatch):
+    monkeypatch.setattr(reader_threads, "STRETCHES", COUNT)  # the threads reach the damage though nothing is read
     source = Endless()
-    leash = read_ahead.Leash(source)
+    leash = Signalling(source)
     reader = resync.ResyncReader(leash, 0, source.size, "resync", 0, limit=None, runs=True)
-    stream = read_ahead.read(reader.read(), leash, source.size, unpack=True)
-    for _ in range(COUNT - 5):
-        next(stream)
-    while source.reads < 50:  # they are searching
-        time.sleep(0.01)
-    began = time.monotonic()
-    stream.close()
-    assert time.monotonic() - began < Endless.GIVES_UP / 4
-    seen = source.reads
+    crew = reader_threads.Crew(read_ahead.Stretches(reader.read(), unpack=True, check=False), leash, None)
+    crew.start(2)
+    assert source.searching.wait(PATIENCE)
+    crew.end()
     wait_for_their_end()
-    assert source.reads == seen
+    assert source.reads == Endless.LAST
 
 
 def test_an_interruption_while_threads_begin_leaves_none(log, monkeypatch):
@@ -209,10 +219,10 @@ def test_an_interruption_while_threads_begin_leaves_none(log, monkeypatch):
 
 def test_threads_that_begin_late_are_not_waited_for(log, monkeypatch):
     run, take = reader_threads.Crew._run, read_ahead.Stretches.take
-    takers = []
+    takers, go_on = [], threading.Event()
 
     def late(crew):
-        time.sleep(0.05)
+        go_on.wait(PATIENCE)
         run(crew)
 
     def taken(stretches, *most):
@@ -223,28 +233,54 @@ def test_threads_that_begin_late_are_not_waited_for(log, monkeypatch):
     monkeypatch.setattr(read_ahead.Stretches, "take", taken)
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         assert sum(region.size for region in read(source)) == source.size
-    assert set(takers) == {"MainThread"}
+        assert set(takers) == {"MainThread"}
+        go_on.set()
     wait_for_their_end()
 
 
-def test_whoever_waits_for_regions_makes_others_ready(log):
-    helped, waited = threading.Event(), []
+class Numbers:
+    """Stretches of one region, a number."""
 
-    def make(_):
-        if threading.current_thread().name == "reader":
-            waited.append(helped.wait(10))
-        else:
-            helped.set()
+    def __init__(self, count):
+        self._numbers = iter(range(count))
+
+    def take(self):
+        return list(islice(self._numbers, 1))
+
+    def prepare(self, _):
         return 0
 
-    with LocalFile(log(*map(packed, range(COUNT)))) as source:
-        seen = 0
-        for _ in read_making(source, make):
-            seen += 1
-            time.sleep(0.0005)
-    assert seen == COUNT
-    assert waited
-    assert all(waited)
+
+def by_hand(count, make):
+    """Return a crew without threads of its own, and a function that takes a stretch as a thread does."""
+    crew = reader_threads.Crew(Numbers(count), SimpleNamespace(is_over=False), make)
+
+    def take():
+        assert crew._room.acquire(blocking=False)
+        return crew._take(BaseException)
+
+    return crew, take
+
+
+def test_a_reader_that_waits_for_a_stretch_prepares_others():
+    made = []
+
+    def make(number):
+        made.append(number)
+        if len(made) == 3:  # the thread is done with what it has taken
+            first.ready.release()
+        return 0
+
+    crew, take = by_hand(COUNT, make)
+    first = take()
+    assert crew.next() is first
+    assert made == [1, 2, 3]
+    assert [crew.next().regions for _ in range(3)] == [[1], [2], [3]]
+
+
+def test_a_reader_takes_a_stretch_that_no_thread_has_taken():
+    crew, _ = by_hand(2, lambda _: pytest.fail("made although it is read at once"))
+    assert [crew.next().regions for _ in range(3)] == [[0], [1], []]
 
 
 def test_one_processor_has_no_threads(log, monkeypatch):
@@ -292,12 +328,13 @@ def test_small_compressed_batches_have_no_threads(log, monkeypatch):
 
 def test_what_waits_unpacked_is_bounded(log, monkeypatch):
     monkeypatch.setattr(reader_threads, "HELD", 1 << 20)
-    made = []
+    made, begun = [], threading.Event()
     plain = Batch.unpack
-    monkeypatch.setattr(Batch, "unpack", lambda batch: (made.append(batch), plain(batch))[1])
+    monkeypatch.setattr(Batch, "unpack", lambda batch: (made.append(batch), begun.set(), plain(batch))[2])
     data = packed(0, payload=compression.compress(compression.ZSTD, bytes(1 << 20)))
     with LocalFile(log(*[data] * COUNT)) as source:
         for region in read(source):
+            assert begun.wait(PATIENCE)
             waiting = [batch for batch in tuple(made) if batch.position > region.position]
             assert sum(batch.unpacked_size for batch in waiting) <= 4 << 20
     assert region.end == source.size
@@ -334,59 +371,65 @@ def test_threads_that_die_leave_nobody_waiting(log, monkeypatch):
     def fail(_):
         raise SystemError("a codec's own")
 
-    died = []
-    monkeypatch.setattr(threading, "excepthook", died.append)
+    died, both = [], threading.Semaphore(0)
+    monkeypatch.setattr(threading, "excepthook", lambda told: (died.append(told.exc_type), both.release()))
     monkeypatch.setattr(Batch, "unpack", fail)
-    with LocalFile(log(*map(packed, range(COUNT)))) as source:
-        assert len(list(read(source))) == COUNT
-    wait_for_their_end()
-    assert [each.exc_type for each in died] == [SystemError] * 2
+    with LocalFile(log(*map(packed, range(COUNT)))) as source, closing(read(source)) as stream:
+        next(stream)
+        assert both.acquire(timeout=PATIENCE)
+        assert both.acquire(timeout=PATIENCE)
+        assert len(list(stream)) == COUNT - 1
+    assert died == [SystemError] * 2
 
 
 def test_what_waits_is_made_once_and_then_read(log):
-    made, order = [], []
+    made, order, begun = [], [], threading.Event()
 
     def make(region):
         made.append(region.position)
         order.append(("made", region.position))
+        begun.set()
         return 1000
 
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         with closing(read_making(source, make)) as stream:
             for region in stream:
+                assert begun.wait(PATIENCE)  # there is room for stretches that threads take
                 order.append(("read", region.position))
-                if len(order) % 20 == 0:
-                    time.sleep(0.002)
         want = [region.position for region in walk(source)]
     assert [position for what, position in order if what == "read"] == want
-    assert made
     assert len(made) == len(set(made))
     assert all(order.index(("made", position)) < order.index(("read", position)) for position in made)
 
 
 @pytest.mark.parametrize("failure", [MemoryError(), DamageError("codec", "unknown")])
-def test_what_cannot_be_made_is_left_to_whoever_reads_it(log, failure):
+def test_what_cannot_be_made_is_left_to_its_reader(log, failure):
+    tried = threading.Event()
+
     def make(_):
+        tried.set()
         raise failure
 
+    seen = 0
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
-        seen = 0
         for _ in read_making(source, make):
+            assert tried.wait(PATIENCE)
             seen += 1
-            time.sleep(0.0005)
     assert seen == COUNT
 
 
-def test_no_more_is_made_than_may_be_held(log, monkeypatch):
+def test_no_more_is_made_than_may_be_held():
     made = []
 
-    def make(region):
-        made.append(region.position)
+    def make(number):
+        made.append(number)
         return reader_threads.MADE + 1
 
-    with LocalFile(log(*map(packed, range(COUNT)))) as source, closing(read_making(source, make)) as stream:
-        next(stream)
-        time.sleep(0.1)
-        assert len(made) <= reader_threads.THREADS
-        assert len(list(stream)) == COUNT - 1
-    wait_for_their_end()
+    crew, take = by_hand(4, make)
+    first, second, third = take(), take(), take()
+    crew._prepare(first)
+    crew._prepare(second)
+    assert made == [0]
+    crew.done(first)  # it is read: there is room again
+    crew._prepare(third)
+    assert made == [0, 2]
