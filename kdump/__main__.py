@@ -1,4 +1,4 @@
-"""``python -m kdump`` and the script ``kdump``: Ctrl-C ends both quietly, from the first import on."""
+"""``python -m kdump`` and the script ``kdump``: Ctrl-C and SIGTERM end both quietly, from the first import on."""
 
 import sys
 
@@ -20,14 +20,21 @@ def main() -> int:
 
         gc.set_threshold(MANY)
         # A KeyboardInterrupt in the midst of an import may be swallowed there, or come out as another error.
-        heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if heeded:
-            signal.signal(signal.SIGINT, lambda *_: os._exit(CTRL_C))
+        ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        heeded = [one for one in ending if signal.getsignal(one) in (signal.default_int_handler, signal.SIG_DFL)]
+        for one in heeded:
+            signal.signal(one, lambda number, _: os._exit(128 + number))
         from kdump import cli
+        from kdump.primitives import signals
 
-        if heeded:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        status = cli.main()
+        signals.heed(heeded)
+        try:
+            status = cli.main()
+        except signals.EndedBySignal as ended:
+            signals.clean_up()
+            os._exit(ended.status)  # what is still buffered may be for a terminal that is gone
+        finally:
+            signals.clean_up()
         gc.freeze()  # what is left goes with the process: nobody has to look through it at the end
         return status
     except KeyboardInterrupt:

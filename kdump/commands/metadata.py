@@ -110,7 +110,7 @@ def command(**options: Any) -> int:
     if image.open_transaction is not None:
         run.session.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
     if modes["folder"]:
-        return _write(run, image, modes["folder"])
+        return _write(run, image, log, modes["folder"])
     return _show(run, image, asked, list_topics=modes["list_topics"], tree=modes["tree"])
 
 
@@ -204,16 +204,17 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
     return run.answer(found if asked.show_secrets else map(without_secrets, found), tables.differences)
 
 
-def _write(run: Answering, image: ClusterImage, folder: str) -> int:
+def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -> int:
     from kdump.answers.metadata import snapshot_writer
-    from kdump.output import files
+    from kdump.output import access, files
     from kdump.printers.answer_tables import metadata as tables
 
     if run.session.met:
         raise UsageError("no snapshot is written of an image that has breaks or damage: choose an --offset below")
     files.outside(run.paths, folder)
     data = snapshot_writer.encode(image)
-    written = files.write(folder, {snapshot_writer.file_name(image): data})
+    who = access.of_files(log.copies.sources())  # it holds the secrets that they hold
+    written = files.write(folder, {snapshot_writer.file_name(image): data}, access=who, note=run.session.note)
     line = snapshot_writer.Written(str(written[0]), image.end_offset, image.epoch, len(data))
     return run.answer([line], tables.written)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import posixpath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,10 +16,11 @@ from kdump.findings import many
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.output import files
+from kdump.output.access import of_sources
 from kdump.recovery.rebuild_indexes import Rebuild
 
 if TYPE_CHECKING:
-    from kdump.log_dirs.partition import Segment
+    from kdump.log_dirs.partition import Partition, Segment
     from kdump.recovery.index_builder import Indexes
 
 
@@ -65,9 +67,14 @@ def command(
     if not parts and not run.met:
         raise UsageError(f"{', '.join(paths)}: there is no segment")
     how = Rebuild(interval=interval, first_offsets=entry_offset == "first", note=run.note, progress=run.progress)
-    for part in parts:
-        single = len(parts) == len(part.segments) == len(named) == 1
-        folder = out if single else str(PurePath(out) / PurePath(part.folder).name)
+    single = bool(named) and len(parts) == len(named) == 1 and len(parts[0].segments) == 1
+    folders = [out] if single else _folders(parts, out)
+    for part, folder in zip(parts, folders, strict=True):
+        files.outside(paths, folder, [part])
+        if not force:
+            _refuse_to_overwrite(part, folder)
+    for part, folder in zip(parts, folders, strict=True):
+        access = of_sources([part])
         for segment, made in how.of(part):
             if isinstance(made, DamageError):
                 left = part.segments[part.segments.index(segment) + 1 :]
@@ -75,23 +82,53 @@ def command(
                 advice = "kdump salvage gets back what can be read"
                 run.damage(f"{segment.name}: {made}: nothing was written for it{rest} ({advice})")
             else:
-                _write(segment, made, folder, run, force=force)
+                contents = _contents(segment, made, folder)
+                for path in files.write(folder, contents, force=force, access=access, note=run.note):
+                    run.note(f"{path}: {path.stat().st_size} bytes")
     run.progress.clear()
     return run.status
 
 
-def _write(segment: Segment, made: Indexes, folder: str, run: session.Session, *, force: bool) -> None:
-    """Write the indexes of one segment. Raises UsageError where files are there already."""
+def _folders(parts: list[Partition], out: str) -> list[str]:
+    """Return where the files of each partition go: a folder of its own, by the name of the one that it is read from.
+
+    Raises UsageError where two have one name.
+    """
+    read: dict[str, str] = {}
+    for part in parts:
+        folder = part.files.shown(part.folder)
+        name = PurePath(posixpath.abspath(part.folder or "segment")).name or "segment"
+        if name in read:
+            raise UsageError(
+                f"{read[name]} and {folder} would both be written to {PurePath(out) / name}: "
+                "name one of them, and the other with another --out"
+            )
+        read[name] = folder
+    return [str(PurePath(out) / name) for name in read]
+
+
+def _refuse_to_overwrite(part: Partition, folder: str) -> None:
+    """Raise UsageError where a file is there that may have to be written."""
+    for segment in part.segments:
+        for name in _names(segment):
+            try:
+                files.must_be_free(Path(folder) / name)
+            except files.TakenError:
+                raise UsageError(f"{PurePath(folder) / name} is there already (--force overwrites it)") from None
+
+
+def _names(segment: Segment) -> tuple[str, str, str]:
+    """Return the names of a segment's .index, .timeindex and .txnindex. Raises UsageError."""
     stem, _, rest = PurePath(segment.path).name.rpartition(".log")
     if not stem or segment.base_offset is None:
         raise UsageError(f"{segment.name}: a segment's name begins with its base offset and ends in .log")
-    contents = {f"{stem}.index{rest}": made.offset_index, f"{stem}.timeindex{rest}": made.time_index}
-    txns = f"{stem}.txnindex{rest}"
-    if made.txn_index or LOCAL.look(str(PurePath(folder) / txns)) is not None:  # an old one must not outlive the others
-        contents[txns] = made.txn_index
-    try:
-        written = files.write(folder, contents, force=force)
-    except files.TakenError as error:
-        raise UsageError(f"{error} (--force overwrites it)") from None
-    for path in written:
-        run.note(f"{path}: {path.stat().st_size} bytes")
+    return f"{stem}.index{rest}", f"{stem}.timeindex{rest}", f"{stem}.txnindex{rest}"
+
+
+def _contents(segment: Segment, made: Indexes, folder: str) -> dict[str, bytes]:
+    """Return the files of a segment's indexes by their names."""
+    index, time_index, txn_index = _names(segment)
+    contents = {index: made.offset_index, time_index: made.time_index}
+    if made.txn_index or LOCAL.look(str(PurePath(folder) / txn_index)) is not None:  # an old one must not outlive them
+        contents[txn_index] = made.txn_index
+    return contents

@@ -16,7 +16,6 @@ from kdump.errors import UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
 from kdump.log_dirs.remote import without_secret
-from kdump.output import files
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 
@@ -91,7 +90,7 @@ def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | No
     report = _made(run, around)
     _take_status(run.session, report)
     if out is not None:
-        _write_page(report, out, overwrite=overwrite)
+        _write_page(report, out, run.session.note, overwrite=overwrite)
     elif output != "text":
         _print(report, output)
     else:
@@ -104,10 +103,11 @@ def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | No
 
 def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
     """Raise UsageError where the page cannot be made, or must not be written there: before anything is read."""
+    from kdump.output import files
     from kdump.report import page
 
     page.require()
-    files.replaceable(out, overwrite=overwrite)
+    files.writable_file(out, overwrite=overwrite)
     files.outside(paths, out)
 
 
@@ -153,11 +153,13 @@ def _take_status(session: Session, report: LogDirReport) -> None:
     session.said.met |= {STATUS[line["level"]] for line in report.lines("check", "finding")}
 
 
-def _write_page(report: LogDirReport, out: str, *, overwrite: bool) -> None:
+def _write_page(report: LogDirReport, out: str, note: Callable[[str], None], *, overwrite: bool) -> None:
+    from kdump.output import files
     from kdump.report.page import page
 
     target = Path(out)
-    files.write(target.parent, {target.name: page(report).encode("utf-8", "backslashreplace")}, force=overwrite)
+    content = page(report).encode("utf-8", "backslashreplace")
+    files.write(target.parent, {target.name: content}, force=overwrite, note=note)
 
 
 def _print(report: LogDirReport, output: str) -> None:

@@ -17,6 +17,7 @@ from kdump.findings import many
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.output import files
+from kdump.output.access import of_sources
 from kdump.primitives.processes import Processes
 from kdump.salvage import writer
 from kdump.salvage.sound_batches import UNREADABLE
@@ -94,13 +95,14 @@ def command(
         if not run.met:
             run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))
         return run.status
-    files.outside(paths, out)
+    found = [part for one in copies.values() for part in one.parts]
+    files.outside([*paths, *(() if wanted.remote is None else wanted.remote.paths)], out, found)
+    access = of_sources(found)
     limits = writer.SegmentLimits(segment_bytes, interval)
     all_written: list[writer.WrittenLog] = []
     missing = 0
-    with files.whole(out) as folder:
-        folder.mkdir()
-        found = [part for one in copies.values() for part in one.parts]
+    with files.new_folder(out, last=writer.LOGS, access=access, note=run.note) as folder:
+        writer.begin(folder, access)
         if wanted.remote is not None:
             jobs = 1  # keys stay in this process
         elif jobs is None:

@@ -74,14 +74,15 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     query = answer.SchemaQuery(given["deleted"], given["number"], guid, given["subject"], given["schema_type"])
     if given["folder"] is not None:
         from kdump.output import files
+        from kdump.output.access import ANY
         from kdump.schemas.export import ExportedSchemas
 
         files.outside(paths, given["folder"])
         made = ExportedSchemas(query.versions(store), store)
-        with files.whole(given["folder"]) as part:
+        with files.new_folder(given["folder"], note=run.note) as part:
             for name, data in made.files.items():
-                (part / name).parent.mkdir(parents=True, exist_ok=True)
-                (part / name).write_bytes(data)
+                *folders, last = name.split("/")
+                files.fill(files.make_folders(part, *folders, access=ANY) / last, data, ANY)
         for text in made.notes:
             run.insist(text)
         run.note(f"{given['folder']} has {len(made.files)} files")

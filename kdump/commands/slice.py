@@ -14,6 +14,7 @@ from kdump.findings import many
 from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output import files
+from kdump.output.access import of_sources
 from kdump.salvage import slice_segment
 
 if TYPE_CHECKING:
@@ -52,16 +53,15 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     segments = partitions[0].segments
     if out == "-":
         raise UsageError("standard output cannot be taken back where something goes wrong: name the file to write")
-    files.outside([path], out)
+    files.outside([path], out, partitions)
     if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(segment.path, out) for segment in segments):
         raise UsageError(f"{out} would be taken for a segment of the log that is read: name a place outside of it")
-    if option_values.is_folder(out):
-        raise UsageError(f"{out} is a folder: name the file to write")
+    files.writable_file(out)
 
     def lost(segment: Segment, damage: Damage) -> None:
         run.damage(f"{segment.name}: byte {damage.position}: {damage.size} bytes: {damage.reason}")
 
-    written = slice_segment.write(segments, wanted, out, lost)
+    written = slice_segment.write(segments, wanted, out, lost, of_sources(partitions), run.note)
     if written is not None:
         count = many(written.batches, "batch", "batches")
         begins, ends = written.first[0], written.last[1]

@@ -1,98 +1,164 @@
-"""Files that kdump writes: they appear whole or not at all, and nothing is overwritten unasked."""
+"""The one way out: every file and folder that kdump writes on this machine goes through this module.
+
+- An output is written under a random name beside its place (:mod:`kdump.output.parts`), flushed to the disk, and gets
+  its name in one step that replaces nothing. A folder that is there, and holds nothing, is written into.
+- What cannot be written is found before the first byte. A run that fails, or that Ctrl-C, SIGTERM or SIGHUP ends,
+  deletes what it has made, and nothing else. SIGKILL and a power failure leave a part, which the next run there names.
+- A copy of log bytes has the mode of what it is of, or a narrower one (:mod:`kdump.output.access`), the part too.
+- Errors name the path that the user gave.
+
+docs/outputs.md says for each command what a kill at each step leaves.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
+from kdump.output import parts
+from kdump.output.access import ANY, Access
+from kdump.output.parts import TakenError, identity
+from kdump.primitives import signals
 
+__all__ = ["TakenError"]
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from kdump.log_dirs.partition import Partition
+
+    Note: TypeAlias = Callable[[str], None]
+
+LOST_AND_FOUND: Final = "lost+found"
+"""The folder that a new file system of Linux has at its root."""
 
 
-class TakenError(UsageError):
-    """A file is there already, and must not be overwritten."""
+def _nothing(_: str) -> None:
+    pass
 
 
-def write(folder: str | os.PathLike[str], contents: Mapping[str, bytes], *, force: bool = False) -> list[Path]:
+def write(
+    folder: str | os.PathLike[str],
+    contents: Mapping[str, bytes],
+    *,
+    force: bool = False,
+    access: Access = ANY,
+    note: Note = _nothing,
+) -> list[Path]:
     """Write files into ``folder``, which is made where it is missing; return their paths.
 
-    Each is written under another name, flushed to the disk and then renamed, so that a reader or a crash sees all of
-    it or nothing. Raises before anything is written: UsageError where ``folder`` is a file, TakenError where one of
-    the files is there already and ``force`` is not given. Raises UnreadableError where the disk refuses: then nothing
-    is left.
+    A reader or a crash sees all of a file or nothing of it. Raises before anything is written: UsageError where
+    ``folder`` is a file, TakenError where one of the files is there already and ``force`` is not given. Raises
+    UnreadableError where the disk refuses. Then nothing is left, but what ``force`` has replaced.
     """
     target = Path(folder)
     paths = {target / name: data for name, data in contents.items()}
-    if not force:
-        for path in paths:
-            if os.path.lexists(path):
-                raise TakenError(f"{path} is there already")
-    with _errors_of(target):
+    for path in () if force else paths:
+        must_be_free(path)
+    placed: dict[Path, tuple[int, int]] = {}
+    with parts.work_in(target, target, access, note) as work:
+        made = {path: work.file() for path in paths}
+        for path, data in paths.items():
+            made[path].opened.write(data)
+            made[path].flush()
         try:
-            target.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise UsageError(f"{target} is a file: name a folder to write into") from None
-        pending: dict[Path, Path] = {}
-        placed: list[Path] = []
-        try:
-            for path, data in paths.items():
-                pending[path] = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-                _write_through(pending[path], data)
-            for path, temporary in pending.items():
-                _place(temporary, path, force=force)
-                placed.append(path)
-            _flush_folder(target)
+            with signals.held():
+                for path, part in made.items():
+                    part.publish(path, replaces=force)
+                    placed[path] = part.identity
+                work.flush()
         except BaseException:
-            for path in [*pending.values(), *([] if force else placed)]:
-                with suppress(OSError):
-                    path.unlink(missing_ok=True)
+            with signals.held():
+                _take_back({} if force else placed)
             raise
     return list(paths)
 
 
+def _take_back(placed: Mapping[Path, tuple[int, int]]) -> None:
+    """Delete files that this run has placed, unless others have taken their places."""
+    for path, own in placed.items():
+        with suppress(OSError):
+            if identity(path.lstat()) == own:
+                path.unlink()
+
+
 @contextmanager
-def _errors_of(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:  # of what is told meanwhile
-        raise
-    except OSError as reason:
-        raise UnreadableError(reason.filename or folder, f"cannot be written: {reason.strerror or reason}") from reason
+def new_file(target: str | os.PathLike[str], *, access: Access = ANY, note: Note = _nothing) -> Iterator[BinaryIO]:
+    """Give a file to write; it gets the name ``target`` when the block ends, and goes where the block fails.
+
+    Raises TakenError where ``target`` is there already, or is when the block ends; UnreadableError where the disk
+    refuses. ``note`` is called with what killed runs have left there.
+    """
+    path = Path(target)
+    must_be_free(path)
+    with parts.work_in(path.parent, path, access, note) as work:
+        part = work.file()
+        yield part.opened
+        part.flush()
+        with signals.held():
+            part.publish(path)
+            work.flush()
 
 
-def no_room(where: str | None, reason: str) -> UnreadableError:
-    """Return the error of temporary files that cannot be written; None is no folder for them."""
-    return UnreadableError(
-        where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
-    )
+@contextmanager
+def new_folder(
+    target: str | os.PathLike[str], *, last: str = "", access: Access = ANY, note: Note = _nothing
+) -> Iterator[Path]:
+    """Give a folder to fill, which becomes ``target`` when the block ends, and goes where the block fails.
+
+    Where ``target`` is a folder that holds nothing, what was made is moved into it, ``last`` at the end: where that is
+    there, all is. An empty ``lost+found``, as new file systems have it, is nothing. Raises and calls as
+    :func:`new_file` does.
+    """
+    path = Path(target)
+    inside = os.path.isdir(path)  # noqa: PTH112  pathlib raises where a name is too long
+    if inside:
+        _must_be_empty(path)
+    else:
+        must_be_free(path)
+    with parts.work_in(path if inside else path.parent, path, access, note) as work:
+        if inside:  # a run that was killed before the folder was there
+            work.name_left_over(path.resolve().parent)
+        part = work.folder()
+        yield part.path
+        part.settle()
+        with signals.held():
+            if inside:
+                _move_into(part.path, path, last)
+            else:
+                part.publish(path)
+            work.flush()
 
 
-def _write_through(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
+def create(path: Path, access: Access) -> BinaryIO:
+    """Make a file in a new folder, and return it open for writing. Raises OSError."""
+    return parts.create(path, access)
+
+
+def fill(path: Path, data: bytes, access: Access) -> None:
+    """Write a file in a new folder. Raises OSError."""
+    with create(path, access) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
-def _place(temporary: Path, path: Path, *, force: bool) -> None:
-    """Give a finished file its name. Without ``force`` a link refuses a name that was taken in the meantime."""
-    if force:
-        temporary.replace(path)
-        return
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise TakenError(f"{path} is there already") from None
-    except OSError:  # a file system without links: the check before was all that can be had
-        temporary.replace(path)
-        return
-    temporary.unlink()
+def make_folders(root: Path, *names: str, access: Access) -> Path:
+    """Make the folders of a path in a new folder as far as they are missing, and return its last. Raises OSError."""
+    for name in ("", *names):
+        root /= name
+        with suppress(FileExistsError):  # it may be one of several processes that makes it
+            parts.make_folder(root, access)
+    return root
+
+
+def drop(path: Path) -> None:
+    """Delete a file of a new folder. Raises OSError."""
+    path.unlink()
 
 
 def begin_flush(file: BinaryIO) -> None:
@@ -106,78 +172,153 @@ def begin_flush(file: BinaryIO) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _flush_folder(folder: Path) -> None:
-    """Make the new names durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def outside(paths: Iterable[str], out: str) -> None:
+def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()) -> None:
     """Raise UsageError where the output would replace what is read, or lie in it or in a log dir: that stays as it is.
 
-    ``paths`` are files, folders and globs.
+    ``paths`` are files, folders and globs, ``partitions`` what was found there: their folders may be links that lead
+    elsewhere. All are compared by what they are, not by their names: links and bind mounts lead to the same ones.
     """
     target = Path(out).resolve()
+    around: dict[tuple[int, int], Path] = {}
+    for above in [target, *target.parents]:
+        with suppress(OSError):
+            around.setdefault(identity(above.stat()), above)
+    alone: set[Path | None] = set()  # folders of which a file is named: what lies beside it is not in it
     for path in paths:
         for found in [path] if os.path.lexists(path) else LOCAL.glob(path):
-            read = Path(found).resolve()
-            if target == read:
-                raise UsageError(f"{out} is read and stays as it is: name another place")
-            if target.is_relative_to(read):
-                raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
-    for above in target.parents:
+            read = Path(found)
+            _be_outside(target, _within(around, read), out, path)
+            if not read.is_dir():
+                alone.add(_within(around, read.parent))
+    for part in partitions:
+        if part.files is LOCAL and (read_folder := _within(around, Path(part.folder))) not in alone:
+            _be_outside(target, read_folder, out, part.folder)
+    for above in [target, *target.parents]:
         if os.path.lexists(above / file_names.META_PROPERTIES):
             raise UsageError(f"{out} lies in the log dir {above}, which stays as it is: name a place outside of it")
 
 
-def replaceable(out: str, *, overwrite: bool) -> None:
+def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
+    """Return as which of the folders around an output something is known, None for none."""
+    try:
+        return around.get(identity(read.stat()))
+    except OSError:  # a link to nowhere
+        return read.resolve()
+
+
+def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
+    if read == target:
+        raise UsageError(f"{out} is read and stays as it is: name another place")
+    if read in target.parents:
+        raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
+
+
+def writable_file(out: str, *, overwrite: bool | None = None) -> None:
     """Raise where a file cannot be written at ``out``: before the work for it begins.
 
-    UsageError where it is no name of a file, or something is there that may not be replaced; UnreadableError where its
-    folder cannot be written.
+    ``overwrite`` is the option of the command, None where it has none. Raises UsageError where ``out`` is no name of a
+    file, or something is there that may not be replaced; UnreadableError where its folder cannot be written.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is no name of a file")
     path = Path(out)
-    if os.path.lexists(path):
-        if path.is_dir():
-            raise UsageError(f"{out} is a folder: name a file in it")
+    if out.endswith("/") or os.path.isdir(path):  # noqa: PTH112  as above
+        raise UsageError(f"{out} is a folder: name a file in it")
+    if overwrite is None:
+        must_be_free(path)
+    elif os.path.lexists(path):
         if path.exists() and not path.is_file():
             raise UsageError(f"{out} is not a file: it is not replaced")
         if not overwrite:
-            raise UsageError(f"{out} is there already: --overwrite replaces it")
+            raise TakenError(f"{out} is there already: --overwrite replaces it")
+        if _is_mounted(path) or _is_anothers(path):
+            raise UsageError(f"{out} cannot be replaced (it is a mount, or another user's): name another file")
     folder = next(above for above in path.resolve().parents if above.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UnreadableError(folder, "cannot be written")
 
 
+def no_room(where: str | None, reason: str) -> UnreadableError:
+    """Return the error of temporary files that cannot be written; None is no folder for them."""
+    return UnreadableError(
+        where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
+    )
+
+
+def must_be_free(path: Path) -> None:
+    """Raise TakenError where something stands at ``path``, UnreadableError where nothing can."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):  # where there is no folder for it, that is found next
+        return
+    except OSError as reason:
+        raise UnreadableError(path, f"cannot be written: {reason.strerror}") from reason
+    raise TakenError(f"{path} is there already: name a place that is free")
+
+
+def _must_be_empty(folder: Path) -> None:
+    """Raise TakenError for a folder that holds something, UsageError for a lost+found that cannot be written."""
+    held = [name for name in _names(folder) if not parts.NAME.fullmatch(name)]
+    lost = folder / LOST_AND_FOUND
+    if held == [LOST_AND_FOUND] and lost.is_dir() and not lost.is_symlink():
+        if not os.access(lost, os.R_OK | os.W_OK | os.X_OK):
+            raise UsageError(f"{lost} cannot be written: name a folder in {folder}, such as {folder / 'kdump'}")
+        held = [f"{LOST_AND_FOUND}/{name}" for name in _names(lost)]
+    if held:
+        raise TakenError(f"{folder} is there already, and holds {held[0]}: name a folder that is free, or is empty")
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names in a folder. Raises UnreadableError."""
+    with _refused(folder):
+        return sorted(path.name for path in folder.iterdir())
+
+
 @contextmanager
-def whole(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a path to write a file or a folder at; it gets the name ``target`` when all of it is there, or goes.
+def _refused(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as reason:
+        raise UnreadableError(folder, f"cannot be read: {reason.strerror}") from reason
 
-    Raises UsageError where ``target`` is there already (an empty folder counts as nothing), and UnreadableError where
-    the disk refuses.
+
+def _move_into(part: Path, target: Path, last: str) -> None:
+    """Move what a new folder holds into an empty one, ``last`` at the end; where that fails, move it back.
+
+    Raises TakenError where a name is taken, and OSError.
     """
-    path = Path(target)
-    if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
-        raise UsageError(f"{path} is there already: name a place that is free")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _errors_of(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield temporary
-            for made in [*temporary.rglob("*"), temporary]:
-                _flush_folder(made)
-            temporary.replace(path)
-            _flush_folder(path.parent)
-        except BaseException:
-            if temporary.is_dir():
-                from shutil import rmtree  # slow to import
+    moves: list[Path] = []
+    for name in sorted(_names(part), key=lambda name: (name == last, name)):
+        is_there = name == LOST_AND_FOUND and (target / name).is_dir()
+        moves += [Path(name, inner) for inner in _names(part / name)] if is_there else [Path(name)]
+    done: list[Path] = []
+    try:
+        for move in moves:
+            parts.put(part / move, target / move)
+            done.append(move)
+    except BaseException as reason:
+        for move in reversed(done):
+            with suppress(OSError):
+                parts.put(target / move, part / move)
+        if isinstance(reason, FileExistsError):
+            taken = target / moves[len(done)]
+            raise TakenError(f"{taken} is there already: it was not when this run began") from None
+        raise
 
-                rmtree(temporary, ignore_errors=True)
-            else:
-                temporary.unlink(missing_ok=True)
-            raise
+
+def _is_mounted(path: Path) -> bool:
+    """Tell whether something is mounted at a file, which no rename replaces."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:  # not Linux
+        return False
+    place = os.fsencode(path.parent.resolve() / path.name)
+    found = (re.sub(rb"\\(\d{3})", lambda code: bytes([int(code[1], 8)]), line.split()[4]) for line in mounts)
+    return place in found
+
+
+def _is_anothers(path: Path) -> bool:
+    """Tell whether a file is in a folder, such as /tmp, where each user replaces only his own."""
+    folder = path.resolve().parent.stat() if path.is_symlink() else path.parent.stat()
+    own = os.geteuid()
+    return bool(folder.st_mode & stat.S_ISVTX) and own not in (0, folder.st_uid, path.lstat().st_uid)

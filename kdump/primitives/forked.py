@@ -8,12 +8,14 @@ import pickle
 import select
 import signal
 import sys
+import threading
 from collections import deque
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kdump.errors import KdumpError
+from kdump.primitives import signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -125,6 +127,8 @@ def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) 
 
     Raises OSError.
     """
+    parent = os.getpid()
+    is_main = threading.current_thread() is threading.main_thread()  # the system counts the end of a thread as well
     reader, writer = os.pipe()
     try:
         process = os.fork()
@@ -135,6 +139,8 @@ def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) 
     if not process:
         for end in (reader, *(other for _, other in others)):
             os.close(end)
+        if is_main:
+            signals.end_with(parent)
         child(writer)
     os.close(writer)
     return process, reader
@@ -151,9 +157,7 @@ def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], 
         send(results, told)
 
     try:
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as of what a script runs in the background
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signals.by_default()
         try:
             work(number, news, tell)
             status = 0
@@ -177,8 +181,8 @@ def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until new processes are listed: else they would go on alone."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Let Ctrl-C and the like wait until new processes are listed: else they would go on alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
     try:
         yield
     finally:
@@ -191,6 +195,8 @@ def failure(status: int) -> BaseException:
         return KeyboardInterrupt()
     if status == -signal.SIGKILL:
         return KdumpError("a process was killed before it had a result; the system may lack memory (try fewer --jobs)")
+    if status in (-signal.SIGTERM, -signal.SIGHUP):
+        return KdumpError(f"a process that read with others was ended by {signal.Signals(-status).name}")
     return KdumpError(f"a process that read with others ended with {status}")
 
 

@@ -7,6 +7,7 @@ topics are data of a chart, never part of what Vega-Lite interprets.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -97,7 +98,12 @@ def drawn(specs: Sequence[Spec]) -> list[str]:
     svgs: list[str] = []
     while len(svgs) < len(specs):
         left = json.dumps(specs[len(svgs) :]).encode()
-        command = [sys.executable, "-P", drawing.__file__]  # no module beside it counts, nor one of the current folder
+        command = [
+            sys.executable,
+            "-P",
+            drawing.__file__,
+            str(os.getpid()),
+        ]  # no module beside it counts, nor one of the current folder
         try:
             done = subprocess.run(command, input=left, stdout=subprocess.PIPE, process_group=0, check=False)
         except OSError as reason:

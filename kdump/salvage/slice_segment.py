@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
 from kdump.output import files
+from kdump.output.access import ANY
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.log_dirs.partition import Segment
+    from kdump.output.access import Access
 
 
 class Slice(NamedTuple):
@@ -69,16 +71,21 @@ class _NothingError(Exception):
 
 
 def write(
-    segments: Sequence[Segment], wanted: SliceRange, out: str, lost: Callable[[Segment, Damage], None]
+    segments: Sequence[Segment],
+    wanted: SliceRange,
+    out: str,
+    lost: Callable[[Segment, Damage], None],
+    access: Access = ANY,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Slice | None:
     """Write the batches that hold the offsets to a new file ``out``; None, and no file, where there are none.
 
-    ``lost`` is called with damage that may have held some. Raises UsageError where ``out`` is there already,
-    UnreadableError where a segment cannot be read or ``out`` not be written.
+    ``lost`` is called with damage that may have held some, ``note`` with what killed runs have left. Raises UsageError
+    where ``out`` is there already, UnreadableError where a segment cannot be read or ``out`` not be written.
     """
     first: tuple[int, int] | None = None
     count, last = 0, (0, 0)
-    with suppress(_NothingError), files.whole(out) as temporary, temporary.open("xb") as file:
+    with suppress(_NothingError), files.new_file(out, access=access, note=note) as file:
         for region in _batches(segments, wanted, lost):
             one, other = (region.first, region.batch(region.count - 1)) if isinstance(region, Run) else (region, region)
             first = first or (_first(one), one.last_offset)

@@ -9,7 +9,9 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import closing
+from io import TextIOWrapper
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,7 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
 from kdump.output import files
+from kdump.output.access import of_sources
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
@@ -37,9 +40,14 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from kdump.log_dirs.partition import Partition
+    from kdump.output.access import Access
     from kdump.records.record_batch import RecordBatch
     from kdump.salvage.chains import LeftOutRange
 
+LOGS: Final = "logs"
+ACCOUNT: Final = "account.json"
+NAME_BYTES: Final = 255
+"""Bytes of a file's name, at most."""
 VERSION: Final = 2
 """The version of account.json: 1 called missing offsets otherwise."""
 COPIED: Final = 1 << 20
@@ -87,37 +95,46 @@ def write(
     log_start: int | None = None,
     fail: Callable[[UnreadableError], None] = raise_it,
 ) -> tuple[WrittenLog, Account]:
-    """Write one partition below ``out``. ``fail`` is told of a partition.metadata that cannot be read.
+    """Write one partition below ``out``, which :func:`kdump.output.files.new_folder` gives.
+
+    ``fail`` is told of a partition.metadata that cannot be read. What is written has the modes of the copies.
 
     ``log_start`` is the log start offset, None where no checkpoint has it: what lies below it was removed by
     DeleteRecords or by retention.
 
     Raises UnreadableError where a file changes from one pass to the next, and OSError where the disk refuses.
     """
-    folder = out / "logs" / name
-    folder.mkdir(parents=True)
-    log, account = _write_log(folder, copies, limits, log_start)
-    (folder / file_names.LEADER_EPOCHS).write_bytes(leader_epoch.encode(log.epochs))
-    _copy_metadata(copies, folder, fail)
-    _write_account(account, name, copies, out / "lost+found" / name, log.written, log_start)
+    access = of_sources(copies)
+    folder = files.make_folders(out, LOGS, name, access=access)
+    log, account = _write_log(folder, copies, limits, log_start, access)
+    files.fill(folder / file_names.LEADER_EPOCHS, leader_epoch.encode(log.epochs), access)
+    _copy_metadata(copies, folder, fail, access)
+    lost = files.make_folders(out, files.LOST_AND_FOUND, name, access=access)
+    _write_account(account, name, copies, lost, log.written, log_start, access)
     return log.written, account
 
 
+def begin(out: Path, access: Access) -> None:
+    """Make the two folders that hold those of the partitions. Raises OSError."""
+    for name in (LOGS, files.LOST_AND_FOUND):
+        files.make_folders(out, name, access=access)
+
+
 def _write_log(
-    folder: Path, copies: list[Partition], limits: SegmentLimits, log_start: int | None
+    folder: Path, copies: list[Partition], limits: SegmentLimits, log_start: int | None, access: Access
 ) -> tuple[_LogWriter, Account]:
     """Write the segments: one copy as it is read, unless its batches do not stand in order."""
     if len(copies) == 1:
-        log, account = _LogWriter(folder, limits, log_start), Account()
+        log, account = _LogWriter(folder, limits, log_start, access), Account()
         try:
             log.add_all(one_copy.batches(copies[0], account))
         except OutOfOrderError:
             for path in folder.iterdir():
-                path.unlink()
+                files.drop(path)
         else:
             return log, account
     chains, account = merge.merge(copies)
-    log = _LogWriter(folder, limits, log_start)
+    log = _LogWriter(folder, limits, log_start, access)
     log.add_all(merge.batches(chains))
     return log, account
 
@@ -125,10 +142,10 @@ def _write_log(
 class _LogWriter:
     """Writes batches that come in order to segments with indexes."""
 
-    def __init__(self, folder: Path, limits: SegmentLimits, log_start: int | None) -> None:
+    def __init__(self, folder: Path, limits: SegmentLimits, log_start: int | None, access: Access) -> None:
         self.epochs: list[EpochEntry] = []
         self.written = WrittenLog(0, 0, 0, 0)
-        self._folder, self._limits, self._log_start = folder, limits, log_start
+        self._folder, self._limits, self._log_start, self._access = folder, limits, log_start, access
         self._replay = Replay()
         self._builder = IndexBuilder(0)
         self._file: BinaryIO | None = None
@@ -172,7 +189,7 @@ class _LogWriter:
             return self._file
         self._finish()
         self._builder = IndexBuilder(base, interval=self._limits.interval)
-        self._file = (self._folder / f"{base:020}.{file_names.LOG}").open("xb")
+        self._file = files.create(self._folder / f"{base:020}.{file_names.LOG}", self._access)
         self.written = self.written._replace(segments=self.written.segments + 1)
         return self._file
 
@@ -237,10 +254,10 @@ class _LogWriter:
             return
         self.close()
         stem, indexes = self._folder / f"{self._builder.base_offset:020}", self._builder.finish()
-        stem.with_suffix(f".{file_names.INDEX}").write_bytes(indexes.offset_index)
-        stem.with_suffix(f".{file_names.TIME_INDEX}").write_bytes(indexes.time_index)
+        files.fill(stem.with_suffix(f".{file_names.INDEX}"), indexes.offset_index, self._access)
+        files.fill(stem.with_suffix(f".{file_names.TIME_INDEX}"), indexes.time_index, self._access)
         if indexes.txn_index:
-            stem.with_suffix(f".{file_names.TXN_INDEX}").write_bytes(indexes.txn_index)
+            files.fill(stem.with_suffix(f".{file_names.TXN_INDEX}"), indexes.txn_index, self._access)
 
     def close(self) -> None:
         """Close the log of the segment."""
@@ -253,7 +270,9 @@ class _LogWriter:
                     file.truncate()  # gives the rest back
 
 
-def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None]) -> None:
+def _copy_metadata(
+    copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None], access: Access
+) -> None:
     for copy in copies:
         for entry in copy.others:
             if entry.name == file_names.PARTITION_METADATA:
@@ -263,19 +282,24 @@ def _copy_metadata(copies: list[Partition], folder: Path, fail: Callable[[Unread
                 except UnreadableError as error:
                     fail(error)
                     continue
-                (folder / entry.name).write_bytes(data)
+                files.fill(folder / entry.name, data, access)
                 return
 
 
 def _write_account(
-    account: Account, name: str, copies: list[Partition], folder: Path, written: WrittenLog, log_start: int | None
+    account: Account,
+    name: str,
+    copies: list[Partition],
+    folder: Path,
+    written: WrittenLog,
+    log_start: int | None,
+    access: Access,
 ) -> None:
     """Write account.json, and the bytes of what was not placed."""
-    folder.mkdir(parents=True)
     ranges = []
     for number, lost in enumerate(account.lost):
-        saved = f"{number:06}-{lost.segment.path.rpartition('/')[2]}@{lost.position}"
-        if not _save(lost, folder / saved):
+        saved = _saved_name(number, lost)
+        if not _save(lost, folder / saved, access):
             saved = ""
         ranges.append(
             {
@@ -308,7 +332,7 @@ def _write_account(
         "missingOffsets": [],
         "lost": ranges,
     }
-    with (folder / "account.json").open("x", encoding="utf-8", newline="") as file:
+    with TextIOWrapper(files.create(folder / ACCOUNT, access), encoding="utf-8", newline="") as file:
         before, key, behind = json.dumps(told, indent=1, ensure_ascii=False).partition(MISSING)
         file.write(f"{before}{key[:-1]}")
         separator, end = "\n", "]"
@@ -331,7 +355,14 @@ def _is_below(until: int | None, log_start: int | None) -> bool | None:
     return None if until is None or log_start is None else until <= log_start
 
 
-def _save(lost: LeftOutRange, path: Path) -> bool:
+def _saved_name(number: int, lost: LeftOutRange) -> str:
+    """Return the name of a file of lost bytes: of the segment's name as much as fits into one."""
+    end = f"@{lost.position}"
+    name = os.fsencode(f"{number:06}-{lost.segment.path.rpartition('/')[2]}")[: NAME_BYTES - len(end)]
+    return os.fsdecode(name) + end
+
+
+def _save(lost: LeftOutRange, path: Path, access: Access) -> bool:
     """Copy lost bytes; zeros alone are not worth a file."""
     if lost.kind == UNREADABLE:
         return False
@@ -339,7 +370,7 @@ def _save(lost: LeftOutRange, path: Path) -> bool:
         end = lost.position + lost.size
         if resync.zero_tail(source, lost.position, end) == lost.position:
             return False
-        with closing(path.open("xb")) as file:
+        with files.create(path, access) as file:
             for at in range(lost.position, end, COPIED):
                 file.write(source.read(at, min(COPIED, end - at)))
     return True

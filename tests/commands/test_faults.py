@@ -12,6 +12,7 @@ import pytest
 from kdump import cli
 from kdump.commands import root
 from testing import ROOT, forge
+from testing.processes import python
 from tests.helpers.asking import LINES, subject
 from tests.helpers.log_dirs import write
 
@@ -231,3 +232,42 @@ def test_no_room_for_what_an_archive_holds_is_told(folder, blocks):
     assert done.returncode == 1
     assert done.stderr.startswith(f"kdump: {packed}: cannot be unpacked to ")
     assert "(set TMPDIR to a folder with more room)" in done.stderr
+
+
+SENDS = """
+import os, signal
+flush = os.fsync
+def send(descriptor):
+    os.kill(os.getpid(), signal.{number})
+    flush(descriptor)
+os.fsync = send
+from kdump.__main__ import run
+run()
+"""
+"""A run that gets a signal when its first file is whole and has no name yet."""
+
+
+@pytest.mark.parametrize(("number", "status"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_signal_leaves_nothing_and_is_the_exit_status(folder, name, number, status):
+    done = python("-c", SENDS.format(number=number), *words(name, folder))
+    assert done.returncode == status
+    assert all(line.startswith(b"kdump: t-0: 20 sound batches") for line in done.stderr.split(b"\n") if line)
+    assert left(folder) == []
+
+
+def test_an_ignored_signal_is_ignored(folder):
+    """As nohup has it."""
+    shell = 'trap "" HUP; exec "$@"'
+    done = python("-c", SENDS.format(number="SIGHUP"), *words("slice", folder), shell=shell)
+    assert (done.returncode, left(folder)) == (0, ["out", "slice.log"])
+
+
+def test_a_killed_run_is_named_by_the_next(folder):
+    done = python("-c", SENDS.format(number="SIGKILL"), *words("slice", folder))
+    (part,) = (folder.parent / "out").iterdir()
+    assert done.returncode == -9
+    done = child(words("slice", folder))
+    assert done.returncode == 0
+    assert f"kdump: {part}: a run that was killed has left it unfinished; to delete it: rm -r {part}\n" in done.stderr
+    assert left(folder) == sorted(["out", "slice.log", part.name])

@@ -60,8 +60,7 @@ def test_sound_batches_come_back_and_the_rest_is_accounted_for(tmp_path):
 
 def write_half(target):
     """Write a file, and fail at the next."""
-    with files.whole(target) as temporary:
-        temporary.mkdir()
+    with files.new_folder(target, last="file") as temporary:
         (temporary / "file").write_bytes(b"")
         (temporary / "missing" / "file").write_bytes(b"")
 
@@ -74,7 +73,7 @@ def test_nothing_is_overwritten_and_nothing_half_done_stays(tmp_path):
     with pytest.raises(UnreadableError):
         write_half(tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
-    with pytest.raises(UsageError), files.whole(tmp_path / "in"):
+    with pytest.raises(UsageError), files.new_folder(tmp_path / "in", last="file"):
         pass
 
 

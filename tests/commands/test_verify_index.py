@@ -22,6 +22,9 @@ def partition(tmp_path):
     return folder
 
 
+WHERE = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
 def break_entry(path, at=32):
     content = bytearray(path.read_bytes())
     content[at + 3] ^= 1
@@ -245,3 +248,46 @@ def test_first_offsets_for_old_brokers(partition, tmp_path):
         made[which] = (out / "00000000000000000000.index").read_bytes()
     assert made["first"] != made["last"]
     assert made["first"][4:8] == made["last"][4:8]
+
+
+def test_the_output_lies_in_the_folder_that_is_named(tmp_path):
+    """Whatever a folder is called by: its own name counts."""
+    place = tmp_path / "in" / "orders-0"
+    shutil.copytree(TXN, place)
+    (place / "below").mkdir()
+    for number, (path, cwd) in enumerate(((".", place), ("..", place / "below"), ("../orders-0/.", place))):
+        out = tmp_path / f"out{number}"
+        assert kdump("rebuild-index", path, "--out", out, "-q", cwd=cwd, env=WHERE).returncode == 0
+        assert [path.name for path in out.iterdir()] == ["orders-0"]
+    assert names(place) == sorted([*names(TXN), "below"])
+
+
+def test_two_partitions_of_one_name_are_refused_before_anything_is_written(tmp_path):
+    for name in ("b1", "b2"):
+        shutil.copytree(TXN, tmp_path / name / TXN.name)
+    for options in ([], ["--force"]):
+        for paths in (["b1", "b2"], ["b1/txn-0/00000000000000000000.log", "b2/txn-0/00000000000000000064.log"]):
+            done = kdump("rebuild-index", *(tmp_path / path for path in paths), "--out", tmp_path / "f", *options)
+            said = f"{tmp_path}/b1/txn-0 and {tmp_path}/b2/txn-0 would both be written to {tmp_path}/f/txn-0"
+            assert (done.returncode, said.encode() in done.stderr, (tmp_path / "f").exists()) == (2, True, False)
+
+
+def test_rebuilt_indexes_never_lie_in_what_is_read(tmp_path):
+    place = tmp_path / "in" / "orders-0"
+    shutil.copytree(TXN, place)
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    before = {path: path.read_bytes() for path in place.iterdir()}
+    for path in (place, tmp_path / "in", f"{tmp_path}/in/*", tmp_path / "link"):
+        for out in (tmp_path / "in", place, place / "fresh", tmp_path / "link" / "orders-0"):
+            done = kdump("rebuild-index", path, "--out", out, "--force")
+            assert (done.returncode, b"which is read" in done.stderr or b"is read and" in done.stderr) == (2, True)
+    assert {path: path.read_bytes() for path in place.iterdir()} == before
+
+
+def test_what_is_there_already_is_told_before_anything_is_written(tmp_path):
+    taken = tmp_path / "f" / TXN.name / "00000000000000000117.index"
+    taken.parent.mkdir(parents=True)
+    taken.write_bytes(b"old")
+    done = kdump("rebuild-index", TXN, "--out", tmp_path / "f")
+    assert (done.returncode, done.stderr) == (2, f"kdump: {taken} is there already (--force overwrites it)\n".encode())
+    assert names(taken.parent) == [taken.name]

@@ -32,7 +32,7 @@ def test_nothing_is_overwritten_unasked(tmp_path):
 
 
 def test_a_name_that_is_taken_in_the_meantime_is_not_overwritten(tmp_path, monkeypatch):
-    monkeypatch.setattr(os.path, "lexists", lambda _: False)
+    monkeypatch.setattr(files, "must_be_free", lambda _: None)
     (tmp_path / "y").write_bytes(b"old")
     with pytest.raises(UsageError, match="y is there already"):
         files.write(tmp_path, {"x": b"1", "y": b"2"})
@@ -90,15 +90,15 @@ def test_only_a_file_is_replaced(tmp_path):
     os.mkfifo(pipe)
     for out, overwrite in (("", True), ("-", True), (old, False), (pipe, True), (tmp_path, True)):
         with pytest.raises(UsageError):
-            files.replaceable(str(out), overwrite=overwrite)
+            files.writable_file(str(out), overwrite=overwrite)
     for overwrite in (True, False):
         with pytest.raises(UsageError, match="is a folder: name a file in it"):
-            files.replaceable(str(tmp_path), overwrite=overwrite)
-    files.replaceable(str(old), overwrite=True)
-    files.replaceable(str(tmp_path / "new" / "folder" / "x"), overwrite=False)
+            files.writable_file(str(tmp_path), overwrite=overwrite)
+    files.writable_file(str(old), overwrite=True)
+    files.writable_file(str(tmp_path / "new" / "folder" / "x"), overwrite=False)
 
 
 def test_a_folder_that_refuses_is_named_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
     with pytest.raises(UnreadableError, match="cannot be written"):
-        files.replaceable(str(tmp_path / "x"), overwrite=False)
+        files.writable_file(str(tmp_path / "x"), overwrite=False)

@@ -75,6 +75,11 @@ class Copies:
         """Whether there is anything to replay."""
         return bool(self._logs or self.snapshots)
 
+    def sources(self) -> Iterator[tuple[Files, str]]:
+        """Yield the place and path of each file that is read."""
+        yield from ((one.files, one.path) for one in self.snapshots)
+        yield from ((one.files, one.path) for log in self._logs for one in log)
+
     def _take(self, partition: Partition) -> None:
         named = [segment.path for segment in partition.segments if is_kraft_snapshot(segment.path)]
         beside = [entry.path for entry in partition.others if KRAFT_SNAPSHOT_NAME.fullmatch(entry.name)]

@@ -1,0 +1,111 @@
+"""Who may read what kdump writes: a copy of log bytes is never open to more people than what it is of."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from kdump.log_dirs.local import LOCAL
+from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.log_dirs.files import Files
+    from kdump.log_dirs.partition import Partition
+
+_GROUP, _OTHERS, _BITS = 0o070, 0o007, 3
+_ACL: Final = "system.posix_acl_access"
+
+
+class Access(NamedTuple):
+    """The widest modes of the files and folders of an output; the umask takes from them, too.
+
+    The bits of the group are for ``group``: where this user cannot give it the output, the group gets what all get.
+    """
+
+    file: int = 0o666
+    folder: int = 0o777
+    group: int | None = None
+
+    def settle(self, descriptor: int, *, is_folder: bool) -> None:
+        """Give an open file or folder, which this run has made, its group and its mode."""
+        mode = ((self.folder | 0o700) if is_folder else (self.file | 0o400)) & ~_umask()
+        if self.group is not None and os.fstat(descriptor).st_gid != self.group:
+            try:
+                os.fchown(descriptor, -1, self.group)
+            except OSError:
+                mode = _group_as_others(mode)
+        with suppress(OSError):  # a file system without modes of its own (FAT): that of its mount counts
+            os.fchmod(descriptor, mode)
+
+    def without(self, other: Access) -> Access:
+        """Return the access that both allow."""
+        if self.group == other.group:
+            return Access(self.file & other.file, self.folder & other.folder, self.group)
+        if self.group is None or other.group is None:
+            return Access(self.file & other.file, self.folder & other.folder, self.group or other.group)
+        one, two = (Access(*map(_group_as_others, each[:2])) for each in (self, other))
+        return Access(one.file & two.file, one.folder & two.folder)
+
+
+ANY: Final = Access()
+"""What the umask alone decides."""
+
+
+def of_sources(partitions: Iterable[Partition]) -> Access:
+    """Return the access of copies from partitions: what all their segments and folders allow.
+
+    Of an archive its own mode counts; what is in an object store has none.
+    """
+    access = ANY
+    for part in partitions:
+        access = access.without(of_files((segment.files, segment.path) for segment in part.segments))
+        if part.files is LOCAL:
+            access = access.without(_of(part.files, part.folder))
+    return access
+
+
+def of_files(found: Iterable[tuple[Files, str]]) -> Access:
+    """Return the access of what is made of files, which are given by place and path: what all of them allow."""
+    access = ANY
+    for files, path in found:
+        access = access.without(_of(files, path))
+    return access
+
+
+def _of(files: Files, path: str) -> Access:
+    """Return what a file or folder allows, ANY where nothing tells."""
+    place = path if files is LOCAL else getattr(files, "name", "")
+    try:
+        status = os.stat(place)  # noqa: PTH116  of each segment
+    except OSError:  # it is no file of this machine; or gone, and then it cannot be copied either
+        return ANY
+    mode = stat.S_IMODE(status.st_mode)
+    if _has_acl(place):  # then the bits of the group are those of all that the list names
+        mode = _group_as_others(mode)
+    if stat.S_ISDIR(status.st_mode):
+        return Access(folder=mode & 0o777, group=status.st_gid)
+    return Access(file=mode & 0o666, group=status.st_gid)
+
+
+def _has_acl(path: str) -> bool:
+    if not hasattr(os, "getxattr"):
+        return False
+    try:
+        return bool(os.getxattr(path, _ACL))
+    except OSError:
+        return False
+
+
+def _group_as_others(mode: int) -> int:
+    """Return a mode in which the group may do no more than all may."""
+    return mode & (~_GROUP | (mode & _OTHERS) << _BITS)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

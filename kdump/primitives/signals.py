@@ -1,0 +1,113 @@
+"""SIGINT, SIGTERM and SIGHUP: what they do to a run of the command line, and when.
+
+SIGTERM and SIGHUP end a run at once, with the status that a shell reports for them (143 and 129), unless there is
+something to clean up: then they raise :class:`EndedBySignal`, as Ctrl-C raises KeyboardInterrupt. Where something must
+be done whole, all three wait. A signal that kdump was started to ignore (``nohup``) stays ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that ask a program to end."""
+BY_SIGNAL: Final = 128
+"""What a shell adds to the number of the signal that ended a program."""
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class EndedBySignal(SystemExit):
+    """SIGTERM or SIGHUP ends this run, with the exit status ``status``."""
+
+    def __init__(self, number: int) -> None:
+        self.status = BY_SIGNAL + number
+        super().__init__(self.status)
+
+
+class _State:
+    cleaning: ClassVar[list[Callable[[], None]]] = []
+    """What is to be called at the ends of blocks."""
+    held = 0
+    """How many blocks must be done whole."""
+    waiting: int | None = None
+    """The first signal that came in such a block."""
+
+
+def heed(numbers: Iterable[int]) -> None:
+    """Let these signals do what this module says."""
+    for number in numbers:
+        signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> None:
+    if _State.held:
+        _State.waiting = _State.waiting or number
+    else:
+        _raise(number)
+
+
+def _raise(number: int) -> None:
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    if not _State.cleaning:
+        os._exit(BY_SIGNAL + number)
+    raise EndedBySignal(number)
+
+
+@contextmanager
+def cleaned_up(clean: Callable[[], None]) -> Iterator[None]:
+    """Call ``clean`` when the block ends, be it by SIGTERM and SIGHUP, which raise EndedBySignal in the block."""
+    _State.cleaning.append(clean)
+    try:
+        yield
+    finally:
+        with held():
+            if clean in _State.cleaning:
+                _State.cleaning.remove(clean)
+                clean()
+
+
+def clean_up() -> None:
+    """Call what blocks have not called at their ends: a signal may come in the midst of those."""
+    while _State.cleaning:
+        _State.cleaning.pop()()
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Let the ending signals wait while the block runs; the first that came is raised behind it."""
+    _State.held += 1
+    try:
+        yield
+    finally:
+        _State.held -= 1
+        if not _State.held and _State.waiting is not None:
+            number, _State.waiting = _State.waiting, None
+            _raise(number)
+
+
+def by_default() -> None:
+    """Let the ending signals end this process, a forked one, as they end any program; those ignored stay ignored."""
+    for number in ENDING:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+def end_with(parent: int) -> None:
+    """Let the system kill this process when the process ``parent``, which forked it, ends, however that ends.
+
+    Only Linux does. Elsewhere it is noticed where results are sent.
+    """
+    from ctypes import CDLL
+
+    if hasattr(CDLL(None), "prctl"):
+        CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)

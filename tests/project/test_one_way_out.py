@@ -1,0 +1,102 @@
+"""What writes files on this machine goes through kdump/output/files.py and the two modules below it."""
+
+import ast
+
+import pytest
+
+from testing import ROOT
+
+PACKAGE = ROOT / "kdump"
+WAY_OUT = {"output/files.py", "output/parts.py", "output/access.py"}
+ALLOWED = {
+    "log_dirs/archives.py": {"tempfile.TemporaryFile"},  # what is unpacked, in a file without a name
+    "spark/session.py": {"tempfile.TemporaryFile"},  # what Spark says, likewise
+    "spark/export/hold.py": {"mkdir", "open", "touch", "unlink"},  # the lock of an output, which others look at
+    "spark/export/commit.py": {"write_text"},  # a file system that Spark knows
+    "spark/export/checkpoint.py": {"write_text"},  # likewise
+    "output/stdout.py": {"os.fdopen", "os.open"},  # the standard streams, and /dev/null in their place
+}
+"""Modules that write besides, what they call for it, and why."""
+PATHS = {
+    "mkdir",
+    "rename",
+    "touch",
+    "write_text",
+    "write_bytes",
+    "unlink",
+    "rmdir",
+    "symlink_to",
+    "hardlink_to",
+    "chmod",
+}
+OF_OS = {"mkdir", "makedirs", "rename", "renames", "replace", "link", "symlink", "unlink", "remove", "rmdir"}
+OF_OS |= {"truncate", "mkfifo", "mknod", "chmod", "chown"}
+OWNERS = {
+    "os": OF_OS,
+    "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree"},
+    "tempfile": {"TemporaryFile", "NamedTemporaryFile", "TemporaryDirectory", "mkstemp", "mkdtemp"},
+}
+OF_SPARK = {"self._files", "self._texts", "self", "output", "source", "account", "staging", "made"}
+"""Objects of the export whose methods are those of a file system that Spark knows."""
+
+
+def writes(source):
+    """Return the calls of a source that may write to a file system, by line."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        words = ast.unparse(node.func)
+        owner, _, name = words.rpartition(".")
+        arguments = [*node.args[(not owner or owner == "os") :], *(key.value for key in node.keywords)]
+        modes = [one.value for one in arguments if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        opens = name in {"open", "fdopen"} and any({*mode} & {*"wxa+"} and len(mode) <= 3 for mode in modes)
+        flags = words == "os.open" and any(flag in ast.unparse(node) for flag in ("O_CREAT", "O_WRONLY", "O_RDWR"))
+        replaces = name == "replace" and len(node.args) == 1 and not node.keywords
+        if flags or (owner in OWNERS and (name in OWNERS[owner] or opens)):
+            found.append((node.lineno, words))
+        elif (opens or (owner and (name in PATHS or replaces))) and owner not in {*OWNERS, *OF_SPARK}:
+            found.append((node.lineno, name))
+    return found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open('x', 'w')",
+        "open('x', mode='ab')",
+        "path.open('xb')",
+        "os.open('x', os.O_CREAT | os.O_WRONLY)",
+        "path.mkdir(parents=True)",
+        "os.rename('a', 'b')",
+        "path.replace(other)",
+        "os.link('a', 'b')",
+        "path.write_bytes(b'')",
+        "shutil.rmtree('x')",
+        "tempfile.mkdtemp()",
+    ],
+)
+def test_what_writes_is_seen(line):
+    assert len(writes(line)) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["open('x', 'rb')", "text.replace('a', 'b')", "os.open('x', os.O_RDONLY)", "time.replace(hour=1)"]
+)
+def test_what_reads_is_not(line):
+    assert writes(line) == []
+
+
+def test_nothing_else_writes():
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name not in WAY_OUT:
+            calls = [(line, call) for line, call in writes(path.read_text()) if call not in ALLOWED.get(name, ())]
+            found.update({f"{name}:{line}": call for line, call in calls})
+    assert found == {}
+
+
+def test_what_is_allowed_is_used():
+    for name, allowed in ALLOWED.items():
+        assert allowed == {call for _, call in writes((PACKAGE / name).read_text())} & allowed
