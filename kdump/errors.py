@@ -34,6 +34,17 @@ class UnreadableError(KdumpError):
         return type(self), (self.path, self.reason, self.hint)
 
 
+class StoreError(UnreadableError):
+    """A store over a network gave no answer, an error, or no such object: nothing is known of the bytes.
+
+    It is never damage. :mod:`kdump.log_dirs.patience` has tried again before it is raised.
+    """
+
+
+class FailingDiskError(UnreadableError):
+    """A local disk returned an I/O error for some bytes of a file that it opened (EIO, EUCLEAN or EBADMSG)."""
+
+
 class DamageError(KdumpError):
     """Bytes that are not what the format says.
 

@@ -87,7 +87,7 @@ def check(
         end = log.check.next_offset if log.live else None
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
     closed = {error.path for error in failed}
-    read_of = [segment for segment in log.live if segment.path not in closed]
+    read_of = [segment for segment in log.live if segment.name not in closed]
     return CheckedPartition(
         segments=len(read_of) + len(snapshots),
         batches=log.check.batches + sum(snapshot.batches for snapshot in snapshots),

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
@@ -78,7 +78,7 @@ def check(
     ``jobs`` processes share a large segment where ``log`` is checked and nothing taps it.
     """
     segments, orphans = _with_logs(partition, fail)
-    newest = _newest(partition, segments)
+    newest = _newest(partition, segments, fail)
     last = partition.segments[-1].path if partition.segments else None
     state = PartitionState()
     ways = _Ways(read, log, fail, tap, jobs)
@@ -133,12 +133,14 @@ def _with_logs(
     return segments, orphans
 
 
-def _newest(partition: Partition, segments: list[Segment]) -> int:
+def _newest(partition: Partition, segments: list[Segment], fail: Callable[[UnreadableError], None]) -> int:
     """Return the base offset of the folder's youngest segment: the only one that a broker writes to."""
     found = [segment.base_offset or 0 for segment in segments]
     try:
         names = [SEGMENT_NAME.fullmatch(entry.name) for entry in partition.files.entries(partition.folder)]
-    except UnreadableError:  # a folder may be closed to us and its files open: the youngest that was named counts
+    except UnreadableError as error:  # a folder may be closed and its files open: the youngest that was named counts
+        if isinstance(error, StoreError):
+            fail(error)
         names = []
     return max([*found, *(int(name["offset"]) for name in names if name and name["state"] is None)], default=0)
 

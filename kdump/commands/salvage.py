@@ -12,7 +12,7 @@ import click
 from kdump.commands import options, session, who_reads
 from kdump.commands.absent import absent
 from kdump.commands.limit_options import JOBS, AtLeast, index_interval
-from kdump.errors import UnreadableError
+from kdump.errors import StoreError, UnreadableError
 from kdump.findings import many
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
@@ -24,7 +24,7 @@ from kdump.salvage.sound_batches import UNREADABLE
 from kdump.segments import read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import TypeAlias
 
@@ -80,10 +80,11 @@ def command(
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)
-    finder = Finder(wanted._replace(remote=None), note=run.note, fail=run.fail)
-    elsewhere = Finder(wanted, note=run.note, fail=run.fail)
+    fail = _raising_of_stores(run)
+    finder = Finder(wanted._replace(remote=None), note=run.note, fail=fail)
+    elsewhere = Finder(wanted, note=run.note, fail=fail)
     copies: dict[str, _Copies] = {}
-    marks = CheckpointMarks(run.note, run.fail)
+    marks = CheckpointMarks(run.note, fail)
     for part in finder.find(paths):
         if part.segments:
             copies.setdefault(_name(part), _Copies()).add(part, marks.facts(part).log_start)
@@ -124,6 +125,20 @@ def command(
             _tell(name, account, run)
     run.note(_conclusion(all_written, missing, out, run, _back(copies.values(), all_written)))
     return run.status
+
+
+def _raising_of_stores(run: session.Session) -> Callable[[UnreadableError], None]:
+    """Return what takes an error: a store that did not answer ends the run before anything is written.
+
+    Another run may get all of it. A failing disk may never give more, so the rest is salvaged.
+    """
+
+    def fail(error: UnreadableError) -> None:
+        if isinstance(error, StoreError):
+            raise error
+        run.fail(error)
+
+    return fail
 
 
 class _Copies:

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
+from kdump.log_dirs import patience
 from kdump.primitives.terminal import harmless_line, say
 from kdump.printers.quantities import size
 
@@ -104,6 +105,7 @@ class Session:
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
         """Called before anything is said or met: one of several processes waits for its turn."""
+        patience.tell = (lambda _: None) if quiet else patience.say
         kernel.keep_freed_memory()
 
     @property

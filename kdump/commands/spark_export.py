@@ -13,12 +13,14 @@ from kdump.commands.limit_options import MAX_BATCH_BYTES
 from kdump.commands.who_reads import CONF
 from kdump.errors import UsageError
 from kdump.printers.quantities import size
+from kdump.spark import session as spark_session
 from kdump.spark.export.output import FOLDERS, FORMATS
 from kdump.spark.source import options as words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.segments.regions import Damage
     from kdump.spark.export.following import Added
     from kdump.spark_export import Export, Listener, Summary
 
@@ -112,7 +114,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar=f"[{words.PERMISSIVE}|{words.DROPMALFORMED}|{words.FAILFAST}]",
     default=words.PERMISSIVE,
     show_default=True,
-    help="Write damaged stretches to DIR/_damaged, leave them out, or end at the first.",
+    help="Write damaged ranges to DIR/_damaged, leave them out, or end at the first.",
 )
 @click.option(
     "--master",
@@ -139,12 +141,13 @@ def command(
       kdump spark-export backup --out lake --master spark://host:7077
 
     PATH is a file, a folder, a glob, or a URI that pyarrow opens (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
-    that cannot be read, DIR/_manifest.json says of every byte of the input what became of it. Rows are counted before
+    that are damaged, DIR/_manifest.json says of every byte of the input what became of it. Rows are counted before
     and after: the export fails when one is missing. DIR appears, or is replaced, when all is written: whenever an
     export is killed, run it again. One export at a time writes into DIR.
 
     Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was met.
     """
+    spark_session.check_version()
     from kdump import spark_export
     from kdump.spark.failures import MalformedError
 
@@ -229,10 +232,15 @@ def _listener(run: session.Session, progress: _Progress) -> Listener:
         progress.clear()
         run.note(text)
 
-    return Listener(note, progress)
+    def damage(file: str, found: Damage) -> None:
+        progress.clear()
+        run.damaged_range(file, found)
+
+    return Listener(note, progress, damage=damage)
 
 
 def _tell_damage(run: session.Session, export: Export, done: Summary) -> None:
+    run.sum_up()
     if done.damaged_ranges or done.damaged_bytes:
         run.damage(f"damage was met: {export.account}/_damaged has the bytes, {export.account}/_manifest.json the list")
 

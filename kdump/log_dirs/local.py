@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kdump.errors import UnreadableError
+from kdump.errors import FailingDiskError, UnreadableError
 from kdump.log_dirs.files import Entry, OpenSource
 from kdump.primitives import compression
 
 if TYPE_CHECKING:
     from kdump.log_dirs.page_cache import Guard, Watch
 
+_DISK_FAILS: Final = frozenset(
+    number for name in ("EIO", "EUCLEAN", "EBADMSG") if (number := getattr(errno, name, None)) is not None
+)
+"""Errors of a disk, and of a file system that finds a wrong checksum of its own: XFS and ext4, and Btrfs with EIO."""
 BLOCK: Final = 512
 """Bytes of a block as ``stat`` counts them, whatever the file system's own are."""
 
@@ -143,5 +148,6 @@ class LocalFile:
                     break
                 data += more
         except OSError as reason:
-            raise UnreadableError(self.name, f"byte {position}: {reason.strerror or reason}") from reason
+            kind = FailingDiskError if reason.errno in _DISK_FAILS else UnreadableError
+            raise kind(self.name, f"byte {position}: {reason.strerror or reason}") from reason
         return data

@@ -127,7 +127,7 @@ class LogDirStates:
             try:
                 data = partition.beside(name)
             except UnreadableError as error:
-                failed.append(UnreadableError(path, error.reason, error.hint))
+                failed.append(type(error)(path, error.reason, error.hint))
                 self._fail(failed[-1])
                 continue
             if data is not None and (content := self.judge(name, path, data)) is not None:

@@ -9,9 +9,10 @@ import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.errors import KdumpError, UnreadableError, UsageError
+from kdump.errors import KdumpError, StoreError, UsageError
 from kdump.log_dirs.files import Entry, Files, OpenSource
 from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.patience import Kind, Patience, kind_of
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.patterns import Pattern
 
@@ -85,10 +86,14 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 
 
 class RemoteFiles:
-    """One ``pyarrow.fs`` file system. ``prefix`` goes in front of its paths where people read them."""
+    """One ``pyarrow.fs`` file system. ``prefix`` goes in front of its paths where people read them.
 
-    def __init__(self, system: Any, prefix: str) -> None:
+    Every method tries again for a while (:class:`kdump.log_dirs.patience.Patience`), then raises StoreError.
+    """
+
+    def __init__(self, system: Any, prefix: str, patience: Patience | None = None) -> None:
         self._system, self._prefix = system, prefix
+        self._patience = patience or Patience()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RemoteFiles) and (self._prefix, self._system) == (other._prefix, other._system)
@@ -114,14 +119,20 @@ class RemoteFiles:
         bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
         glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is put back behind the folder it stands in
         folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare
+        patience, place = Patience(), f"{scheme}:{folder}{query}{arguments}"
         try:
-            system, path = FileSystem.from_uri(f"{scheme}:{folder}{query}{arguments}")
-        except (ArrowInvalid, ArrowNotImplementedError, OSError) as reason:
+            system, path = patience.ask(without_secret(uri), lambda: FileSystem.from_uri(place))
+        except (ArrowInvalid, ArrowNotImplementedError) as reason:
             raise UsageError(f"{without_secret(uri)}: {reason}") from reason
+        except StoreError as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and kind_of(cause) is Kind.FINAL:
+                raise UsageError(f"{without_secret(uri)}: {cause}") from cause
+            raise
         if glob:
             path = path.rstrip("/") + "/" + bare[len(folder) :]
         host = f"{urlsplit(uri).netloc.rpartition('@')[2]}/" if scheme in ("hdfs", "viewfs") else ""
-        return cls(system, f"{scheme}://{host}"), path.rstrip("/")
+        return cls(system, f"{scheme}://{host}", patience), path.rstrip("/")
 
     def shown(self, path: str) -> str:
         return self._prefix + path.lstrip("/")
@@ -129,19 +140,14 @@ class RemoteFiles:
     def look(self, path: str) -> Entry | None:
         from pyarrow.fs import FileType
 
-        try:
-            info = self._system.get_file_info(path)
-        except OSError as reason:
-            raise UnreadableError(self.shown(path), str(reason)) from reason
+        info = self._patience.ask(self.shown(path), lambda: self._system.get_file_info(path))
         return None if info.type == FileType.NotFound else self._entry(info)
 
     def entries(self, folder: str) -> list[Entry]:
         from pyarrow.fs import FileSelector
 
-        try:
-            return sorted(self._entry(info) for info in self._system.get_file_info(FileSelector(folder)))
-        except OSError as reason:
-            raise UnreadableError(self.shown(folder), str(reason)) from reason
+        found = self._patience.ask(self.shown(folder), lambda: self._system.get_file_info(FileSelector(folder)))
+        return sorted(map(self._entry, found))
 
     def _entry(self, info: Any) -> Entry:
         from pyarrow.fs import FileType
@@ -151,7 +157,7 @@ class RemoteFiles:
         return Entry(info.base_name, info.path, folder, 0 if folder else info.size, (self._prefix, info.path), modified)
 
     def open(self, path: str) -> OpenSource:
-        return RemoteSource(self._system, path, self.shown(path))
+        return RemoteSource(self._system, path, self.shown(path), self._patience)
 
     def glob(self, pattern: str) -> list[str]:
         """Match folder by folder; ``**`` stands for any folders."""
@@ -180,16 +186,17 @@ class RemoteFiles:
 
 
 class RemoteSource:
-    """A file of a ``pyarrow.fs`` file system, read at positions."""
+    """A file of a ``pyarrow.fs`` file system, read at positions. It is opened again after an error."""
 
-    def __init__(self, system: Any, path: str, name: str) -> None:
-        self.name = name
-        try:
-            self._file = system.open_input_file(path)
-            self.size: int = self._file.size()
-            self.limit = DEFAULT_LIMIT
-        except OSError as reason:
-            raise UnreadableError(name, str(reason)) from reason
+    def __init__(self, system: Any, path: str, name: str, patience: Patience) -> None:
+        self.name, self.limit = name, DEFAULT_LIMIT
+        self._system, self._path, self._patience = system, path, patience
+        self._file, self.size = patience.ask(name, self._opened)
+        self._whole, self._has_failed = self.size, False
+
+    def _opened(self) -> tuple[Any, int]:
+        file = self._system.open_input_file(self._path)
+        return file, file.size()
 
     def __enter__(self) -> RemoteSource:
         return self
@@ -198,8 +205,21 @@ class RemoteSource:
         self._file.close()
 
     def read(self, position: int, size: int) -> bytes:
+        wanted = max(0, min(size, self.size - position))
+        return self._patience.ask(self.name, lambda: self._read(position, wanted)) if wanted else b""
+
+    def _read(self, position: int, size: int) -> bytes:
+        """Read once; a store that closes the connection early has not told the end of the file. Raises OSError."""
+        if self._has_failed:
+            self._file, now = self._opened()
+            if now != self._whole:
+                raise StoreError(self.name, f"it has changed while it was read: it had {self._whole} bytes, now {now}")
+            self._has_failed = False
         try:
-            data: bytes = self._file.read_at(max(0, min(size, self.size - position)), position)
+            data: bytes = self._file.read_at(size, position)
+            if len(data) != size:
+                raise OSError(f"the answer ended after {len(data)} of {size} bytes")
         except OSError as reason:
-            raise UnreadableError(self.name, f"byte {position}: {reason}") from reason
+            self._has_failed = True
+            raise type(reason)(f"byte {position}: {reason}") from reason
         return data

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, FailingDiskError
 from kdump.formats import record_layout
 from kdump.formats.record_layout import CONTROL_FLAG, LOG_OVERHEAD, MAGIC_2, TRANSACTIONAL_FLAG
 from kdump.log_dirs import files, local
@@ -144,13 +144,14 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Survey a segment; one that cannot be read is one stretch of which nothing is told: whoever reads it says so.
+    """Like :func:`survey`. A segment on a failing disk is one range with unknown counts: its reader raises the error.
 
-    What became of transactions is then told by its ``.txnindex`` alone.
+    Then its ``.txnindex`` alone tells the outcomes of its transactions. Raises UnreadableError for every other reason:
+    a reader to which the file is open again would take these for all outcomes.
     """
     try:
         return survey(segment, split_bytes, checked=checked)
-    except UnreadableError:
+    except FailingDiskError:
         return Survey([Stretch(0, segment.size, told=False)], TransactionFollower(segment).unread(), [])
 
 

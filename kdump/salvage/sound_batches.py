@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import UnreadableError
+from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.local import LocalFile
 from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, PlacesInARow
 from kdump.segments import read_ahead
@@ -100,6 +100,8 @@ def _batches(
                 account.padding += one.size
             else:
                 yield one
+    except StoreError:  # another run may get all of it: what is written now would look whole
+        raise
     except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
         account.lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
 

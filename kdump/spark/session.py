@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+SAFE_PATH: Final = "PYTHONSAFEPATH"
+"""Python 3.11 and later then does not look for modules in the current folder."""
 OURS: Final = {
+    f"spark.executorEnv.{SAFE_PATH}": "1",
     "spark.app.name": "kdump",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -39,11 +42,32 @@ OURS: Final = {
 """Settings of a session that the user did not set."""
 
 
-def check() -> None:
-    """Raise KdumpError that says what to install where Spark cannot run."""
-    missing = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
+LEAST: Final = (4, 0)
+"""The first release of PySpark with data sources in Python (``pyspark.sql.datasource``)."""
+
+
+def check_version() -> None:
+    """Raise KdumpError where PySpark or pyarrow is missing or too old, without an import of them."""
+    specs = {name: find_spec(name) for name in ("pyspark", "pyarrow")}
+    missing = [name for name, spec in specs.items() if spec is None]
     if missing:
         raise KdumpError(f"{' and '.join(missing)} not installed; to get it: pip install 'kdump[spark]'")
+    origin = specs["pyspark"].origin if specs["pyspark"] else None
+    try:
+        text = Path(origin or "").with_name("version.py").read_text("utf-8")
+    except OSError:
+        return
+    found = re.search(r"^__version__\b[^=]*=\s*[\"']((\d+)\.(\d+)[^\"']*)", text, re.MULTILINE)
+    if found is not None and (int(found[2]), int(found[3])) < LEAST:
+        raise KdumpError(
+            f"PySpark {found[1]} is installed, and kdump needs {LEAST[0]}.{LEAST[1]} or later; to get it: "
+            "pip install 'kdump[spark]'"
+        )
+
+
+def check() -> None:
+    """Raise KdumpError that says what to install where Spark cannot run."""
+    check_version()
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:
@@ -62,6 +86,7 @@ def start(master: str, settings: Mapping[str, str], said: SaidBySpark | None = N
     """
     check()
     check_master(master)
+    _keep_code_out()
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         if not os.environ.get(name) and f"spark.{name.lower().replace('_', '.', 1)}" not in settings:
             os.environ[name] = sys.executable
@@ -80,6 +105,21 @@ def start(master: str, settings: Mapping[str, str], said: SaidBySpark | None = N
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks say nothing more
     return spark
+
+
+def _keep_code_out() -> None:
+    """Let neither Spark's workers nor its start scripts run code of the current folder, or of the one above.
+
+    ``python -m pyspark.daemon`` puts the current folder before all others, unless :data:`SAFE_PATH` is set. PySpark
+    takes the folder above for Spark where it looks like one, unless SPARK_HOME names the right one.
+    """
+    os.environ[SAFE_PATH] = "1"
+    spec = find_spec("pyspark")
+    if not os.environ.get("SPARK_HOME") and spec is not None and spec.origin is not None:
+        home = Path(spec.origin).parent
+        chosen = [one for one in (home / "spark-distribution", home) if (one / "bin" / "spark-submit").exists()]
+        if chosen:
+            os.environ["SPARK_HOME"] = str(chosen[0])
 
 
 class SaidBySpark:

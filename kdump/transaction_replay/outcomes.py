@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings import many
 from kdump.formats import txn_index
 from kdump.formats.record_layout import MAGIC_2
@@ -168,16 +168,19 @@ class Told(NamedTuple):
 
 
 class TransactionFollower:
-    """Follows the transactions of one segment; :meth:`add` and :meth:`lose` take its regions in order."""
+    """Follows the transactions of one segment; :meth:`add` and :meth:`lose` take its regions in order.
 
-    def __init__(self, where: Segment) -> None:
+    Its ``.txnindex`` is read unless ``index`` is false. Raises StoreError where a store does not give it.
+    """
+
+    def __init__(self, where: Segment, *, index: bool = True) -> None:
         self._path = where.siblings.get(TXN_INDEX, "")
         self._base = where.base_offset
         self._replay = Replay()
         self._ended: list[AbortedTxn | EndedTransaction | DamagedGap | Doubt] = []
         self._met: set[int] = set()
         self._wrong: list[str] = []
-        self._entries = self._read(where)
+        self._entries = self._read(where) if index else []
         self._behind_hole = self._has_hole = False
 
     def _read(self, where: Segment) -> list[AbortedTxn]:
@@ -187,6 +190,8 @@ class TransactionFollower:
             return sorted(txn_index.read(data), key=lambda entry: -entry.last_offset) if data else []
         except DamageError as damage:
             self._wrong.append(f"{self._path}: {damage}")
+        except StoreError:
+            raise
         except UnreadableError as error:
             self._wrong.append(str(error))
         return []
@@ -350,7 +355,7 @@ def scan(where: Segment) -> Scan:
     try:
         return Scan(_scan(where))
     except UnreadableError as error:
-        return Scan(TransactionFollower(where).unread(), error)
+        return Scan(TransactionFollower(where, index=not isinstance(error, StoreError)).unread(), error)
 
 
 def _scan(where: Segment) -> Told:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark import failures, session
 from kdump.spark.export import account, job
+from kdump.spark.export.following import Follower
 from kdump.spark.source import planning
 from testing import GOLDEN, ROOT, forge
 from testing.processes import kdump
@@ -208,11 +210,11 @@ def test_failfast_ends_the_export_and_names_file_and_byte(spark, tmp_path):
     assert export(folder, out=tmp_path / "out2").rows == 2
 
 
-def test_a_file_that_cannot_be_read_does_not_end_the_export(spark, tmp_path, monkeypatch):
-    folder = segment(tmp_path / "t-0", range(3))
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
+def test_a_file_that_cannot_be_read_ends_the_export_and_nothing_is_published(spark, tmp_path, monkeypatch, mode):
+    segment(tmp_path / "t-0", range(3))
     vanishing = segment(tmp_path / "t-1", range(5)) / f"{0:020}.log"
-    size = vanishing.stat().st_size
-    (folder / f"{3:020}.log").symlink_to(tmp_path / "gone")
+    data = vanishing.read_bytes()
     plan = job.planning.plan
 
     def planned(*args):
@@ -221,18 +223,62 @@ def test_a_file_that_cannot_be_read_does_not_end_the_export(spark, tmp_path, mon
         return made
 
     monkeypatch.setattr(job.planning, "plan", planned)
-    notes = []
-    summary = export(tmp_path, tmp_path / "nowhere", out=tmp_path / "out", notes=notes)
-    assert (summary.rows, summary.damaged_ranges, notes) == (3, 0, [])
-    expected = [str(folder / f"{3:020}.log"), str(tmp_path / "nowhere"), str(vanishing)]
-    assert sorted(str(error.path) for error in summary.unreadable) == sorted(expected)
-    assert {error.reason for error in summary.unreadable} == {"No such file or directory"}
-    told = manifest(tmp_path / "out")
-    (entry,) = [file for file in told["files"] if file["file"] == str(vanishing)]
-    assert entry["bytes"]["unreadable"] == size == sum(entry["bytes"].values())
-    assert [one["damage"] for one in entry["damaged"]] == ["unreadable"]
-    lost = parquet.read_table(tmp_path / "out" / "_damaged").to_pylist()
-    assert sorted(row["file"] for row in lost) == sorted(expected)
+    out = tmp_path / "lake" / "out"
+    given = {"mode": mode, "skipUnreadable": "true"}
+    with pytest.raises(UnreadableError, match=f"{vanishing}: No such file or directory"):
+        export(tmp_path / "t-0", tmp_path / "t-1", out=out, options=given)
+    monkeypatch.setattr(job.planning, "plan", plan)
+    with pytest.raises(UnreadableError, match="nowhere: No such file or directory"):
+        export(tmp_path, tmp_path / "nowhere", out=out, options=given)
+    assert not list(tmp_path.glob("lake/*"))
+    vanishing.write_bytes(data)
+    assert export(tmp_path / "t-0", tmp_path / "t-1", out=out, options=given).rows == 8
+
+
+@pytest.mark.parametrize("way", ["append", "incremental"])
+def test_nothing_is_added_where_a_run_before_left_out_what_it_could_not_read(spark, tmp_path, way):
+    folder = segment(tmp_path / "t-0", range(3))
+    out = tmp_path / "out"
+    quiet = job.Listener(lambda _: None, lambda *_: None)
+    goes_on = {"incremental": True, "append": False}[way]
+
+    def run(**options):
+        made = job.Export(paths=(str(folder),), out=str(out), options=options, conf={}, mode="append")
+        if goes_on:
+            return Follower(replace(made, mode="error"), quiet).run(forever=False).summary.rows
+        return job.run(made, quiet).rows
+
+    assert run() == 3
+    path = out / "_manifest.json"
+    told = json.loads(path.read_text())
+    told["runs"][0]["files"][0]["damaged"].append(
+        {"position": 0, "length": 0, "damage": "unreadable", "reason": "Input/output error"}
+    )
+    path.write_text(json.dumps(told))
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    for options in ({}, {"skipUnreadable": "true"}):
+        with pytest.raises(UsageError, match=f"{folder}/{0:020}.log could not be read, so records are missing there"):
+            run(**options)
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+    told["runs"][0]["options"]["skipUnreadable"] = "true"  # then it was damage
+    path.write_text(json.dumps(told))
+    assert run(skipUnreadable="true") == (0 if goes_on else 3)
+    with pytest.raises(UsageError, match="could not be read"):
+        run()
+
+
+def test_each_damaged_range_is_told_once(spark, tmp_path, capfd):
+    folder = segment(tmp_path / "t-0", range(3))
+    path = folder / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    size = len(data) // 3
+    data[size - 3] ^= 1
+    path.write_bytes(data)
+    met = []
+    made = job.Export(paths=(str(folder),), out=str(tmp_path / "out"), options={}, conf={})
+    job.run(made, job.Listener(lambda _: None, lambda *_: None, damage=lambda *told: met.append(told)))
+    ((file, damage),) = met
+    assert (file, damage.position, damage.size, damage.kind) == (str(path), 0, size, "crc")
 
 
 def test_missing_rows_are_noticed(spark, tmp_path, monkeypatch):

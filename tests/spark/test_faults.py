@@ -98,25 +98,53 @@ def unfinished(out):
 
 @every_way
 @pytest.mark.parametrize("fault", faults.FAULTS)
-def test_a_segment_that_cannot_be_read_is_named_and_others_are_done(export, strike, folder, fault, way):
+def test_a_segment_that_cannot_be_read_ends_the_export_and_the_next_one_has_all(export, strike, folder, fault, way):
     out = folder.parent / "out"
     other = folder.with_name("u-0")
     other.mkdir()
     (other / FIRST).write_bytes((folder / SECOND).read_bytes())
+    data = (folder / SECOND).read_bytes()
     with strike(fault, folder / SECOND):
         status, said = export(folder.parent, out, *WAYS[way])
     assert status == 1
     assert f"kdump: {folder / SECOND}: " in said
     assert faults.FAULTS[fault][1] in said
-    assert offsets(out) == sorted([*range(10), *range(10, 20)])
-    assert unfinished(out) == []
+    assert not out.exists()
+    assert list(folder.parent.glob(".out.kdump-*")) == []
+    (folder / SECOND).unlink(missing_ok=True)
+    (folder / SECOND).write_bytes(data)
+    assert export(folder.parent, out, *WAYS[way])[0] == 0
+    assert offsets(out) == sorted([*range(20), *range(10, 20)])
+
+
+def test_what_a_failing_disk_does_not_return_is_skipped_where_that_is_asked_for(export, strike, folder):
+    out = folder.parent / "out"
+    for way in (["--skip-unreadable"], ["--skip-unreadable", "--mode", "append"]):
+        with strike("broken disk", folder / SECOND):
+            status, said = export(folder, out, *way)
+        assert status == 1
+        assert f"kdump: {folder / SECOND}: " in said
+        assert "Input/output error" in said
+    assert offsets(out) == sorted([*range(10), *range(10)])
+    (run, _) = json.loads((out / "_manifest.json").read_text())["runs"]
+    assert run["options"]["skipUnreadable"] == "true"
+    status, said = export(folder, out, "--mode", "append")
+    assert status == 2
+    assert "_manifest.json" in said
+    assert "--mode overwrite writes all of it again" in said
+    assert export(folder, out, "--mode", "overwrite")[0] == 0
+    assert offsets(out) == [*range(20)]
 
 
 def test_what_could_not_be_read_is_added_when_it_can_be(export, strike, folder):
     out = folder.parent / "out"
+    second = (folder / SECOND).read_bytes()
     with strike("forbidden", folder / FIRST):
         assert export(folder, out, "--incremental")[0] == 1
     assert not out.exists()
+    (folder / SECOND).unlink()
+    assert export(folder, out, "--incremental")[0] == 0
+    (folder / SECOND).write_bytes(second)
     with strike("forbidden", folder / SECOND):
         assert export(folder, out, "--incremental")[0] == 1
     assert offsets(out) == [*range(10)]
@@ -143,8 +171,8 @@ def test_a_segment_that_vanishes_behind_the_plan_is_named(export, folder, monkey
     monkeypatch.setattr(planning, "plan", planned)
     status, said = export(folder, folder.parent / "out")
     assert status == 1
-    assert f"kdump: {folder / SECOND}: No such file or directory\n" in said
-    assert offsets(folder.parent / "out") == [*range(10)]
+    assert said == f"kdump: {folder / SECOND}: No such file or directory\n"
+    assert left(folder) == []
 
 
 @every_way

@@ -1,17 +1,19 @@
 """Splits to Arrow batches, without a Spark session: every record of every golden segment, however it is cut."""
 
+import errno
 import json
 import os
 from contextlib import suppress
 from itertools import groupby, pairwise
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
 from kdump.arrow import schema
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, FailingDiskError, UnreadableError
 from kdump.formats import txn_index
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
@@ -32,13 +34,14 @@ DAMAGED = sorted({path.parent for path in (GOLDEN / "damaged").rglob("*.log")})
 
 
 def plan(path, **given):
+    given = {"mode": "PERMISSIVE", **given}
     options = words.parse({"path": str(path), **{name: str(value) for name, value in given.items()}})
     return [split for planned in planning.plan(options) for split in planned.splits], options
 
 
 def read(path, **given):
     splits, options = plan(path, **given)
-    return [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
+    return [row for batch in reading.read_all(splits, options) for row in batch.to_pylist()]
 
 
 def straight(path):
@@ -200,70 +203,90 @@ def closed(folder):
     return good, str(folder / "t-0" / f"{1:020}.log")
 
 
-@pytest.mark.parametrize("columns", ["", "offset"])
-def test_a_file_that_cannot_be_opened_is_a_row_of_the_damaged(tmp_path, columns, capsys):
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
+@pytest.mark.parametrize("given", [{}, {"columns": "offset"}, {"output": "damaged"}, {"output": "account"}])
+def test_a_file_that_cannot_be_opened_is_no_damage(tmp_path, given, mode):
     _, path = closed(tmp_path)
-    given = {"columns": columns} if columns else {}
-    assert [row["offset"] for row in read(tmp_path, **given)] == [0]
-    assert f"kdump: {path}: No such file or directory; going on with the other files" in capsys.readouterr().err
-    for mode in ("PERMISSIVE", "DROPMALFORMED"):
-        (row,) = read(tmp_path, output="damaged", mode=mode)
-        assert (row["file"], row["position"], row["length"], row["bytes"]) == (path, 0, 0, None)
-        assert (row["damage"], row["reason"]) == ("unreadable", "No such file or directory")
-    with pytest.raises(UnreadableError, match=f"{path}: No such file"):
-        read(tmp_path, mode="FAILFAST", **given)
+    for more in ({}, {"skipUnreadable": "true"}):
+        with pytest.raises(UnreadableError, match=f"{path}: No such file"):
+            read(tmp_path, mode=mode, **given, **more)
 
 
-def test_a_file_that_vanishes_or_shrinks_after_planning_is_told(tmp_path):
-    path, _ = closed(tmp_path)
+def test_a_file_that_vanishes_or_shrinks_after_planning_is_no_damage(tmp_path):
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(forge.batch([forge.record(b"k", b"v")]))
     size = path.stat().st_size
-    splits, options = plan(tmp_path, output="account")
+    splits, options = plan(tmp_path, output="account", skipUnreadable="true")
     path.write_bytes(path.read_bytes()[: size // 2])
-
-    def rows(options):
-        return [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
-
-    first, _ = rows(options)
-    assert (first["trailingBytes"], first["unreadableBytes"]) == (size // 2, size - size // 2)
+    with pytest.raises(UnreadableError, match=f"the file ends at byte {size // 2}; it was at least {size} bytes long"):
+        list(reading.read(splits[0], options))
     path.unlink()
-    first, second = rows(options)
-    assert (first["batches"], first["unreadableBytes"], second["unreadableBytes"]) == (0, size, 0)
+    with pytest.raises(UnreadableError, match=f"{path}: No such file"):
+        list(reading.read(splits[0], options))
 
 
-def test_a_disk_that_fails_in_the_middle_gives_what_came_before(tmp_path, monkeypatch):
+def test_only_a_failing_disk_may_be_skipped_and_only_where_that_is_asked_for(tmp_path, monkeypatch):
     large(tmp_path / "t-0")
     real = local.LocalFile.read
+    kind = FailingDiskError
 
     def fails(self, position, size):
         if position + size > 20_000:
-            raise UnreadableError(self.name, "Input/output error")
+            raise kind(self.name, "Input/output error")
         return real(self, position, size)
 
     monkeypatch.setattr(log, "FIRST_BLOCK", 1 << 12)
     monkeypatch.setattr(log, "BLOCK", 1 << 12)
     monkeypatch.setattr(local.LocalFile, "read", fails)
-    rows = read(tmp_path)
+    for mode in ("PERMISSIVE", "DROPMALFORMED", "FAILFAST"):
+        for given in ({}, {"columns": "offset"}, {"output": "damaged"}, {"output": "account"}, {"output": "batches"}):
+            with pytest.raises(UnreadableError, match="Input/output error"):
+                read(tmp_path, mode=mode, **given)
+    rows = read(tmp_path, skipUnreadable="true")
     assert [row["offset"] for row in rows] == list(range(len(rows)))
     assert 100 < len(rows) < 600
-    (account,) = read(tmp_path, output="account")
-    (lost,) = read(tmp_path, output="damaged")
+    (account,) = read(tmp_path, output="account", skipUnreadable="true")
+    (lost,) = read(tmp_path, output="damaged", skipUnreadable="true")
     assert (lost["position"], lost["length"]) == (account["batchBytes"], account["unreadableBytes"])
     assert account["batchBytes"] + account["unreadableBytes"] == account["end"]
+    kind = UnreadableError
     with pytest.raises(UnreadableError, match="Input/output error"):
-        read(tmp_path, mode="FAILFAST")
+        read(tmp_path, skipUnreadable="true")
+
+
+def test_errors_of_a_failing_disk_are_told_from_others(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"x")
+    with local.LocalFile(tmp_path / "file") as source:
+        for number, kind in ((errno.EIO, FailingDiskError), (errno.EACCES, UnreadableError)):
+            monkeypatch.setattr(local.os, "pread", Mock(side_effect=OSError(number, os.strerror(number))))
+            with pytest.raises(UnreadableError) as error:
+                source.read(0, 1)
+            assert type(error.value) is kind
+
+
+@pytest.mark.parametrize(("given", "mode"), [({}, "FAILFAST"), ({"output": "damaged"}, "PERMISSIVE")])
+def test_damage_ends_a_read_of_records_by_default(given, mode):
+    assert words.parse({"path": "x", **given}).mode == mode
+
+
+def test_each_damaged_range_that_records_leave_out_is_told(tmp_path, capsys):
+    data = bytearray(large(tmp_path / "t-0"))
+    data[5000] ^= 1
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.write_bytes(data)
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        read(tmp_path, mode=mode)
+        said = capsys.readouterr().err
+        assert said.startswith(f"kdump: {path}: byte ")
+        assert "the checksum is wrong" in said
+        assert said.count("\n") == 1
 
 
 def test_a_path_that_was_named_must_be_there(tmp_path):
     closed(tmp_path)
     with pytest.raises(UnreadableError, match="nowhere: No such file or directory"):
         planning.plan(words.SourceOptions(paths=(str(tmp_path), str(tmp_path / "nowhere"))))
-    options = words.SourceOptions(paths=(str(tmp_path), str(tmp_path / "nowhere")), output="damaged")
-    planned = planning.plan(options, inputs=planning.look(options, print, strict=False))
-    rows = [row for p in planned for s in p.splits for batch in reading.read(s, options) for row in batch.to_pylist()]
-    assert [(row["file"][-7:], row["reason"]) for row in rows] == [
-        ("001.log", "No such file or directory"),
-        ("nowhere", "No such file or directory"),
-    ]
 
 
 def test_chosen_columns_come_in_the_order_asked_for():
@@ -431,24 +454,31 @@ def test_an_index_stands_in_for_a_marker_that_cannot_be_read(tmp_path):
 
 def test_what_may_have_ended_in_a_segment_that_cannot_be_read_is_not_given_as_committed(tmp_path, monkeypatch):
     transactions(tmp_path / "t-0", ("data", 1), ("data", 2), ("abort", 1), ("data", 1), ("commit", 1), roll=(2, 3))
-    real = planning.LOCAL.open
-    name = f"{2:020}.log"
+    real = local.LocalFile.read
+    kind = UnreadableError
 
-    def opens(self, path):
-        if path.endswith(name):
-            raise UnreadableError(path, "Input/output error")
-        return real(path)
+    def reads(self, position, size):
+        if self.name.endswith(f"{2:020}.log"):
+            raise kind(self.name, "Input/output error")
+        return real(self, position, size)
 
-    monkeypatch.setattr(type(planning.LOCAL), "open", opens)
-    rows = read(tmp_path)
+    monkeypatch.setattr(local.LocalFile, "read", reads)
+    with pytest.raises(UnreadableError, match="Input/output error"):  # a task might be able to read it again
+        plan(tmp_path)
+    kind = FailingDiskError
+    for given in ({}, {"isolation": "read_committed"}):
+        with pytest.raises(UnreadableError, match="Input/output error"):
+            read(tmp_path, **given)
+    rows = read(tmp_path, skipUnreadable="true")
     assert [(row["offset"], row["transactionState"]) for row in rows] == [(0, None), (1, None), (3, "committed")]
-    assert [row["offset"] for row in read(tmp_path, isolation="read_committed")] == [3]
+    assert [row["offset"] for row in read(tmp_path, isolation="read_committed", skipUnreadable="true")] == [3]
     (partition,) = Finder().find([str(tmp_path)])
     found = PartitionReader(filter=Filter(committed=True), fail=lambda _: None).read(partition)
     assert [record.offset for item in found if isinstance(item, SelectedBatch) for record in item.records] == [3]
     index = tmp_path / "t-0" / f"{2:020}.txnindex"
     index.write_bytes(txn_index.encode([txn_index.AbortedTxn(0, 1, 0, 2, 3)]))
-    assert [row["transactionState"] for row in read(tmp_path)] == ["aborted", None, "committed"]
+    rows = read(tmp_path, skipUnreadable="true")
+    assert [row["transactionState"] for row in rows] == ["aborted", None, "committed"]
 
 
 def test_what_ends_in_a_segment_that_was_not_named_is_not_known(tmp_path):

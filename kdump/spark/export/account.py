@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
+from kdump.errors import UsageError
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.segments.regions import Damage
+from kdump.spark.source.reading import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.spark.source.planning import Planned, Split
 
@@ -57,6 +60,29 @@ def told(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
     )
 
 
+def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the files of which runs did not read some bytes, because a disk or a store did not return them."""
+    return [
+        file["file"]
+        for run in runs
+        for file in run["files"]
+        if file["bytes"]["unreadable"] or any(one["damage"] == UNREADABLE for one in file["damaged"])
+    ]
+
+
+def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable: bool, hint: str) -> None:
+    """Raise UsageError where runs that wrote to ``path`` left out what they could not read: more would hide that.
+
+    With ``skip_unreadable`` that is damage, as it was for runs that were given it.
+    """
+    left = unread(run for run in runs if not (skip_unreadable and run["options"].get("skipUnreadable") == "true"))
+    if left:
+        many = f" and {len(left) - 1} more files" if len(left) > 1 else ""
+        raise UsageError(
+            f"{path}/_manifest.json: {left[0]}{many} could not be read, so records are missing there: {hint}"
+        )
+
+
 class ListedDamage(NamedTuple):
     """A damaged stretch as the manifest lists it."""
 
@@ -65,6 +91,22 @@ class ListedDamage(NamedTuple):
     length: int
     damage: str
     reason: str
+
+
+def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
+    """Yield the damaged ranges that the account of a run lists, with their files; one that is several rows is one."""
+    for file in run["files"]:
+        last: Damage | None = None
+        for one in file["damaged"]:
+            found = Damage(one["position"], one["length"], one["damage"], one["reason"], one["position"])
+            if last is not None and (last.end, last.kind, last.reason) == (found.position, found.kind, found.reason):
+                last = last._replace(size=last.size + found.size)
+                continue
+            if last is not None:
+                yield file["file"], last
+            last = found
+        if last is not None:
+            yield file["file"], last
 
 
 def manifest(

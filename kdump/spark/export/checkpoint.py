@@ -41,10 +41,11 @@ class Checkpoint:
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._size = self._told = 0
 
-    def open(self) -> State:
+    def open(self, *, skip_unreadable: bool = False) -> State:
         """Return how far the output is; finish the commits of a run that was killed, throw away what had none.
 
-        Raises UsageError where the folder is not one of these exports, or was written with other settings.
+        Raises UsageError where the folder is not one of these exports, was written with other settings, or where a run
+        before could not read something, unless ``skip_unreadable`` calls that damage.
         """
         output = self._output
         numbers = self._numbers()
@@ -65,7 +66,10 @@ class Checkpoint:
         told = self._output.steps()
         self._waiting = [(number, self._read(number)) for number in numbers if number > told]
         self.tell()
-        self._runs = len(self._output.runs() or [])
+        runs = self._output.runs() or []
+        hint = "choose another --out, which gets all of it"
+        account.refuse_unread(runs, output.path, skip_unreadable=skip_unreadable, hint=hint)
+        self._runs = len(runs)
         return State(numbers[-1], last["offsets"])
 
     def commit(

@@ -14,7 +14,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.errors import KdumpError, UnreadableError, UsageError
+from kdump.errors import FailingDiskError, KdumpError, UnreadableError, UsageError
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark import session
 from kdump.spark.export import job
@@ -65,7 +65,7 @@ class Follower:
                 'what is new goes as a stream: spark.readStream.format("kdump")'
             )
         self._export, self._listener = export, listener
-        self._options = words.parse({**export.options, "paths": job.paths(export)})
+        self._options = job.source_options(export)
         self._done = job.Summary(0, 0, 0, 0, 0, 0, 0)
         self._files: set[str] = set()
         self._lost: list[str] = []
@@ -107,7 +107,7 @@ class Follower:
 
     def _go_on(self, place: HeldOutput, pause: float) -> None:
         checkpoint = Checkpoint(place.output, _settings(self._export, self._options))
-        state = checkpoint.open()
+        state = checkpoint.open(skip_unreadable=self._options.skip_unreadable)
         try:
             while True:
                 state, is_complete = self._step(place, checkpoint, state)
@@ -122,8 +122,12 @@ class Follower:
         checkpoint.tell()
 
     def _fail(self, error: UnreadableError) -> None:
-        """Keep what cannot be read: the next look, or the next run, tries it again."""
-        if self._options.mode == words.FAILFAST:
+        """Keep what cannot be read, for the next look; a run that ends raises it, and the next run goes on.
+
+        With ``skip_unreadable`` a folder stops before bytes that a failing disk does not return.
+        """
+        skips = self._options.skip_unreadable and isinstance(error, FailingDiskError)
+        if self._options.mode == words.FAILFAST or not (self._forever or skips):
             raise error
         if self._forever and str(error) not in self._unreadable:
             self._listener.note(f"{error}; going on with the other folders")
@@ -168,6 +172,7 @@ class Follower:
         done = job.summary(step)
         self._done = job.Summary(*map(operator.add, self._done, done))
         self._files.update(file["file"] for file in step["files"])
+        self._listener.damages(step)
         self._lost += lost
         for text in (*lost, *_unknown(advance, since)):
             self._listener.note(text)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kdump.log_dirs.partition import Segment
+    from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.header_scan import Survey
     from kdump.segments.regions import Damage
     from kdump.spark.export.hold import Hold
@@ -86,6 +86,14 @@ class Listener(NamedTuple):
     note: Callable[[str], None]
     progress: Callable[[str, int, int], None]
     done: Callable[[Summary], None] = lambda _: None
+    damage: Callable[[str, Damage], None] = lambda *_: None
+    """Called with each damaged range of what was written, and its file."""
+
+    def damages(self, run: dict[str, Any]) -> None:
+        """Tell the damaged ranges that an account lists; those of a failing disk are among the summary's errors."""
+        for file, damage in account.damaged_ranges(run):
+            if damage.kind != UNREADABLE:
+                self.damage(file, damage)
 
     def plans(self, text: str) -> None:
         """Tell how far listing and planning are; nothing ends that."""
@@ -95,13 +103,12 @@ class Listener(NamedTuple):
 def run(export: Export, listener: Listener) -> Summary:
     """Export; return what was done.
 
-    Raises UsageError, UnreadableError (where nothing can be read, and in mode FAILFAST), MalformedError (damage in
-    mode FAILFAST), and KdumpError where Spark fails or where rows that went in did not come out.
+    Raises UsageError, UnreadableError where anything cannot be read, MalformedError (damage in mode FAILFAST), and
+    KdumpError where Spark fails or where rows that went in did not come out. Then nothing is published.
     """
-    given = {**export.options, "paths": paths(export)}
-    options = words.parse(given)
+    options = source_options(export)
     session.check()
-    inputs = planning.look(options, listener.note, strict=False, tell=listener.plans)
+    inputs = planning.look(options, listener.note, listener.plans)
     listener.plans("")  # Spark itself says something
     spark = session.start(export.master, export.conf)
     with errors():
@@ -111,9 +118,10 @@ def run(export: Export, listener: Listener) -> Summary:
         with held(output) as hold:
             done = _committed_before(export, output, listener)
             if done is None:
-                runs = output.check(export.mode)
+                runs = output.check(export.mode, skip_unreadable=options.skip_unreadable)
                 done = _exported(spark, export, options, inputs, output, runs, hold, listener)
             told = summary(done, time.monotonic() - began)
+            listener.damages(done)
             listener.done(told)
             _forget(output)
     return told
@@ -165,7 +173,7 @@ def _exported(
     spark: SparkSession,
     export: Export,
     options: words.SourceOptions,
-    inputs: planning.Inputs,
+    inputs: list[Partition],
     output: Output,
     runs: list[Any],
     hold: Hold,
@@ -193,9 +201,12 @@ def _exported(
     return run
 
 
-def paths(export: Export) -> str:
-    """Return the paths as Spark hands several of them to a source."""
-    return json.dumps(export.paths)
+def source_options(export: Export) -> words.SourceOptions:
+    """Return the options of the source. Damage ends no export unless it is asked to: it is written to the output, too.
+
+    Raises UsageError.
+    """
+    return words.parse({"mode": words.PERMISSIVE, **export.options, "paths": json.dumps(export.paths)})
 
 
 def needed(export: Export, columns: tuple[str, ...]) -> list[str]:

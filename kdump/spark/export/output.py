@@ -204,10 +204,11 @@ class Output(Folder):
         writer = rows.write.format(self._format).options(**_WRITE[self._format])
         (writer.partitionBy(*folders) if folders else writer).mode("error").save(self.path)
 
-    def check(self, mode: str) -> list[Any]:
+    def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the accounts of the runs that wrote here, of which ``mode`` says what becomes.
 
-        Raises UsageError where there is something that must not be touched.
+        Raises UsageError where there is something that must not be touched, and for rows to append where a run before
+        could not read something, unless ``skip_unreadable`` calls that damage.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):
             return []
@@ -220,6 +221,9 @@ class Output(Folder):
         runs = self.runs()
         if runs is None:
             raise UsageError(f"{self.path} holds no {MANIFEST}: --mode {mode} is for what kdump itself has written")
+        if mode == "append":
+            hint = "--mode overwrite writes all of it again"
+            account.refuse_unread(runs, self.path, skip_unreadable=skip_unreadable, hint=hint)
         if mode == "overwrite" and not all("output" in run for run in runs):
             raise UsageError(f"{self.path}/{MANIFEST} names no files of the output: delete it, or choose another --out")
         return runs

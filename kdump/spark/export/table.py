@@ -39,7 +39,7 @@ class Table(Output):
         made._account = self
         return made
 
-    def check(self, mode: str) -> list[Any]:
+    def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the accounts of the runs that wrote here. Raises as :meth:`Output.check`, and for a run in doubt."""
         if self.exists(WRITING):
             began = json.loads(self.read_text(WRITING))["began"]
@@ -48,7 +48,7 @@ class Table(Output):
                 f"tells whether its rows are there: see there, then delete {self.path}/{WRITING}"
             )
         if self.exists() and not self.is_empty():
-            return super().check(mode)
+            return super().check(mode, skip_unreadable=skip_unreadable)
         if mode == "overwrite":
             raise UsageError(f"{self.path} is not there: --mode overwrite is for what kdump itself has written")
         return []

@@ -23,7 +23,13 @@ _ONE: Final = Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Make the source ``kdump`` known to ``spark``; several streams of it may then begin at the same time."""
+    """Make the source ``kdump`` known to ``spark``; several streams of it may then begin at the same time.
+
+    Raises KdumpError where PySpark is older than 4.0, which has no data sources in Python.
+    """
+    from kdump.spark.session import check_version
+
+    check_version()
     from pyspark.errors import AnalysisException
 
     from kdump.spark.source.data_source import KdumpDataSource

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from kdump.arrow import answer_lines, batches
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import KdumpError, UsageError
+from kdump.findings import many
 from kdump.spark.carried import Carried
 from kdump.spark.source import answers, findings, planning, pushdown, reading, schema, streaming
 from kdump.spark.source import options as words
@@ -183,6 +184,8 @@ class _StreamReader(Carried):
         self._at: streaming.Offsets | None = None
         self._looked_from: streaming.Offsets | None = None
         self._planned: list[Split] = []
+        self._met: tuple[streaming.Offsets, streaming.Damaged] | None = None
+        self._damaged = streaming.Damaged()
         self._limits = streaming.TriggerLimits(
             options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_records_per_trigger
         )
@@ -212,7 +215,9 @@ class _StreamReader(Carried):
             self._target = streaming.latest(self._options, start, streaming.TriggerLimits())
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
         limits = streaming.TriggerLimits() if everything else self._limits
-        return streaming.latest(self._options, start, limits, self._target)
+        advance = streaming.advance(self._options, start, limits, self._target)
+        self._met = advance.offsets, advance.damaged
+        return advance.offsets
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if self._looked_from not in (None, start):
@@ -222,11 +227,28 @@ class _StreamReader(Carried):
             )
         self._at, self._looked_from = end, None
         splits = self._planned = streaming.between(self._options, start, end, self._lost, _say)
+        self._damaged = self._damaged_of(splits, end)
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
-        """Say which files were deleted while they were read: a task could only tell its executor."""
+        """Say which files were deleted while they were read, and how much is damaged: tasks tell only executors."""
         self._tell_vanished()
+        damaged, self._damaged = self._damaged, streaming.Damaged()
+        if damaged.ranges:
+            _say(
+                f"in this trigger {many(damaged.ranges, 'damaged range')} ({damaged.bytes} bytes) gave no records; "
+                'a stream with .option("output", "damaged") has the bytes'
+            )
+
+    def _damaged_of(self, splits: list[Split], end: streaming.Offsets) -> streaming.Damaged:
+        """Return what is damaged in a trigger; one that a driver before planned is looked through once more."""
+        if self._options.mode == words.FAILFAST or self._options.output != words.RECORDS:
+            return streaming.Damaged()
+        if self._met is not None and self._met[0] == end:
+            return self._met[1]
+        return streaming.total_damage(
+            streaming.Damaged(1, region.size) for region in reading.damage_in(splits, self._options)
+        )
 
     def stop(self) -> None:
         self._tell_vanished()

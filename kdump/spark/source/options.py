@@ -84,6 +84,7 @@ class SourceOptions:
     max_bytes_per_trigger: int | None = None
     max_records_per_trigger: int | None = None
     fail_on_data_loss: bool = True
+    skip_unreadable: bool = False
     pushdown: bool = False
     at: int | None = None
     time: tuple[int, ...] = ()
@@ -231,7 +232,15 @@ OPTIONS: Final = (
         "mode",
         _word(PERMISSIVE, DROPMALFORMED, FAILFAST),
         "PERMISSIVE, DROPMALFORMED or FAILFAST",
-        "What damage does: it goes to the output damaged, it is left out, or it ends the job.",
+        "What damage does: it is left out and listed in the output damaged, left out, or it ends the job. Default: "
+        "FAILFAST for records, PERMISSIVE for other outputs.",
+    ),
+    Option(
+        "skipUnreadable",
+        _switch,
+        "true or false",
+        "Count bytes that a failing local disk does not return (EIO) as damage. Without it, and for all other reasons, "
+        "a file that cannot be read ends the job in every mode.",
     ),
     Option("includeControl", _switch, "true or false", "Give control records (transaction markers and others) too."),
     Option(
@@ -357,6 +366,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
             if option is None:
                 raise UsageError(_unknown(name))
             values[option.field] = read(option, text)
+    values.setdefault("mode", FAILFAST if values.get("output", RECORDS) == RECORDS else PERMISSIVE)
     options = SourceOptions(**values)
     _agree(options)
     if kafka is None:

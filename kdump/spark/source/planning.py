@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from kdump.errors import UnreadableError
+from kdump.errors import StoreError, UnreadableError
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
-from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.remote import RemoteFiles, places
 from kdump.log_reader import replicas
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
@@ -62,8 +61,7 @@ class Split:
     ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
     tell, where they were looked at. ``number`` counts the splits of a plan. ``live`` are the
     offsets (end exclusive) that are expected of a file which may be deleted before it is read, and ``head`` the bytes
-    it then begins with, which tell another file in its place. ``unreadable`` says why what stands at the path could not
-    even be listed; then the split holds no bytes.
+    it then begins with, which tell another file in its place.
     """
 
     files: Files
@@ -81,7 +79,6 @@ class Split:
     number: int = 0
     live: tuple[int, int] | None = None
     head: bytes = b""
-    unreadable: str = ""
 
     @property
     def name(self) -> str:
@@ -98,13 +95,6 @@ class Split:
         """The file as rows name it."""
         topic = None if self.topic is None else path_text(self.topic)
         return SegmentFacts(self.name, topic, self.partition, self.high_watermark, self.log_start)
-
-
-class Inputs(NamedTuple):
-    """What was found: partitions, and what could not be read on the way."""
-
-    partitions: list[Partition]
-    unreadable: list[UnreadableError]
 
 
 class Planned(NamedTuple):
@@ -126,14 +116,18 @@ def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> lis
     """Survey segments: many at a time where they come over a network, else one after the other."""
     remote = all(isinstance(segment.files, RemoteFiles) for segment in segments)
     with ThreadPoolExecutor(READERS if remote else 1) as pool:
-        return list(pool.map(lambda segment: attempt(segment, split_bytes, checked=checked), segments))
+        try:
+            return list(pool.map(lambda segment: attempt(segment, split_bytes, checked=checked), segments))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # each may try for a minute
+            raise
 
 
 def plan(
     options: SourceOptions,
     note: Callable[[str], None] = lambda _: None,
     surveyor: Surveyor = survey_here,
-    inputs: Inputs | None = None,
+    inputs: list[Partition] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Planned]:
     """Return all segments that ``options`` names, in order, with the splits to be read.
@@ -142,17 +136,16 @@ def plan(
     beside the logs are not believed. ``inputs`` are what :func:`look` found, for a caller that has looked. ``tell`` is
     told how far planning is. Raises UsageError and UnreadableError.
     """
-    partitions, unreadable = look(options, note, strict=True) if inputs is None else inputs
+    partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
         for text in kafka_edges.hold_against(options.kafka, partitions, lambda text: lose(text, options, note)):
             if not options.dedupe:
                 note(text)
     if options.pushed is not None:
         partitions = [partition for partition in partitions if options.pushed.takes(partition)]
-    closed = [_closed(error) for error in unreadable]
     planner = _Planner(options, note)
     if not needs_survey(options):
-        return [planned for partition in _told(partitions, tell) for planned in planner.by_index(partition)] + closed
+        return [planned for partition in _told(partitions, tell) for planned in planner.by_index(partition)]
     segments = [segment for partition in partitions for segment in partition.segments]
     told = iter(surveyor(segments, options.split_bytes, options.dedupe))
     surveyed = [(partition, [next(told) for _ in partition.segments]) for partition in partitions]
@@ -161,7 +154,7 @@ def plan(
         planned
         for (partition, surveys), chosen in zip(_told(surveyed, tell), offsets, strict=False)
         for planned in planner.by_survey(partition, surveys, chosen)
-    ] + closed
+    ]
 
 
 def _told(partitions: Sequence[T], tell: Callable[[str], None]) -> Iterator[T]:
@@ -251,29 +244,28 @@ def _remote_partitions(
 
 
 def look(
-    options: SourceOptions, note: Callable[[str], None], *, strict: bool, tell: Callable[[str], None] = lambda _: None
-) -> Inputs:
+    options: SourceOptions, note: Callable[[str], None], tell: Callable[[str], None] = lambda _: None
+) -> list[Partition]:
     """Return what ``options`` names; ``tell`` is told how far the listing is.
 
-    Raises UnreadableError where nothing can be read, in the mode FAILFAST where anything cannot, and if ``strict``
-    where a path that was named cannot; then ``note`` is told the others. Else it is for the caller to tell all.
+    Raises UnreadableError where anything of it cannot be read, as Spark's own file sources do: what cannot be listed
+    may hold records.
     """
-    unreadable: list[UnreadableError] = []
-    named = {shown for files, paths in places(options.paths) for path in paths for shown in (path, files.shown(path))}
-    inputs = Inputs(list(find(options, note, unreadable.append, tell)), unreadable)
-    for error in unreadable:
-        if not inputs.partitions or options.mode == words.FAILFAST or (strict and error.path in named):
+    return list(find(options, note, tell=tell))
+
+
+def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], None]:
+    """Return what is called with a checkpoint file that cannot be read: a local one is noted, and its columns are null.
+
+    A store that did not answer says nothing of the file, so that error is raised.
+    """
+
+    def fail(error: UnreadableError) -> None:
+        if isinstance(error, StoreError):
             raise error
-        if strict:
-            note(f"{error}; going on with the other files")
-    return inputs
+        note(str(error))
 
-
-def _closed(error: UnreadableError) -> Planned:
-    """Return what cannot even be listed as one split without bytes, so that it becomes a row."""
-    path = str(error.path)
-    split = Split(files=LOCAL, path=path, topic=None, partition=None, start=0, end=0, unreadable=error.reason)
-    return Planned(path, None, None, 0, (split,))
+    return fail
 
 
 def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
@@ -325,7 +317,7 @@ class _Planner:
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         self._options, self._note = options, note
-        self._marks = CheckpointMarks(note, fail=lambda error: note(str(error)))
+        self._marks = CheckpointMarks(note, fail=marks_unread(note))
 
     def by_index(self, partition: Partition) -> Iterator[Planned]:
         """Yield a partition's segments, cut where their offset indexes tell."""

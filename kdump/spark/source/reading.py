@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.columns import Rows
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, FailingDiskError, UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.log_dirs.file_names import DELETED
 from kdump.log_dirs.local import LocalFile
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
-from kdump.primitives import compression
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.terminal import harmless_line
 from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
@@ -48,11 +48,14 @@ if TYPE_CHECKING:
 TRAILING: Final = "trailing"
 """The kind of damage that the end of a file is when it cuts a batch."""
 UNREADABLE: Final = "unreadable"
-"""The kind of damage that bytes are which the disk, or who guards it, does not give."""
+"""The kind of damage that bytes are which a failing disk does not return, where ``skipUnreadable`` allows that."""
 FEW_BYTES: Final = 4096
 """Bytes of a local file that are read at a time where its batches' headers are wanted."""
 DAMAGED_BYTES: Final = 8 << 20
 """Bytes of one row of the output damaged at most: a longer stretch is several rows."""
+
+
+_FAILFAST_HINT: Final = "mode FAILFAST ends here; PERMISSIVE goes on, and the output damaged has the bytes"
 
 
 class BatchContent(NamedTuple):
@@ -66,17 +69,14 @@ Content: TypeAlias = BatchContent | DamagedRange | Padding
 
 
 def contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None = None) -> Iterator[Content]:
-    """Yield what the bytes of ``split`` are; where they cannot be read, that is the last.
+    """Yield what the bytes of ``split`` are.
 
     Batches that ``rows`` can read are added to them and come without items.
-    Raises UnreadableError at the first damage in the mode FAILFAST, and where a stream cannot read: it tries again.
+    Raises UnreadableError at the first damage in the mode FAILFAST, and in every mode where bytes cannot be read: Spark
+    then tries again. With ``skip_unreadable`` bytes that a failing disk does not return are one damaged range.
     """
     at = split.start
     try:
-        if split.unreadable:
-            raise UnreadableError(split.name, split.unreadable)
-        if isinstance(source, _Closed):
-            raise source.error
         if split.live is not None:
             check_live(split, source)
         for content in _contents(split, source, options, rows):
@@ -87,12 +87,17 @@ def contents(split: Split, source: files.Source, options: SourceOptions, rows: R
             at = at if entry is None else min(at, entry.size)
         if at < split.end:
             raise _cut_back(split, at)
-    except UnreadableError as error:
-        if options.mode == words.FAILFAST or split.live is not None:
+    except FailingDiskError as error:
+        if options.mode == words.FAILFAST or not options.skip_unreadable:
             raise
         if options.output == words.RECORDS:
-            sys.stderr.write(f"kdump: {error}; going on with the other files\n")
+            say(f"{error}; skipped, as skipUnreadable allows")
         yield DamagedRange(split.file, Damage(at, split.end - at, UNREADABLE, error.reason, at))
+
+
+def say(text: str) -> None:
+    """Print a line where a task runs: a driver of its own shows it, a cluster keeps it in the log of the executor."""
+    sys.stderr.write(f"kdump: {harmless_line(text)}\n")
 
 
 def check_live(split: Split, source: files.Source) -> None:
@@ -132,7 +137,10 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
             content = DamagedRange(split.file, region if isinstance(region, Damage) else _cut(region, inside))
             lost = [content]
         if lost and options.mode == words.FAILFAST:
-            raise UnreadableError(split.name, told(lost[0].damage), "mode FAILFAST ends here; PERMISSIVE goes on")
+            raise UnreadableError(split.name, told(lost[0].damage), _FAILFAST_HINT)
+        if options.output == words.RECORDS:
+            for item in lost:
+                say(f"{split.name}: {told(item.damage)}")
         yield content
 
 
@@ -205,25 +213,39 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file. Where a broker has deleted it since, None, or DataLossError as ``options`` has it.
+    """Open the file. Where a broker has deleted it since, a stream gets None, or DataLossError as ``options`` has it.
 
     It renames a segment first, and deletes it a minute later (file.delete.delay.ms).
     """
+    gone: UnreadableError | None = None
     for path in _names(split):
         try:
             source = split.files.open(path)
         except UnreadableError as error:
-            if split.live is None and options.mode != words.FAILFAST:
-                return _Closed(split, error)
-            if split.live is None or split.files.look(path) is not None:
+            gone = error if gone is None else gone
+            if split.files.look(path) is not None:
                 raise
         else:
             source.limit = options.max_batch_bytes
             return source
+    if split.live is None and gone is not None:
+        raise gone
     folder = split.files.shown(posixpath.dirname(split.path))
     text = f"{folder}: offsets from {split.live[0]} up to {split.live[1]} are gone"  # type: ignore[index]  # else it was raised
-    lose(text, options, lambda told: sys.stderr.write(f"kdump: {told}\n"))
+    lose(text, options, say)
     return None
+
+
+def damage_in(splits: Iterable[Split], options: SourceOptions) -> Iterator[Damage | Trailing]:
+    """Yield what checksums tell to be damaged in splits."""
+    for split in splits:
+        source = _open(split, options)
+        if source is None:
+            continue
+        with source:
+            for region in segments_read.read(source, split.start, split.end, on_error="resync"):
+                if not isinstance(region, RecordBatch | Padding):
+                    yield region
 
 
 def _names(split: Split) -> tuple[str, str]:
@@ -238,23 +260,6 @@ def vanished(splits: Iterable[Split]) -> Iterator[str]:
             offsets[split.name] = split.live
     for name, (first, end) in offsets.items():
         yield f"{name} was deleted while it was to be read: of offsets from {first} up to {end} some may be missing"
-
-
-class _Closed:
-    """A file that cannot be opened, in the place of one that can: whoever reads it is told why."""
-
-    def __init__(self, split: Split, error: UnreadableError) -> None:
-        self.name, self.size, self.limit = split.name, split.end, compression.DEFAULT_LIMIT
-        self.error = error
-
-    def __enter__(self) -> _Closed:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is open."""
-
-    def read(self, position: int, size: int) -> bytes:  # noqa: ARG002  as every source
-        raise self.error
 
 
 class Tally:
@@ -303,7 +308,7 @@ def stretches(split: Split, lost: Iterable[Damage], options: SourceOptions) -> I
     if source is not None:
         with source:
             for damage in lost:
-                yield from _stretch(split, source, damage)
+                yield from _stretch(split, source, damage, skip=options.skip_unreadable)
 
 
 def _records(
@@ -361,7 +366,7 @@ def _damaged(split: Split, source: files.Source, options: SourceOptions) -> Iter
     for content in contents(split, source, options):
         for damage in _lost(content):
             if is_told(damage, options):
-                yield from _stretch(split, source, damage)
+                yield from _stretch(split, source, damage, skip=options.skip_unreadable)
 
 
 def is_told(damage: Damage, options: SourceOptions) -> bool:
@@ -378,7 +383,7 @@ def chunks(damage: Damage) -> Iterator[tuple[int, int]]:
         yield start, min(DAMAGED_BYTES, damage.end - start)
 
 
-def _stretch(split: Split, source: files.Source, lost: Damage) -> Iterator[pa.RecordBatch]:
+def _stretch(split: Split, source: files.Source, lost: Damage, *, skip: bool) -> Iterator[pa.RecordBatch]:
     where = (split.file.topic, split.partition, split.name)
     facts = (lost.kind, lost.reason, lost.at, lost.missing_from, lost.missing_until)
     if lost.kind == UNREADABLE:
@@ -387,7 +392,9 @@ def _stretch(split: Split, source: files.Source, lost: Damage) -> Iterator[pa.Re
     for start, size in chunks(lost):
         try:
             data = source.read(start, size)
-        except UnreadableError:  # they were read before: the disk is failing, and the row says where
+        except FailingDiskError:  # they were read before: the disk is failing, and the row says where
+            if not skip:
+                raise
             data = None
         yield _row(schema.DAMAGED, *where, start, size if data is None else len(data), *facts, data)
 
@@ -419,15 +426,13 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
         if source is None:
             return
         with source:
-            if isinstance(source, _Closed):
-                raise source.error
             for batch in _headers(split, source):
                 if kept.may_hold(batch) and _begins(batch, options) and _may_be_inside(split, batch):
                     yield file, batch
-    except UnreadableError as error:
-        if options.mode == words.FAILFAST:
+    except FailingDiskError as error:
+        if options.mode == words.FAILFAST or not options.skip_unreadable:
             raise
-        sys.stderr.write(f"kdump: {error}; going on with the other files\n")
+        say(f"{error}; skipped, as skipUnreadable allows")
 
 
 def _begins(batch: RecordBatch, options: SourceOptions) -> bool:

@@ -26,7 +26,7 @@ from kdump.spark.source.planning import Split
 from kdump.transaction_replay.outcomes import Outcomes, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Region
@@ -48,6 +48,19 @@ class TriggerLimits(NamedTuple):
     records: int | None = None
 
 
+class Damaged(NamedTuple):
+    """How many ranges of bytes are damaged, and their bytes."""
+
+    ranges: int = 0
+    bytes: int = 0
+
+
+def total_damage(parts: Iterable[Damaged]) -> Damaged:
+    """Return the sum."""
+    found = list(parts)
+    return Damaged(sum(part.ranges for part in found), sum(part.bytes for part in found))
+
+
 class Taken(NamedTuple):
     """What a trigger takes of a segment: the stretches, each for one task, with what their bytes are.
 
@@ -66,6 +79,14 @@ class Taken(NamedTuple):
         """Bytes taken."""
         return self.stretches[-1].end - self.stretches[0].start
 
+    @property
+    def damaged(self) -> Damaged:
+        """What of them is damaged, as checksums tell."""
+        return Damaged(
+            sum(one.damaged_ranges + (one.trailing_bytes > 0) for one in self.stretches),
+            sum(one.damaged_bytes + one.trailing_bytes for one in self.stretches),
+        )
+
 
 class Advance(NamedTuple):
     """How far a trigger gets, and what it takes. ``is_complete`` says whether no limit held it up."""
@@ -74,6 +95,11 @@ class Advance(NamedTuple):
     taken: list[Taken]
     partitions: dict[str, Partition]
     is_complete: bool
+
+    @property
+    def damaged(self) -> Damaged:
+        """What of it is damaged, as checksums tell."""
+        return total_damage(taken.damaged for taken in self.taken)
 
 
 def initial(options: SourceOptions, note: Callable[[str], None]) -> Offsets:
@@ -95,7 +121,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None]) -> Offsets:
     found = partitions(options, note)
     for text in kafka_edges.hold_against(query, found, lost):
         note(text)
-    checkpoints = CheckpointMarks(note, fail=lambda error: note(str(error)))
+    checkpoints = CheckpointMarks(note, fail=planning.marks_unread(note))
     begin: Offsets = {}
     for partition in found:
         start, _ = kafka_edges.edges(query, partition, checkpoints.facts(partition).log_start, lost)

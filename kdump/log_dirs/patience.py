@@ -1,0 +1,126 @@
+"""Tries at a store over a network: an error is raised only after other tries with pauses, never taken for damage.
+
+The rules are those of Hadoop's S3A client (``fs.s3a.retry.limit`` 7, ``fs.s3a.retry.interval`` 500 ms, doubled each
+time: about a minute), with an end by the clock instead of a count.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kdump.errors import StoreError
+from kdump.primitives.terminal import harmless_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+VARIABLE: Final = "KDUMP_STORE_SECONDS"
+"""The environment variable that replaces :data:`SECONDS`."""
+SECONDS: Final = 60.0
+"""Seconds after the first error in which an operation is tried again."""
+RIGHTS_SECONDS: Final = 20.0
+"""The same after an answer that denies access, at most: a key is replaced, or a policy takes effect."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+"""Seconds between two tries: each pause is twice as long as the one before."""
+
+
+class Kind(Enum):
+    """What an error of a store means."""
+
+    TRANSPORT = "no answer, or an answer that another try may change"
+    RIGHTS = "access denied"
+    FINAL = "no other try changes it"
+
+
+_FINAL: Final = re.compile(
+    r"NO_SUCH_|INVALID_OBJECT_STATE|RESOURCE_NOT_FOUND|NotFound\b|HTTP (404|405|410)\b|[Bb]ucket '.*' not found"
+    r"|Unable to load lib(hdfs|jvm)|INVALID_(URI|BUCKET_NAME)|MethodNotAllowed"
+)
+"""No such bucket or object, an object in an archive class (Glacier), a missing library."""
+_RIGHTS: Final = re.compile(
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE"
+    r"|EXPIRED_TOKEN|ExpiredToken|MISSING_AUTHENTICATION_TOKEN|REQUEST_EXPIRED|UNRECOGNIZED_CLIENT"
+    r"|HTTP (401|403)\b|UNAUTHENTICATED|PERMISSION_DENIED|AccessControlException"
+)
+
+
+def kind_of(error: OSError) -> Kind:
+    """Return what an error of ``pyarrow.fs`` means: Arrow passes on the words of each store's own client."""
+    text = str(error)
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) or _FINAL.search(text):
+        return Kind.FINAL
+    if isinstance(error, PermissionError) or _RIGHTS.search(text):
+        return Kind.RIGHTS
+    return Kind.TRANSPORT
+
+
+def say(text: str) -> None:
+    """Print a note on standard error."""
+    sys.stderr.write(f"kdump: {harmless_line(text)}\n")
+
+
+tell: Callable[[str], None] = say
+"""Called with a note when an operation is tried again for the first time; a quiet command replaces it."""
+
+
+def seconds() -> float:
+    """Return for how many seconds an operation is tried again."""
+    try:
+        return max(0.0, float(os.environ.get(VARIABLE, SECONDS)))
+    except ValueError:
+        return SECONDS
+
+
+class Patience:
+    """The tries at one store. Ctrl-C ends a pause.
+
+    An operation that failed through all its tries is not repeated for other files: they get one try each, after a
+    failure of transport until the store answers again, after a denial of access always. Before the first answer a
+    denial counts at once, since keys that never worked are wrong. Another process inherits that there was an answer.
+    """
+
+    def __init__(self) -> None:
+        self._has_answered = False
+        self._given_up: set[Kind] = set()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"_has_answered": self._has_answered, "_given_up": set()}
+
+    def ask(self, name: str, what: Callable[[], T]) -> T:
+        """Return the result of ``what``, which raises OSError. Raises StoreError of ``name`` after the last try."""
+        began: float | None = None
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                result = what()
+            except OSError as error:
+                kind, now = kind_of(error), time.monotonic()
+                began = now if began is None else began
+                most = min(seconds(), RIGHTS_SECONDS) if kind is Kind.RIGHTS else seconds()
+                at_once = kind is Kind.FINAL or kind in self._given_up
+                at_once = at_once or (kind is Kind.RIGHTS and not self._has_answered)
+                if at_once or now - began + pause > most:
+                    raise self._last(name, kind, error, now - began) from error
+                if pause == FIRST_PAUSE:
+                    tell(f"{name}: {error}; trying again for up to {most:.0f} s")
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                self._has_answered = True
+                self._given_up.discard(Kind.TRANSPORT)
+                return result
+
+    def _last(self, name: str, kind: Kind, error: OSError, waited: float) -> StoreError:
+        if kind is not Kind.FINAL:
+            self._given_up.add(kind)
+        if isinstance(error, FileNotFoundError):
+            return StoreError(name, "No such file or directory")
+        tried = f" (tried for {waited:.0f} s)" if waited >= 1 else ""
+        return StoreError(name, f"could not be read: {error}{tried}")
