@@ -39,7 +39,7 @@ def ask(spark: SparkSession, path: str, incident: str) -> dict[str, DataFrame]:
     """Return the answer to each question."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     register(spark)
-    spark.read.format("kdump").load(path).createOrReplaceTempView("log")
+    spark.read.format("kdump").option("mode", "PERMISSIVE").load(path).createOrReplaceTempView("log")
     return {question: spark.sql(query.format(incident=incident)) for question, query in QUESTIONS.items()}
 
 

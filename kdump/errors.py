@@ -41,6 +41,10 @@ class StoreError(UnreadableError):
     """
 
 
+class PartlyUnreadableError(UnreadableError):
+    """A part of a tiered segment is damaged (a chunk, its indexes), and the rest of it is read."""
+
+
 class FailingDiskError(UnreadableError):
     """A local disk returned an I/O error for some bytes of a file that it opened (EIO, EUCLEAN or EBADMSG)."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, PartlyUnreadableError, UnreadableError
 from kdump.formats import rsm_manifest
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
@@ -113,9 +113,9 @@ class TieredFiles:
             stored = sum(manifest.chunks)
             if stored != log.size:
                 reason = f"it has {log.size} bytes, and its manifest tells of {stored}"
-                self._fail(UnreadableError(self.shown(log.path), reason))
+                self._fail(PartlyUnreadableError(self.shown(log.path), reason))
             if indexes is None:
-                self._fail(UnreadableError(self.shown(log.path), f"its .{INDEXES} is absent"))
+                self._fail(PartlyUnreadableError(self.shown(log.path), f"its .{INDEXES} is absent"))
         except UnreadableError as error:
             self._fail(error)
             return []
@@ -256,7 +256,7 @@ class ChunkedSource:
             if number not in self._failed:
                 self._failed.add(number)
                 where = f"chunk {number}, bytes {start} to {start + stored - 1} of the object"
-                self._fail(UnreadableError(self.name, f"{where}: {_told(damage)}"))
+                self._fail(PartlyUnreadableError(self.name, f"{where}: {_told(damage)}"))
             return UNREADABLE * size
         return data
 

@@ -120,6 +120,7 @@ def test_in_a_session_rows_are_the_same_and_what_filters_leave_out_is_not_read(s
     )
 
     def rows(condition, **given):
+        given = {"mode": "PERMISSIVE", **given}
         frame = spark.read.format("kdump").options(columns="topic,partition,offset,timestamp,value", **given)
         return sorted(map(tuple, frame.load(str(tmp_path)).where(condition).collect()))
 

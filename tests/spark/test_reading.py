@@ -265,6 +265,23 @@ def test_errors_of_a_failing_disk_are_told_from_others(tmp_path, monkeypatch):
             assert type(error.value) is kind
 
 
+def test_a_batch_that_was_half_written_when_its_file_was_listed_ends_no_job(tmp_path, capsys):
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    batch = [forge.batch([forge.record(b"k", b"v")], base_offset=offset) for offset in range(3)]
+    for cut in (9, 20, len(batch[1]) - 1):
+        path.write_bytes(batch[0] + batch[1][:cut])
+        planned = plan(tmp_path, mode="FAILFAST", columns="offset")
+        with pytest.raises(UnreadableError, match="the file ends inside a batch"):
+            list(reading.read_all(*planned))
+        path.write_bytes(b"".join(batch))
+        rows = [row for one in reading.read_all(*planned) for row in one.to_pylist()]
+        assert (rows, capsys.readouterr().err) == ([{"offset": 0}], "")
+        path.write_bytes(batch[0] + batch[1][:cut] + bytes([9]) * 500)
+        with pytest.raises(UnreadableError, match="mode FAILFAST"):
+            list(reading.read_all(*planned))
+
+
 @pytest.mark.parametrize(("given", "mode"), [({}, "FAILFAST"), ({"output": "damaged"}, "PERMISSIVE")])
 def test_damage_ends_a_read_of_records_by_default(given, mode):
     assert words.parse({"path": "x", **given}).mode == mode

@@ -513,3 +513,46 @@ def patiently(run):
             if "Python worker failed to connect back" not in str(error):
                 raise
     return run()
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_each_trigger_tells_how_much_is_damaged(tmp_path, capsys, mode):
+    log = Log(tmp_path / "t-0")
+    log.append(3)
+    data = bytearray(log.file.read_bytes())
+    size = len(data) // 3
+    data[size + 40] ^= 1
+    log.file.write_bytes(data)
+    options = words.parse({"path": str(tmp_path), "mode": mode})
+    reader = data_source.KdumpStreamReader(options)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, None)
+    reader.partitions(start, end)
+    reader.commit(end)
+    told = (
+        f"kdump: in this trigger 1 damaged range ({size} bytes) gave no records; "
+        'a stream with .option("output", "damaged") has the bytes\n'
+    )
+    assert capsys.readouterr().err == told
+    again = data_source.KdumpStreamReader(options)  # the driver was killed before its commit
+    again.partitions(start, end)
+    again.commit(end)
+    assert capsys.readouterr().err == told
+    log.append(1)
+    more = again.latestOffset(end, None)
+    again.partitions(end, more)
+    again.commit(more)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stream_ends_at_damage_unless_it_is_asked_to_go_on(tmp_path):
+    log = Log(tmp_path / "t-0")
+    log.append(3)
+    data = bytearray(log.file.read_bytes())
+    data[40] ^= 1
+    log.file.write_bytes(data)
+    reader = data_source.KdumpStreamReader(words.parse({"path": str(tmp_path)}))
+    start = reader.initialOffset()
+    partitions = reader.partitions(start, reader.latestOffset(start, None))
+    with pytest.raises(UnreadableError, match="mode FAILFAST ends here"):
+        [list(reader.read(partition)) for partition in partitions]

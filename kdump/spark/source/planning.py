@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from kdump.errors import StoreError, UnreadableError
+from kdump.errors import PartlyUnreadableError, StoreError, UnreadableError
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import TIME_INDEX
@@ -251,7 +251,13 @@ def look(
     Raises UnreadableError where anything of it cannot be read, as Spark's own file sources do: what cannot be listed
     may hold records.
     """
-    return list(find(options, note, tell=tell))
+
+    def fail(error: UnreadableError) -> None:
+        if not isinstance(error, PartlyUnreadableError):
+            raise error
+        note(str(error))  # what reads it meets the damage
+
+    return list(find(options, note, fail, tell))
 
 
 def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], None]:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 TRAILING: Final = "trailing"
 """The kind of damage that the end of a file is when it cuts a batch."""
+GROWING: Final = "a broker was writing this batch when the file was listed"
+"""The reason of such an end where the batch is whole by now: it ends no job, and is not told."""
 UNREADABLE: Final = "unreadable"
 """The kind of damage that bytes are which a failing disk does not return, where ``skipUnreadable`` allows that."""
 FEW_BYTES: Final = 4096
@@ -133,6 +135,9 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
             lost = [item for item in items if isinstance(item, DamagedRange)]
         elif isinstance(region, Padding) and not inside:
             content, lost = region, []
+        elif inside and region.position + region.size == split.end and _is_whole_now(source, region.position):
+            growing = Damage(region.position, region.size, TRAILING, GROWING, region.position, found=region.size)
+            content, lost = DamagedRange(split.file, growing), []
         else:  # what is no more than an end of the log at the end of a file is damage at the end of a split
             content = DamagedRange(split.file, region if isinstance(region, Damage) else _cut(region, inside))
             lost = [content]
@@ -142,6 +147,12 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
             for item in lost:
                 say(f"{split.name}: {told(item.damage)}")
         yield content
+
+
+def _is_whole_now(source: files.Source, position: int) -> bool:
+    """Tell whether a sound batch begins at a position of a file that has grown."""
+    first = next(segments_read.read(source, position, on_error="resync"), None)
+    return isinstance(first, RecordBatch) and first.position == position
 
 
 def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions) -> bool:

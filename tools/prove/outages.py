@@ -1,0 +1,462 @@
+"""Let an S3 server fail in the middle of commands, and hold each answer against the whole one.
+
+    python -m tools.prove.outages [--gateway PATH] [--fault stopped ...] [--command count ...] [--seed 1]
+
+The server is versitygw (`go install github.com/versity/versitygw/cmd/versitygw@v1.8.0`) over a folder. A proxy in front
+of it starts a fault at one of the requests for data, chosen by the seed. Faults: the server is stopped for 15 s
+(`stopped`) or for good (`gone`); it answers 503 or 403 for 8 s (`busy`, `denied`) or for good (`busy-for-good`,
+`denied-for-good`); the key expires (`expired`); an object is deleted before it is read (`deleted`). Commands: a count
+through Spark in the modes PERMISSIVE and FAILFAST, spark-export (new, append, incremental), a stream, and `check` of a
+bucket; `dump` and `salvage` of a tiered topic whose remote storage is the bucket.
+
+`whole` is the answer of a run without a fault. `refused` is an error with exit status 1 (or an exception), which names
+the place, speaks of no damage, and publishes nothing; the next run without a fault then has the whole answer. All else
+is `WRONG`, and so is `refused` where the server is back within the tries. Ends with 1 when there is one of these.
+Needs Java and PySpark.
+"""
+
+import argparse
+import http.client
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pyarrow import dataset
+
+from testing import forge
+from testing.tiered import Segment, Store, uuid
+
+TRIES: Final = 25
+"""Seconds in which kdump tries again in these runs."""
+STOPPED, ANSWERS = 15, 8
+"""Seconds of the faults that end."""
+KEY, SECRET, REGION = "kdumpkey", "kdumpsecret", "us-east-1"
+PARTITIONS, SEGMENTS, RECORDS = 4, 3, 1500
+VALUE = 600
+GO_BIN: Final = Path.home() / "go" / "bin" / "versitygw"
+EXPIRED: Final = "ExpiredToken", "The provided token has expired."
+WORDS_OF_DAMAGE: Final = re.compile(r"damage|nothing is missing|\bare lost\b", re.IGNORECASE)
+
+
+class Fault(NamedTuple):
+    """What happens, for how many seconds (None for good): ``status`` and S3's code of the answers, if any come."""
+
+    seconds: int | None
+    status: int | None = None
+    code: tuple[str, str] = ("", "")
+
+
+FAULTS: Final = {
+    "stopped": Fault(STOPPED),
+    "gone": Fault(None),
+    "busy": Fault(ANSWERS, 503, ("SlowDown", "Reduce your request rate.")),
+    "busy-for-good": Fault(None, 503, ("SlowDown", "Reduce your request rate.")),
+    "denied": Fault(ANSWERS, 403, ("AccessDenied", "Access Denied.")),
+    "denied-for-good": Fault(None, 403, ("AccessDenied", "Access Denied.")),
+    "expired": Fault(None, 403, EXPIRED),
+    "deleted": Fault(None),
+}
+
+
+class Server:
+    """The gateway over ``root``, and the proxy, whose address stays the same."""
+
+    def __init__(self, gateway: str, root: Path) -> None:
+        self._gateway, self.root = gateway, root
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = _free_port()
+        self.port = _free_port()
+        self._proxy: ThreadingHTTPServer | None = None
+        self._lock = threading.Lock()
+        self.requests = 0
+        """Requests for data of segments since :meth:`arm`."""
+        self._fault: Fault | None = None
+        self._at: int | None = None
+        self._delete: Path | None = None
+        self._until: float | None = None
+        self.has_struck = False
+        self._timers: list[threading.Timer] = []
+
+    @property
+    def query(self) -> str:
+        """Arrow's options of the place."""
+        return f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region={REGION}"
+
+    def start(self) -> None:
+        """Start both, as far as they do not run."""
+        if self._process is None:
+            words = [self._gateway, "--access", KEY, "--secret", SECRET, "--port", f"127.0.0.1:{self._port}"]
+            words += ["--region", REGION, "--quiet", "posix", str(self.root)]
+            self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for _ in range(200):
+                with suppress(OSError):
+                    connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=1)
+                    connection.request("GET", "/")
+                    connection.getresponse()
+                    break
+                time.sleep(0.05)
+            else:
+                raise SystemExit("the gateway does not start")
+        if self._proxy is None:
+            self._proxy = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
+            self._proxy.daemon_threads = True
+            threading.Thread(target=self._proxy.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop both: a connection is then refused."""
+        proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            proxy.shutdown()
+            proxy.server_close()
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:
+        """Let a fault begin with a request for data; None ends the one that is there."""
+        for timer in self._timers:
+            timer.cancel()
+            timer.join()
+        self._timers.clear()
+        with self._lock:
+            self._fault, self._at, self._delete = fault, at, delete
+            self.requests, self._until, self.has_struck = 0, None, False
+        self.start()
+
+    def _answer(self, path: str) -> Fault | None:
+        """Count a request; return the fault whose answer it gets."""
+        with self._lock:
+            is_data = ".log" in path
+            self.requests += is_data
+            if self._fault is None:
+                return None
+            if not self.has_struck and is_data and self._at is not None and self.requests >= self._at:
+                self.has_struck = True
+                if self._fault.seconds is not None:
+                    self._until = time.monotonic() + self._fault.seconds
+                if self._delete is not None:
+                    self._delete.unlink(missing_ok=True)
+                elif self._fault.status is None:
+                    threading.Thread(target=self._outage, args=(self._fault.seconds,), daemon=True).start()
+            if not self.has_struck or self._delete is not None:
+                return None
+            return self._fault if self._until is None or time.monotonic() < self._until else None
+
+    def _outage(self, seconds: int | None) -> None:
+        self.stop()
+        if seconds is not None:
+            timer = threading.Timer(seconds, self.start)
+            self._timers.append(timer)
+            timer.start()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                fault = server._answer(self.path)
+                if fault is not None:
+                    self.close_connection = True
+                    if fault.status is not None:
+                        self._refuse(fault)
+                    return
+                connection = http.client.HTTPConnection("127.0.0.1", server._port, timeout=30)
+                try:
+                    connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                    for name, value in self.headers.items():
+                        connection.putheader(name, value)
+                    connection.endheaders()
+                    answer = connection.getresponse()
+                    data = answer.read()
+                except (OSError, http.client.HTTPException):
+                    self.close_connection = True
+                    return
+                finally:
+                    connection.close()
+                self.send_response_only(answer.status, answer.reason)
+                for name, value in answer.getheaders():
+                    if name.lower() not in {"transfer-encoding", "connection", "content-length"}:
+                        self.send_header(name, value)
+                length = answer.getheader("Content-Length") if self.command == "HEAD" else None
+                self.send_header("Content-Length", length or str(len(data)))
+                self.end_headers()
+                with suppress(OSError):
+                    self.wfile.write(data)
+
+            do_HEAD = do_GET  # noqa: N815  as the library calls it
+
+            def _refuse(self, fault: Fault) -> None:
+                code, text = fault.code
+                body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{text}</Message></Error>".encode()
+                self.send_response_only(fault.status or 500)
+                self.send_header("Content-Type", "application/xml")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Print nothing."""
+
+        return Handler
+
+
+def _free_port() -> int:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        return int(server.server_address[1])
+
+
+class Answer(NamedTuple):
+    """What a run gave: whether it succeeded, the answer, what it published, and what it printed on standard error."""
+
+    ok: bool
+    found: object
+    published: object
+    said: str
+
+
+class Run:
+    """The commands, over a bucket and a folder for what they write."""
+
+    def __init__(self, server: Server, work: Path) -> None:
+        self._server, self._work, self._spark = server, work, None
+        self.logs = f"s3://{KEY}:{SECRET}@logs/broker?{server.query}"
+        self.tiered = f"s3://{KEY}:{SECRET}@tiered/store?{server.query}"
+        self.out = work / "out"
+
+    @property
+    def spark(self) -> Any:
+        """A session, whose workers are those of a user."""
+        if self._spark is None:
+            from kdump.spark import session, source
+
+            self._spark = session.start("local[2]", {"spark.sql.shuffle.partitions": "2"})
+            source.register(self._spark)
+        return self._spark
+
+    def _command(self, *words: str) -> Answer:
+        """Run kdump in this process, in the session where there is one."""
+        from kdump.cli import main
+
+        shown, said, before = StringIO(), StringIO(), sys.argv
+        sys.argv = ["kdump", *words]
+        try:
+            with redirect_stdout(shown), redirect_stderr(said):
+                status = main()
+        finally:
+            sys.argv = before
+        return Answer(status == 0, shown.getvalue(), None, f"status {status}\n{said.getvalue()}")
+
+    def _in_process_of_its_own(self, *words: str) -> Answer:
+        done = subprocess.run([sys.executable, "-m", "kdump", *words], capture_output=True, check=False, text=True)
+        return Answer(done.returncode == 0, done.stdout, None, f"status {done.returncode}\n{done.stderr}")
+
+    def _count(self, mode: str) -> Answer:
+        try:
+            rows = self.spark.read.format("kdump").option("mode", mode).load(self.logs).select("offset").count()
+        except Exception as error:  # whatever Spark makes of it
+            return Answer(False, None, None, str(error).partition("\n\nDriver stacktrace")[0])
+        return Answer(True, rows, None, "")
+
+    def _rows(self) -> int:
+        files = [
+            str(path)
+            for path in self.out.rglob("*.parquet")
+            if not any(part[0] in "._" for part in path.relative_to(self.out).parts)
+        ]
+        return int(dataset.dataset(files).count_rows()) if files else 0
+
+    def _export(self, *more: str) -> Answer:
+        words = ["spark-export", self.logs, "--out", str(self.out), "--partition-by", "none", "--master", "local[2]"]
+        _ = self.spark
+        told = self._command(*words, *more)
+        left = [path.name for path in self._work.glob(".out.kdump-*")]
+        return told._replace(found=self._rows(), published=(self._rows(), left))
+
+    def _stream(self) -> Answer:
+        rows = self.spark.readStream.format("kdump").option("mode", "PERMISSIVE").load(self.logs).select("offset")
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(self._work / "checkpoint"))
+        try:
+            writer.trigger(availableNow=True).start(str(self.out)).awaitTermination()
+        except Exception as error:
+            return Answer(False, self._rows(), self._rows(), str(error))
+        return Answer(True, self._rows(), self._rows(), "")
+
+    def _salvage(self) -> Answer:
+        words = ["salvage", str(self._work / "local"), "--remote", self.tiered, "--out", str(self.out)]
+        told = self._in_process_of_its_own(*words)
+        held = sorted((path.name, path.stat().st_size) for path in self.out.rglob("*.log"))
+        return told._replace(found=held, published=held or [path.name for path in self._work.glob(".out*")])
+
+    @property
+    def commands(self) -> dict[str, Callable[[], Answer]]:
+        """The commands by their names."""
+        dump = ["dump", str(self._work / "local"), "--remote", self.tiered, "-o", "jsonl", "--jobs", "1"]
+        return {
+            "count": lambda: self._count("PERMISSIVE"),
+            "failfast": lambda: self._count("FAILFAST"),
+            "export": self._export,
+            "append": lambda: self._export("--mode", "append"),
+            "incremental": lambda: self._export("--incremental"),
+            "stream": self._stream,
+            "check": lambda: self._in_process_of_its_own("check", self.logs, "-o", "jsonl"),
+            "dump": lambda: self._in_process_of_its_own(*dump),
+            "salvage": self._salvage,
+        }
+
+    @contextmanager
+    def prepared(self, name: str) -> Iterator[None]:
+        """Make what a command finds, and take away what it leaves."""
+        self._clear()
+        if name == "append":
+            self._server.arm(None)
+            made = self._export()
+            assert made.ok, made.said
+        yield
+        self._clear()
+
+    def _clear(self) -> None:
+        for path in (self.out, self._work / "checkpoint"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def make_inputs(root: Path, work: Path) -> Path:
+    """Write both buckets and the local end of the tiered topic; return an object that is read late."""
+    chance = random.Random(5)
+    log = root / "logs" / "broker"
+    last = log
+    for partition in range(PARTITIONS):
+        folder = log / f"orders-{partition}"
+        folder.mkdir(parents=True)
+        for number in range(SEGMENTS):
+            first = number * RECORDS
+            batches = [
+                forge.batch([forge.record(b"k", chance.randbytes(VALUE))], base_offset=first + at)
+                for at in range(RECORDS)
+            ]
+            last = folder / f"{first:020}.log"
+            last.write_bytes(b"".join(batches))
+    store = Store(root / "tiered" / "store", 1 << 18)
+    for number in range(SEGMENTS):
+        first = number * RECORDS
+        data = [
+            forge.batch([forge.record(b"k", chance.randbytes(VALUE))], base_offset=first + at) for at in range(RECORDS)
+        ]
+        store.write(Segment(first, first + RECORDS - 1, b"".join(data), number + 1, epochs=((0, first),)))
+    folder = work / "local" / "t-0"
+    folder.mkdir(parents=True)
+    first = SEGMENTS * RECORDS
+    (folder / f"{first:020}.log").write_bytes(forge.batch([forge.record(b"k", b"v")], base_offset=first))
+    (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {uuid(bytes(15) + bytes([7]))}")
+    return last
+
+
+def late_objects(root: Path) -> dict[str, Path]:
+    """Return the object of each bucket that is read last."""
+    return {name: max((root / name).rglob("*.log")) for name in ("logs", "tiered")}
+
+
+def verdict(name: str, fault: Fault, got: Answer, sound: Answer, before: object) -> str:
+    """Return what a run with a fault gave: whole, refused, or what is wrong."""
+    if got.ok:
+        return "whole" if got.found == sound.found else f"WRONG: success with {_brief(got.found)}"
+    if fault.seconds is not None:
+        return f"WRONG: refused though the server came back: {got.said[-300:]}"
+    if name not in {"count", "failfast", "stream"} and not got.said.startswith("status 1\n"):
+        return f"WRONG: {got.said[:200]}"
+    if "s3://" not in got.said:
+        return f"WRONG: no place is named: {got.said[:300]}"
+    raised = re.findall(r"kdump\.errors\.\w+: (.*)", got.said)  # without the lines of code of a stack
+    words = WORDS_OF_DAMAGE.search(raised[-1] if raised else got.said)
+    if words:
+        return f"WRONG: it speaks of {words[0]!r}: {got.said[:400]}"
+    if got.published != before and got.published not in (0, [], (0, []), None):
+        return f"WRONG: published {_brief(got.published)}"
+    return "refused"
+
+
+def _brief(value: object) -> str:
+    return str(value)[:60]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gateway", default=shutil.which("versitygw") or str(GO_BIN))
+    parser.add_argument("--fault", nargs="*", choices=list(FAULTS), default=list(FAULTS))
+    parser.add_argument("--command", nargs="*", default=None)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    os.environ["KDUMP_STORE_SECONDS"] = str(TRIES)
+    wrong = 0
+    with tempfile.TemporaryDirectory(prefix="outages-") as place:
+        root, work = Path(place) / "store", Path(place) / "work"
+        work.mkdir()
+        make_inputs(root, work)
+        late = late_objects(root)
+        server = Server(given.gateway, root)
+        server.start()
+        try:
+            run = Run(server, work)
+            for name in given.command or run.commands:
+                prober = Prober(run, server, name, late["tiered" if name in {"dump", "salvage"} else "logs"])
+                wrong += sum(prober.has_fault(fault, given.seed) for fault in given.fault)
+        finally:
+            server.arm(None)
+            server.stop()
+    return 1 if wrong else 0
+
+
+class Prober:
+    """One command, whose sound answer is known. ``late`` is an object that it reads last."""
+
+    def __init__(self, run: Run, server: Server, name: str, late: Path) -> None:
+        self._run, self._server, self._name, self._late = run, server, name, late
+        self._command = run.commands[name]
+        with run.prepared(name):
+            self._before = (run._rows(), []) if name == "append" else None
+            server.arm(None)
+            self._sound = self._command()
+            self._requests = server.requests
+        assert self._sound.ok, self._sound.said
+
+    def has_fault(self, fault_name: str, seed: int) -> bool:
+        """Run the command with a fault, then without; print a line, and tell whether anything is wrong."""
+        fault, requests, server = FAULTS[fault_name], self._requests, self._server
+        chance = random.Random(f"{seed} {self._name} {fault_name}")
+        at = chance.randint(max(1, requests // 10), max(1, requests * 8 // 10))
+        kept = self._late.read_bytes()
+        with self._run.prepared(self._name):
+            server.arm(fault, at, self._late if fault_name == "deleted" else None)
+            began = time.monotonic()
+            got = self._command()
+            seconds = time.monotonic() - began
+            struck = server.has_struck
+            told = verdict(self._name, fault, got, self._sound, self._before) if struck else "no request met it"
+            self._late.write_bytes(kept)
+            if told == "refused":
+                server.arm(None)
+                again = self._command()
+                whole = again.ok and again.found == self._sound.found
+                told += ", then whole" if whole else f", then WRONG: {again.said[-300:]}"
+        print(f"{self._name:12} {fault_name:16} request {at:3} of {requests:3}  {seconds:5.1f} s  {told}", flush=True)
+        return "WRONG" in told
+
+
+if __name__ == "__main__":
+    sys.exit(main())
