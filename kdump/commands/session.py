@@ -105,7 +105,7 @@ class Session:
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
         """Called before anything is said or met: one of several processes waits for its turn."""
-        patience.tell = (lambda _: None) if quiet else patience.say
+        patience.tell = (lambda _: None) if quiet else say
         kernel.keep_freed_memory()
 
     @property

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import StoreError
-from kdump.primitives.terminal import harmless_line
+from kdump.primitives.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +30,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 """Seconds between two tries: each pause is twice as long as the one before."""
 
 
-class Kind(Enum):
+class ErrorKind(Enum):
     """What an error of a store means."""
 
     TRANSPORT = "no answer, or an answer that another try may change"
@@ -51,19 +50,14 @@ _RIGHTS: Final = re.compile(
 )
 
 
-def kind_of(error: OSError) -> Kind:
+def kind_of(error: OSError) -> ErrorKind:
     """Return what an error of ``pyarrow.fs`` means: Arrow passes on the words of each store's own client."""
     text = str(error)
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) or _FINAL.search(text):
-        return Kind.FINAL
+        return ErrorKind.FINAL
     if isinstance(error, PermissionError) or _RIGHTS.search(text):
-        return Kind.RIGHTS
-    return Kind.TRANSPORT
-
-
-def say(text: str) -> None:
-    """Print a note on standard error."""
-    sys.stderr.write(f"kdump: {harmless_line(text)}\n")
+        return ErrorKind.RIGHTS
+    return ErrorKind.TRANSPORT
 
 
 tell: Callable[[str], None] = say
@@ -88,7 +82,7 @@ class Patience:
 
     def __init__(self) -> None:
         self._has_answered = False
-        self._given_up: set[Kind] = set()
+        self._given_up: set[ErrorKind] = set()
 
     def __getstate__(self) -> dict[str, object]:
         return {"_has_answered": self._has_answered, "_given_up": set()}
@@ -103,9 +97,9 @@ class Patience:
             except OSError as error:
                 kind, now = kind_of(error), time.monotonic()
                 began = now if began is None else began
-                most = min(seconds(), RIGHTS_SECONDS) if kind is Kind.RIGHTS else seconds()
-                at_once = kind is Kind.FINAL or kind in self._given_up
-                at_once = at_once or (kind is Kind.RIGHTS and not self._has_answered)
+                most = min(seconds(), RIGHTS_SECONDS) if kind is ErrorKind.RIGHTS else seconds()
+                at_once = kind is ErrorKind.FINAL or kind in self._given_up
+                at_once = at_once or (kind is ErrorKind.RIGHTS and not self._has_answered)
                 if at_once or now - began + pause > most:
                     raise self._last(name, kind, error, now - began) from error
                 if pause == FIRST_PAUSE:
@@ -114,11 +108,11 @@ class Patience:
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
                 self._has_answered = True
-                self._given_up.discard(Kind.TRANSPORT)
+                self._given_up.discard(ErrorKind.TRANSPORT)
                 return result
 
-    def _last(self, name: str, kind: Kind, error: OSError, waited: float) -> StoreError:
-        if kind is not Kind.FINAL:
+    def _last(self, name: str, kind: ErrorKind, error: OSError, waited: float) -> StoreError:
+        if kind is not ErrorKind.FINAL:
             self._given_up.add(kind)
         if isinstance(error, FileNotFoundError):
             return StoreError(name, "No such file or directory")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump.errors import KdumpError, StoreError, UsageError
 from kdump.log_dirs.files import Entry, Files, OpenSource
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.patience import Kind, Patience, kind_of
+from kdump.log_dirs.patience import ErrorKind, Patience, kind_of
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.patterns import Pattern
 
@@ -126,7 +126,7 @@ class RemoteFiles:
             raise UsageError(f"{without_secret(uri)}: {reason}") from reason
         except StoreError as error:
             cause = error.__cause__
-            if isinstance(cause, OSError) and kind_of(cause) is Kind.FINAL:
+            if isinstance(cause, OSError) and kind_of(cause) is ErrorKind.FINAL:
                 raise UsageError(f"{without_secret(uri)}: {cause}") from cause
             raise
         if glob:

@@ -12,6 +12,7 @@ from kdump.cli import main
 from kdump.errors import StoreError
 from kdump.log_dirs import patience, remote
 from kdump.log_dirs.finder import Finder
+from kdump.primitives.terminal import say
 from testing import GOLDEN, forge
 from testing.stores import Clock, FlakyStore, Outage
 from testing.tiered import Store
@@ -127,7 +128,7 @@ def test_the_environment_may_say_how_long(clock, monkeypatch, text, seconds):
 
 
 def test_it_is_told_once_that_there_will_be_other_tries(clock, monkeypatch, capsys):
-    monkeypatch.setattr(patience, "tell", patience.say)
+    monkeypatch.setattr(patience, "tell", say)
     patience.Patience().ask("s3://x", failing(f"{AWAY}\n\x1b]", 5))
     said = capsys.readouterr().err
     assert said == f"kdump: s3://x: {AWAY}\\x0a\\x1b]; trying again for up to 60 s\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import sys
 from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -18,7 +17,7 @@ from kdump.log_dirs.local import LocalFile
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
 from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.terminal import harmless_line
+from kdump.primitives.terminal import say
 from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
@@ -95,11 +94,6 @@ def contents(split: Split, source: files.Source, options: SourceOptions, rows: R
         if options.output == words.RECORDS:
             say(f"{error}; skipped, as skipUnreadable allows")
         yield DamagedRange(split.file, Damage(at, split.end - at, UNREADABLE, error.reason, at))
-
-
-def say(text: str) -> None:
-    """Print a line where a task runs: a driver of its own shows it, a cluster keeps it in the log of the executor."""
-    sys.stderr.write(f"kdump: {harmless_line(text)}\n")
 
 
 def check_live(split: Split, source: files.Source) -> None:
