@@ -8,7 +8,6 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
-from kdump.log_dirs import patience
 from kdump.primitives.terminal import harmless_line, say
 from kdump.printers.quantities import size
 
@@ -25,6 +24,10 @@ ALIKE: Final = 10
 """Damaged ranges of one file that are written out; of the others the number is."""
 EVERY: Final = 0.2
 """Seconds between two looks of progress, at least."""
+
+
+def _nothing(_: str) -> None:
+    """Print nothing."""
 
 
 class StatusLine:
@@ -105,7 +108,10 @@ class Session:
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
         """Called before anything is said or met: one of several processes waits for its turn."""
-        patience.tell = (lambda _: None) if quiet else say
+        if quiet:
+            from kdump.log_dirs import patience  # few runs are quiet
+
+            patience.tell = _nothing
         kernel.keep_freed_memory()
 
     @property

@@ -290,13 +290,21 @@ class Run:
         return told._replace(found=self._rows(), published=(self._rows(), left))
 
     def _stream(self) -> Answer:
-        rows = self.spark.readStream.format("kdump").option("mode", "PERMISSIVE").load(self.logs).select("offset")
+        rows = (
+            self.spark.readStream.format("kdump").option("mode", "PERMISSIVE").load(self.logs).select("topic", "offset")
+        )
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(self._work / "checkpoint"))
         try:
             writer.trigger(availableNow=True).start(str(self.out)).awaitTermination()
         except Exception as error:
-            return Answer(False, self._rows(), self._rows(), str(error))
-        return Answer(True, self._rows(), self._rows(), "")
+            return Answer(False, None, self._committed(), str(error))
+        return Answer(True, self._committed(), self._committed(), "")
+
+    def _committed(self) -> int:
+        """Return the rows that the stream's sink has committed: its log names the files, and others are leftovers."""
+        if not list(self.out.glob("_spark_metadata/[0-9]*")):
+            return 0
+        return int(self.spark.read.parquet(str(self.out)).count())
 
     def _salvage(self) -> Answer:
         words = ["salvage", str(self._work / "local"), "--remote", self.tiered, "--out", str(self.out)]
