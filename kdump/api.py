@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.errors import UsageError
 from kdump.formats.record_layout import TIMESTAMP_TYPES
+from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_reader import replicas
 from kdump.log_reader.filter import Filter, RecordType
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import timestamps
@@ -176,8 +178,11 @@ class Log:
     ``damage`` holds the damaged stretches that the last iteration met, ``notes`` what a person should know of it.
     """
 
-    def __init__(self, paths: tuple[str, ...], wanted: Wanted, taken: Filter, on_error: OnError) -> None:
+    def __init__(
+        self, paths: tuple[str, ...], wanted: Wanted, taken: Filter, on_error: OnError, *, every_replica: bool = False
+    ) -> None:
         self._paths, self._wanted, self._filter, self._on_error = paths, wanted, taken, on_error
+        self._every_replica = every_replica
         self.damage: list[tuple[str, Damage]] = []
         self.notes: list[str] = []
 
@@ -222,8 +227,12 @@ class Log:
         note = self.notes.append
         return PartitionReader(filter=self._filter, on_error=self._on_error, wrong_index=note, note=note)
 
-    def _partitions(self) -> Iterator[Partition]:
-        return Finder(self._wanted, note=self.notes.append).find(self._paths)
+    def _partitions(self) -> list[Partition]:
+        """Return the partitions, each once; notes say which replicas are left out, and what the paths do not hold."""
+        finder = Finder(self._wanted, note=self.notes.append)
+        found = list(finder.find(self._paths))
+        self.notes += absent(self._wanted, finder.met, self._paths)
+        return found if self._every_replica else replicas.each_once(found, self.notes.append, "every_replica=True")
 
     def _lost(self, item: DamagedRange) -> None:
         self.damage.append((item.file.name, item.damage))
@@ -246,6 +255,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     transactional: bool | None = None,
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     leftovers: bool = False,
+    every_replica: bool = False,
     remote: Path | Iterable[Path] = (),
     remote_keys: Mapping[str, Path] | None = None,
     on_error: OnError = "resync",
@@ -257,8 +267,10 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     taken. ``offset`` is one, or a pair that holds both ends. ``since`` is inclusive and ``until`` not: ms, ISO 8601
     (UTC unless it names an offset) or a datetime with a zone. Any of several keys takes a record; a header with the
     value None takes any. ``remote`` is where segments of tiered topics lie, ``remote_keys`` the files with the private
-    keys of its key pairs, by name. A batch of more than ``max_batch_bytes``, as it is or unpacked, is damage. Nothing
-    but keys is read before the log is iterated. Raises UsageError, and UnreadableError for a key.
+    keys of its key pairs, by name. Of several replicas of a partition the best is read: the one with the newest leader
+    epoch, then the highest log end offset; with ``every_replica`` all are. A batch of more than
+    ``max_batch_bytes``, as it is or unpacked, is damage. Nothing but keys is read before the log is iterated. Raises
+    UsageError, and UnreadableError for a key.
     """
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if isolation not in {"read_uncommitted", "read_committed"}:
@@ -293,6 +305,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             committed=isolation == "read_committed",
         ),
         on_error,
+        every_replica=every_replica,
     )
 
 

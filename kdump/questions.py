@@ -52,9 +52,11 @@ from kdump.answers.what_if import WhatIfAnswer, target
 from kdump.api import Path, Time, moment, numbers
 from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
+from kdump.log_dirs.absent import absent, left_out
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_reader.remote_segments import of_partitions
 from kdump.primitives.timestamps import now
 
 if TYPE_CHECKING:
@@ -170,10 +172,14 @@ class _Question:
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if also else self.asked
         places = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
         self.where = ", ".join(fspath(path) for path in places)
-        found = Finder(wanted, fail=raise_it).find(tuple(fspath(path) for path in places))
+        named = tuple(fspath(path) for path in places)
+        finder = Finder(wanted, fail=raise_it)
+        found = list(finder.find(named))
         self.found = [
             one for one in found if every or (one.topic is not None and (one.topic in also or self.takes(one)))
         ]
+        self._said[2].extend(absent(self.asked, finder.met, named))
+        self._said[2].extend(left_out(one) for one in found if not every and one.topic is None and one.segments)
 
     def takes(self, partition: Partition) -> bool:
         """Tell whether the question means a partition."""
@@ -457,8 +463,12 @@ def explain(
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if not 0 <= first <= last:
         raise UsageError(f"offsets {first} to {last} are no range")
-    run = _Question(paths, topic, partition, at, also=(cluster_metadata.TOPIC,), leftovers=True)
-    history = topic_history(run.found, run.damage, raise_it)
+    run = _Question(
+        paths, topic, partition, at, also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC), leftovers=True
+    )
+    history = topic_history(
+        run.found, run.damage, raise_it, lambda: of_partitions(run.found, damage=run.damage, fail=raise_it)
+    )
     return run.lines(
         explain_all([OffsetRange(topic, partition, first, last)], list(run.places()), history, run.at, raise_it)
     )

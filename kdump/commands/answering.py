@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import option_values, session, who_reads
-from kdump.commands.absent import absent
 from kdump.commands.limit_options import ANY_PATH
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.commands.who_reads import WORKERS, WhoReads
+from kdump.log_dirs.absent import absent, left_out
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import without_secret
@@ -172,7 +172,7 @@ class Answering:
             return found
         for one in found:
             if one.topic is None and one.segments:
-                self.session.note(f"{one.name or '.'} is left out: the name of its folder gives no topic and partition")
+                self.session.note(left_out(one))
         return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
 
     def _insist(self, texts: Iterable[str]) -> None:

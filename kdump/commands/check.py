@@ -11,13 +11,13 @@ import click
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import options, session, who_reads
-from kdump.commands.absent import absent
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.errors import UnreadableError, UsageError
 from kdump.findings import many
+from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import stretches

@@ -12,13 +12,13 @@ import click
 
 from kdump.commands import options as shared
 from kdump.commands import parallel, session
-from kdump.commands.absent import absent
 from kdump.commands.completion import in_list
 from kdump.commands.dump_options import DumpOptions
 from kdump.commands.help_sections import SectionedCommand
 from kdump.commands.limit_options import JOBS, RAW_OUTPUT, AtLeast
 from kdump.commands.session import SaidSoFar
 from kdump.errors import UnreadableError, UsageError
+from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.log_reader.reader import PartitionReader
@@ -60,7 +60,7 @@ SHARED: Final = 64 << 20
 
 
 SECTIONS: Final = {
-    "Which files": ("topics", "partitions", "leftovers", "remote", "remote_keys"),
+    "Which files": ("topics", "partitions", "leftovers", "every_replica", "remote", "remote_keys"),
     "Which records": (*shared.FILTER_NAMES, "limit", "head", "tail"),
     "What to print": (
         "output",
@@ -86,6 +86,7 @@ SECTIONS: Final = {
 
 @click.command(cls=SectionedCommand, sections=SECTIONS, rest="How")
 @shared.add(shared.INPUTS)
+@shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="text", show_default=True, help="The format.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
@@ -144,7 +145,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump dump orders-0 -f '%o %T %k %s\\n'
 
     PATH is a segment of any name, a glob, a partition's folder, a log dir, a tar archive (also gzip or zstd), or -
-    for standard input. Segments are read in the order of their offsets.
+    for standard input. Segments are read in the order of their offsets. Of several
+    replicas of a partition the one with the newest leader epoch and log end is read; a note names the others.
 
     Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met, 4 only an index is wrong.
     """
@@ -158,6 +160,12 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     dump = Dump(run, options, decoder)
     finder = Finder(options.wanted, note=run.note, fail=run.fail)
     partitions: Iterable[Partition] = finder.find(paths)
+    if not (options.every_replica or options.follow):
+        partitions = list(partitions)
+        if len(partitions) > 1:
+            from kdump.log_reader import replicas  # a dump of one partition does without
+
+            partitions = replicas.each_once(partitions, run.note, "--every-replica")
     if not sys.stdout.isatty() and not options.follow:
         partitions = run.watched(partitions)
     in_pages = options.ending == "table" and not options.follow and not options.count

@@ -76,6 +76,7 @@ class DumpOptions:
         self.jobs: int | None = given["jobs"]
         """How many processes read; None for as many as are worth it."""
         self.follow: bool = given["follow"]
+        self.every_replica: bool = given["every_replica"]
         self._refuse()
 
     def _refuse(self) -> None:

@@ -45,6 +45,9 @@ INPUTS: Final[list[Decorator]] = [
     *PARTITIONS,
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
 ]
+EVERY_REPLICA: Final[Decorator] = click.option(
+    "--every-replica", is_flag=True, help="Read all replicas of a partition, not the best one alone."
+)
 
 
 def _without_pager(_: click.Context, __: click.Parameter, given: bool) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.commands import option_values, options, session
-from kdump.commands.absent import absent
 from kdump.commands.limit_options import index_interval
 from kdump.errors import DamageError, UsageError
 from kdump.findings import many
+from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.output import files

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.commands import options, session, who_reads
-from kdump.commands.absent import absent
 from kdump.commands.limit_options import JOBS, AtLeast, index_interval
 from kdump.errors import StoreError, UnreadableError
 from kdump.findings import many
+from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.output import files

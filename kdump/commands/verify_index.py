@@ -8,9 +8,9 @@ import click
 
 from kdump.checks import partition
 from kdump.commands import options, session, who_reads
-from kdump.commands.absent import absent
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.who_reads import WORKERS, WhoReads
+from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import without_secret
 

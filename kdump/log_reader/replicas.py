@@ -11,14 +11,21 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kdump.errors import UnreadableError
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER
 from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from kdump.log_dirs.partition import Partition
     from kdump.records.record_batch import RecordBatch
 
 Ranges = tuple[tuple[int, int], ...]
+
+
+NAMED = 3
+"""Folders that the note on left out replicas names."""
 
 
 class EpochRange(NamedTuple):
@@ -93,3 +100,80 @@ def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int,
             heappop(waiting)
         if waiting:
             yield waiting[0][1], start, end
+
+
+class _End(NamedTuple):
+    """The end of a replica's log: the leader epoch of its last valid batch, -1 for none, and the log end offset."""
+
+    epoch: int
+    offset: int
+
+
+def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
+    """Return partitions without the replicas of those that are there several times, which ``note`` is called with.
+
+    Kept is the replica with the newest leader epoch, then the highest log end offset, then the lowest first offset,
+    then the first one. Replicas have one topic id, as far as it is known, and offsets in common; folders that a broker
+    has put aside are none. ``option`` is the option that reads all replicas.
+    """
+    same: defaultdict[tuple[str, int], list[Partition]] = defaultdict(list)
+    for one in partitions:
+        if one.topic is not None and one.partition is not None and one.segments and not _is_leftover(one):
+            same[one.topic, one.partition].append(one)
+    left_out = [one for found in same.values() if len(found) > 1 for one in _others(found)]
+    if not left_out:
+        return list(partitions)
+    names = ", ".join(one.files.shown(one.folder) for one in left_out[:NAMED])
+    more = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
+    folders = "1 folder is" if len(left_out) == 1 else f"{len(left_out)} folders are"
+    note(
+        f"{folders} left out, as another replica of the partition has the newest leader epoch and log end offset: "
+        f"{names}{more} ({option} reads all)"
+    )
+    gone = set(map(id, left_out))
+    return [one for one in partitions if id(one) not in gone]
+
+
+def _is_leftover(partition: Partition) -> bool:
+    return LEFTOVER_FOLDER.fullmatch(partition.folder.rstrip("/").rpartition("/")[2]) is not None
+
+
+def _others(found: list[Partition]) -> Iterator[Partition]:
+    """Yield the replicas of one partition that another one is read for."""
+    ranked = sorted(((_end(one), one) for one in found), key=lambda pair: (pair[0], -_first(pair[1])), reverse=True)
+    kept: list[tuple[_End, Partition]] = []
+    for end, one in ranked:
+        if any(_are_replicas(one, end, other, best) for best, other in kept):
+            yield one
+        else:
+            kept.append((end, one))
+
+
+def _are_replicas(one: Partition, one_end: _End, other: Partition, other_end: _End) -> bool:
+    """Tell whether two folders have offsets in common, or one of them none, and no two topic ids."""
+    from kdump.log_dirs.tiered_log import local_id  # few runs meet replicas
+
+    if (one.files, one.folder) == (other.files, other.folder):  # files of one folder that were named apart
+        return False
+    ids = {local_id(each, lambda _: None) for each in (one, other)} - {None}
+    overlap = _first(one) < other_end.offset and _first(other) < one_end.offset
+    return len(ids) < 2 and (overlap or one_end.offset <= _first(one))
+
+
+def _first(partition: Partition) -> int:
+    return partition.segments[0].base_offset or 0
+
+
+def _end(partition: Partition) -> _End:
+    """Return the end of a log. An unreadable segment counts as empty: its reader reports the error."""
+    from kdump.segments.segment_end import segment_end  # few runs meet replicas
+
+    for segment in reversed(partition.segments):
+        try:
+            last = segment_end(segment).last if segment.size else None
+        except UnreadableError:
+            last = None
+        if last is not None:
+            epoch = -1 if last.partition_leader_epoch is None else last.partition_leader_epoch
+            return _End(epoch, last.last_offset + 1)
+    return _End(-1, _first(partition))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.file_names import Name
     from kdump.log_dirs.finder import Wanted
+    from kdump.log_dirs.partition import Partition
 
 
 def absent(wanted: Wanted, met: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
@@ -25,6 +26,11 @@ def absent(wanted: Wanted, met: Collection[Name], paths: Sequence[str]) -> Itera
         if not any(one.takes(name) for name in met):
             of = "" if topic is None else f" of topic {topic!r}"
             yield f"no partition{of}{numbers} is in {where}{_hint(topic, met)}"
+
+
+def left_out(partition: Partition) -> str:
+    """Return the note on a folder, or loose files, that a question about partitions leaves out."""
+    return f"{partition.name or '.'} is left out: the name of its folder gives no topic and partition"
 
 
 def _hint(topic: str | None, met: Collection[Name]) -> str:
