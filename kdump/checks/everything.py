@@ -54,6 +54,8 @@ class CheckedPartition(NamedTuple):
     findings: tuple[Finding, ...]
     folder: str = ""
     failed: tuple[UnreadableError, ...] = ()
+    sound_end: int | None = None
+    """The next offset of a log all of whose batches are valid and in order; None where they are not."""
 
 
 def check(
@@ -95,7 +97,15 @@ def check(
         findings=tuple(findings),
         folder=part.files.shown(part.folder),
         failed=tuple(failed),
+        sound_end=_sound_end(part, log, closed),
     )
+
+
+def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
+    """Return the next offset of a log that a broker would not change when it reads it again."""
+    leftovers = len(log.live) != len([each for each in part.segments if not file_names.is_kraft_snapshot(each.path)])
+    unsure = log.damaged or log.check.wants_recovery or leftovers or bool(closed)
+    return None if unsure else log.check.next_offset
 
 
 def _foreign(part: Partition) -> Finding:

@@ -10,7 +10,7 @@ import click
 
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
-from kdump.commands import options, session, who_reads
+from kdump.commands import options, session, start_options, who_reads
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import index_interval
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
 @options.add(FINDINGS)
 @options.add(options.REMOTE)
+@options.add(start_options.START)
 @index_interval("it decides what a broker cuts where offsets are not in order")
 @AT
 @options.add(WORKERS)
@@ -51,6 +52,8 @@ def command(
     interval: int,
     at: int | None,
     quiet: bool,
+    release: str | None,
+    configs: dict[str, str],
     **given: Any,
 ) -> int:
     """Check partitions: their logs, indexes and checkpoints. Files are opened read-only.
@@ -75,7 +78,7 @@ def command(
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted._replace(remote=None, logs_only=True), note=run.note, fail=run.fail)
-    partitions = list(run.watched(finder.find(paths, None)))
+    partitions = list(run.watched(finder.find(start_options.searchable(paths, configs), None)))
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
@@ -86,9 +89,15 @@ def command(
     closed: list[UnreadableError] = []
     with telling(run, given) as told:
         dirs = LogDirs()
+        known: dict[str, int] = {}
         for checked in _checked(partitions, how, dirs, workers, run):
             _tell(checked, run, told)
+            if checked.sound_end is not None:
+                known[checked.folder] = checked.sound_end
         told.tell(list(everything.across(partitions, dirs)))
+        places = start_options.log_dirs(paths, partitions, configs)
+        for found in start_options.starts(places, release, configs, known, wanted):
+            told.start(found)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, told, finder.met)
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))

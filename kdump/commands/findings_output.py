@@ -17,6 +17,7 @@ from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.broker_start.outcome import BrokerStart
     from kdump.commands.session import Session
     from kdump.findings import Finding
     from kdump.printers.findings_report import Report
@@ -66,6 +67,11 @@ class Telling:
         levels = {finding.level for finding in findings}
         run.said.met |= {session.DAMAGED} if Level.LOG in levels else set()
         run.said.met |= {session.DERIVED} if Level.DERIVED in levels else set()
+
+    def start(self, start: BrokerStart) -> None:
+        """Print what a start of one broker would do."""
+        self._run.progress.clear()
+        self._report.start(start)
 
     def end(self) -> None:
         """Tell what was gone through, and how it went."""

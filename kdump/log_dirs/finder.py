@@ -317,7 +317,7 @@ class Finder:
             if self._holds(inside):
                 self.met.add(name)
                 if self._takes(name, None):
-                    found = self._partition(folder.path, name, inside, files)
+                    found = self.partition(folder.path, name, inside, files)
                     yield found._replace(foreign=True) if folder.path in foreign else found
             below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
             below.sort(key=_folder_order, reverse=True)
@@ -349,7 +349,8 @@ class Finder:
         self.met.add(name)
         return False
 
-    def _partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
+    def partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
+        """Return the partition that a folder is; ``inside`` are its files."""
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:

@@ -14,6 +14,7 @@ from kdump.primitives.terminal import harmless_line, path_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.broker_start.outcome import BrokerStart
     from kdump.findings import Finding
 
 VERSION: Final = 1
@@ -154,6 +155,9 @@ class Report(Protocol):
     def block(self, name: str, findings: Sequence[Finding]) -> None:
         """Print what was found in a partition or file, at least one finding."""
 
+    def start(self, start: BrokerStart) -> None:
+        """Print what a start of one broker would do."""
+
     def end(self, summary: CheckSummary, status: int) -> None: ...
 
 
@@ -169,6 +173,14 @@ class JsonReport:
         for finding in findings:
             if not (self._quiet and finding.is_remark):
                 self._line(finding_line(finding))
+
+    def start(self, start: BrokerStart) -> None:
+        if self._quiet:
+            return
+        from kdump.printers.start_lines import start_lines
+
+        for line in start_lines(start):
+            self._line(line)
 
     def end(self, summary: CheckSummary, status: int) -> None:
         if not self._quiet:
@@ -223,6 +235,9 @@ class PlainReport:
                 self._say(f"          {line.more}")
         for text in block.advice:
             self._say(f"  what to do: {text}")
+
+    def start(self, start: BrokerStart) -> None:
+        """Print nothing: the findings say it."""
 
     def end(self, summary: CheckSummary, status: int) -> None:
         if not self._show.quiet:

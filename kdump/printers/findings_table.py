@@ -15,6 +15,7 @@ from kdump.printers.table import Quiet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.broker_start.outcome import BrokerStart
     from kdump.findings import Finding
 
 STYLES: Final = {Level.REMARK: "dim", Level.DERIVED: "yellow", Level.LOG: "bold red"}
@@ -55,6 +56,9 @@ class TableReport:
         for advice in block.advice:
             self._console.print(Text(harmless_line(f"What to do: {advice}"), style="italic"))
         self._console.print()
+
+    def start(self, start: BrokerStart) -> None:
+        """Print nothing: the findings say it."""
 
     def end(self, summary: CheckSummary, status: int) -> None:
         if self._show.quiet:

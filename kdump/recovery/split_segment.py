@@ -31,7 +31,11 @@ class OffsetOverflowError(Exception):
 
 
 class RefusedError(Exception):
-    """The broker cannot split the segment, and throws."""
+    """The broker cannot split the segment ``file``, and throws."""
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text)
+        self.file = file
 
 
 class SplitPart(Segment):
@@ -41,15 +45,15 @@ class SplitPart(Segment):
 
     def open(self) -> OpenSource:
         """Open that part of the file. Raises UnreadableError."""
-        return _Slice(Segment.open(self), self.start, self.size)
+        return SegmentSlice(Segment.open(self), self.start, self.size)
 
     def sibling(self, suffix: str) -> bytes | None:
         """Return what is known of a sibling: nothing."""
         return b"" if suffix in self.siblings else None
 
 
-class _Slice:
-    """A stretch of an open source."""
+class SegmentSlice:
+    """Bytes of an open source, as a source of their own."""
 
     def __init__(self, source: OpenSource, start: int, size: int) -> None:
         self._source, self._start = source, start
@@ -75,16 +79,16 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
     """Return the segments that a broker makes of the one with the offset that does not fit. Raises RefusedError."""
     whole, place = error.segment, str(error)
     if not _overflows(whole, error.indexed):
-        raise RefusedError(
-            f"{place}: the broker would try to split it, and fail, since the last offset is not too high"
-        )
+        text = f"{place}: the broker would try to split it, and fail, since the last offset is not too high"
+        raise RefusedError(text, whole.name)
     parts: list[SplitPart] = []
     start, base = 0, -1
     with whole.open() as source:
         for region in walk(source):
             if not isinstance(region, RecordBatch):
                 where = at(whole, region.position)
-                raise RefusedError(f"{place}: the broker would try to split it, and fail at what is no batch ({where})")
+                text = f"{place}: the broker would try to split it, and fail at what is no batch ({where})"
+                raise RefusedError(text, whole.name)
             if base >= 0 and 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 continue
             if base >= 0:
@@ -92,10 +96,11 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
             try:
                 start, base = region.position, region.base_offset
             except DamageError as damage:
-                raise RefusedError(f"{at(whole, region.position)}: {damage.reason}") from None
+                raise RefusedError(f"{at(whole, region.position)}: {damage.reason}", whole.name) from None
             if base < 0 or not 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 where = at(whole, region.position)
-                raise RefusedError(f"{place}: the broker would try to split it, and fail at the batch of {where}")
+                text = f"{place}: the broker would try to split it, and fail at the batch of {where}"
+                raise RefusedError(text, whole.name)
         parts.append(_part(whole, start, whole.size, base))
     return parts
 
@@ -115,7 +120,7 @@ def _overflows(segment: Segment, indexed: int) -> bool:
     with segment.open() as source:
         for region in walk(source, indexed):
             if isinstance(region, Damage):
-                raise RefusedError(f"{at(segment, region.at)}: {region.reason}")
+                raise RefusedError(f"{at(segment, region.at)}: {region.reason}", segment.name)
             if isinstance(region, RecordBatch):
                 last = region.last_offset
                 found = found or indexed > 0 or last >= base

@@ -31,6 +31,7 @@ LAYERS = """
     checks
     salvage
     answers
+    broker_start
     printers
     arrow
     report
@@ -235,7 +236,7 @@ SLOW = {
         (["--help"], set(), 16),
         (["dump", LOG], set(), 97),
         (["dump", LOG, "-o", "jsonl"], {"json", "heapq"}, 92),  # click looks for options that are called like -o
-        (["check", LOG], {"dataclasses", "heapq"}, 96),
+        (["check", LOG], {"dataclasses", "heapq"}, 97),
         (["verify-index", LOG], {"dataclasses", "heapq"}, 80),
         (["offsets", LOG], {"json", "dataclasses", "heapq"}, 94),
         (["report", "--help"], {"dataclasses", "pathlib"}, 64),

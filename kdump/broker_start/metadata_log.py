@@ -1,0 +1,281 @@
+"""What a start makes of the metadata log, and the image of the cluster that the node begins with.
+
+The log is always opened as after an unclean stop, from offset 0 on. Then the newest snapshot counts where it ends
+beyond the log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
+KafkaRaftClient, KRaftControlRecordStateMachine and RecordsSnapshotReader; QuorumController for the replay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.metadata import metadata_versions
+from kdump.answers.metadata.cluster_image import ClusterImage
+from kdump.answers.metadata.copies import SnapshotFile
+from kdump.answers.metadata.image import load
+from kdump.answers.metadata.replay import MetadataReplay
+from kdump.broker_start import log_folder
+from kdump.broker_start.outcome import Code, LogStart, StartCause, StartOutcome
+from kdump.errors import DamageError
+from kdump.formats import quorum_state
+from kdump.internal_topics import cluster_metadata
+from kdump.internal_topics.schema import by_type
+from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.records.record_batch import RecordBatch
+from kdump.records.soundness import check
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
+from kdump.segments.regions import Damage
+from kdump.segments.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.metadata.replay import Break
+    from kdump.broker_start.log_dir_files import LogDirFiles
+    from kdump.broker_start.release import StartRelease
+    from kdump.log_dirs.partition import Segment
+
+TOPIC: Final = cluster_metadata.TOPIC
+FOLDER: Final = f"{TOPIC}-0"
+TOPIC_ID: Final = bytes(15) + b"\x01"
+"""``Uuid.METADATA_TOPIC_ID``."""
+
+
+class MetadataStart(NamedTuple):
+    """The metadata log after its start: ``image`` is None where no state is known."""
+
+    log: LogStart
+    image: ClusterImage | None
+    fatal: tuple[StartCause, ...]
+    is_whole: bool
+    """Whether nothing of it is missing for all that the folder shows."""
+
+
+def start(log_dir: LogDirFiles, release: StartRelease, limit: int, sound_end: int | None) -> MetadataStart:
+    """Open the metadata log of a log dir. Raises UnreadableError."""
+    entry = log_dir.entry(FOLDER)
+    if entry is None or not entry.is_folder:
+        text = "there is no metadata log: a node that is the only controller begins a new one, without any topic"
+        cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=log_dir.shown(FOLDER), text=text)
+        empty = LogStart(
+            topic=TOPIC,
+            partition=0,
+            folder=None,
+            log_dir=log_dir.name,
+            outcome=StartOutcome.CREATED_EMPTY,
+            causes=(cause,),
+            is_assigned=True,
+        )
+        return MetadataStart(empty, None, (), is_whole=False)
+    folder = log_folder.LogFolder.of(log_dir, entry, limit)
+    fatal = list(_quorum_state(folder))
+    how = log_folder.Loading(clean=False, recovery_point=0, log_start=0, release=release, sound_end=sound_end)
+    try:
+        loaded = log_folder.load(folder, how)
+    except log_folder.StopsError as stop:
+        nothing = LogStart(
+            topic=TOPIC, partition=0, folder=FOLDER, log_dir=log_dir.name, outcome=None, path=folder.name
+        )
+        return MetadataStart(nothing, None, (*fatal, stop.cause), is_whole=False)
+    if loaded.topic_id not in {None, TOPIC_ID}:
+        text = "InconsistentTopicIdException: partition.metadata of the metadata log has another topic id"
+        fatal.append(
+            StartCause(code=Code.METADATA_ID_DIFFERS, file=folder.shown(file_names.PARTITION_METADATA), text=text)
+        )
+    return _with_snapshots(folder, loaded, release, fatal)
+
+
+def _quorum_state(folder: log_folder.LogFolder) -> Iterator[StartCause]:
+    name = file_names.QUORUM_STATE
+    if name not in folder.inside:
+        return
+    try:
+        quorum_state.read(folder.read(name))
+    except DamageError as damage:
+        yield StartCause(code=Code.QUORUM_STATE_BROKEN, file=folder.shown(name), text=str(damage))
+
+
+def _with_snapshots(
+    folder: log_folder.LogFolder, loaded: LogStart, release: StartRelease, fatal: list[StartCause]
+) -> MetadataStart:
+    """Truncate the log to the newest snapshot where that ends beyond it; load the image."""
+    begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
+    found = [
+        SnapshotFile(int(named["offset"]), int(named["epoch"]), folder.files, entry.path, folder.limit)
+        for entry in folder.inside.values()
+        if not entry.is_folder and (named := KRAFT_SNAPSHOT_NAME.fullmatch(entry.name))
+    ]
+    newest = max(
+        (each for each in found if each.end_offset >= begin),
+        key=lambda each: (each.epoch, each.end_offset),
+        default=None,
+    )
+    if begin > 0 and (newest is None or newest.end_offset < begin):
+        text = (
+            "IllegalStateException: Inconsistent snapshot state: there must be a snapshot at an offset larger then "
+            f"the current log start offset {begin}"
+        )
+        fatal.append(StartCause(code=Code.METADATA_LOG_BROKEN, file=folder.name, text=text))
+        return MetadataStart(loaded, None, tuple(fatal), is_whole=False)
+    segments = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
+    is_whole = not loaded.cuts and bool(segments) and any(each.size for each in segments)
+    if newest is not None and _is_beyond(newest, segments, end, folder):
+        loaded = _dropped(loaded, segments, newest)
+        begin = end = newest.end_offset
+        segments = []
+    if not (newest or end):
+        text = "the metadata log is empty: a node that is the only controller begins a new one, without any topic"
+        cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=folder.name, text=text)
+        return MetadataStart(log_folder.with_causes(loaded, cause), None, tuple(fatal), is_whole=False)
+    image, broken = _replay(newest, segments, end, release, folder)
+    if not is_whole and not fatal:
+        text = f"the metadata log ends at offset {end}: what was decided later is forgotten"
+        loaded = log_folder.with_causes(loaded, StartCause(code=Code.METADATA_LOG_BEHIND, file=folder.name, text=text))
+    return MetadataStart(loaded, image, (*fatal, *broken), is_whole)
+
+
+def _is_beyond(newest: SnapshotFile, segments: list[Segment], end: int, folder: log_folder.LogFolder) -> bool:
+    """Tell whether a snapshot ends beyond the log (``truncateToLatestSnapshot``)."""
+    epoch = max((entry[0] for entry in folder.epochs() if entry[1] < end), default=0)
+    for each in reversed(segments):
+        last = None
+        for region in _batches(each, end):
+            last = region
+        if last is not None:
+            found = (
+                last.field("partition_leader_epoch", last.count - 1)
+                if isinstance(last, Run)
+                else (last.partition_leader_epoch)
+            )
+            epoch = max(epoch, -1 if found is None else found)
+            break
+    return newest.epoch > epoch or (newest.epoch == epoch and newest.end_offset > end)
+
+
+def _dropped(loaded: LogStart, segments: list[Segment], newest: SnapshotFile) -> LogStart:
+    """Return the log after it was dropped in favour of a snapshot."""
+    from dataclasses import replace
+
+    from kdump.recovery.log_loader import lost
+
+    text = f"{newest.name} ends at offset {newest.end_offset}, beyond the log: the log is dropped"
+    cuts = tuple(
+        log_folder.cut_of(lost(each, 0, text)._replace(code="snapshot-ahead")) for each in segments if each.size
+    )
+    return replace(
+        loaded,
+        outcome=StartOutcome.TRUNCATED if cuts or loaded.cuts else loaded.outcome,
+        log_start_offset=newest.end_offset,
+        log_end_offset=newest.end_offset,
+        cuts=cuts or loaded.cuts,
+        causes=(StartCause(code=Code.SNAPSHOT_AHEAD, file=newest.name, text=text), *loaded.causes),
+    )
+
+
+def _replay(
+    newest: SnapshotFile | None,
+    segments: list[Segment],
+    end: int,
+    release: StartRelease,
+    folder: log_folder.LogFolder,
+) -> tuple[ClusterImage, list[StartCause]]:
+    """Return the image of the newest snapshot and of the log from there on, and what the node ends at."""
+    broken: list[StartCause] = []
+
+    def breaks(found: Break) -> None:
+        if found.record:  # a gap in the offsets is not looked at
+            broken.append(StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=found.text))
+
+    image = ClusterImage()
+    if newest is not None:
+        broken += _snapshot(newest, release)
+        if not broken:
+            image = load(newest, breaks)
+    if broken:
+        return image, broken
+    replay = MetadataReplay(image, breaks, to=end)
+    for each in segments:
+        for found in _batches(each, end):
+            if found.last_offset >= image.end_offset:
+                broken += release.too_new(found, each.name)
+                if broken or not replay.add(found):
+                    break
+    level = image.features.metadata_version
+    if not broken and level > release.highest_level:
+        text = f"metadata.version is {metadata_versions.level_name(level)}, which {release.name} does not know"
+        broken.append(StartCause(code=Code.METADATA_TOO_NEW, file=folder.name, text=text))
+    return image, broken
+
+
+def _batches(segment: Segment, end: int) -> Iterator[RecordBatch | Run]:
+    """Yield the batches of a segment up to the first that is not valid, and below the offset ``end``."""
+    with segment.open() as source:
+        for region in read.walk_runs(source):
+            if not isinstance(region, RecordBatch | Run):
+                return
+            first = region.first if isinstance(region, Run) else region
+            if first.base_offset >= end:
+                return
+            yield region
+
+
+def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCause]:
+    """Yield why a node that reads a snapshot ends; a batch that the file's end cuts off is not read."""
+    count = 0
+    with snapshot.files.open(snapshot.path) as source:
+        source.limit = snapshot.limit
+        for region in walk(source):
+            reason = ""
+            if isinstance(region, Damage):
+                reason = f"CorruptRecordException: {region.reason}"
+            elif isinstance(region, RecordBatch):
+                try:
+                    check(region)
+                    count += 1
+                except DamageError as damage:
+                    reason = f"CorruptRecordException: {damage.reason}"
+                else:
+                    if found := list(release.too_new(region, snapshot.name)):
+                        yield from found
+                        return
+            if reason:
+                yield StartCause(code=Code.METADATA_SNAPSHOT_BROKEN, file=snapshot.name, text=reason)
+                return
+    if not count:
+        text = "NoSuchElementException: No value present: the snapshot has no batch"
+        yield StartCause(code=Code.METADATA_SNAPSHOT_BROKEN, file=snapshot.name, text=text)
+
+
+def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
+    """Yield why ``bootstrap.checkpoint`` keeps a node from starting (BootstrapDirectory)."""
+    name = file_names.BOOTSTRAP_SNAPSHOT
+    entry = log_dir.entry(name)
+    if entry is None:
+        return
+    shown, found = log_dir.shown(name), False
+    messages = by_type(cluster_metadata.MESSAGES, "Record")
+    try:
+        if entry.is_folder:
+            raise DamageError("folder", "it is a folder")
+        with log_dir.files.open(entry.path) as source:
+            for region in walk(source):
+                if isinstance(region, Damage):
+                    raise DamageError("batch", region.reason, position=region.at)
+                if isinstance(region, RecordBatch) and not region.is_control:
+                    for record in region.records():
+                        value = record.value or b""
+                        message = messages.get(value[1]) if len(value) > 2 else None
+                        found = found or (
+                            message is not None
+                            and message.name == "FeatureLevelRecord"
+                            and metadata_versions.FEATURE.encode() in value
+                        )
+    except DamageError as damage:
+        yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=shown, text=str(damage))
+        return
+    if not found:
+        text = "RuntimeException: No FeatureLevelRecord for metadata.version was found in the bootstrap metadata"
+        yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=shown, text=text)

@@ -1,0 +1,88 @@
+"""What differs from release to release at a start, as data: the records and levels of the metadata that it knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.metadata import metadata_versions
+from kdump.broker_start.outcome import Code, StartCause
+from kdump.dump_log_segments.dialects.release_numbers import LAST_MINORS, known_release
+from kdump.errors import DamageError
+from kdump.internal_topics import cluster_metadata, frame
+from kdump.internal_topics.schema import by_type
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.records.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.internal_topics.schema import MessageSchema
+    from kdump.segments.batch_runs import Run
+
+NEWEST: Final = ".".join(map(str, max(LAST_MINORS.items())))
+"""The newest release that kdump knows."""
+_NEWEST_MESSAGES: Final = by_type(cluster_metadata.MESSAGES, "Record")
+
+
+class StartRelease(NamedTuple):
+    """The release of the broker that would start: its name as given, and its number."""
+
+    name: str
+    number: tuple[int, ...]
+
+    @property
+    def highest_level(self) -> int:
+        """The highest level of metadata.version that it knows."""
+        known = (level for level, name in metadata_versions.NAMES.items() if _minor(name) <= self.number[:2])
+        return max(known, default=0)
+
+    @property
+    def searches_bases(self) -> bool:
+        """Whether a segment is searched by the base offsets of its batches (KAFKA-18989), not by their last offsets."""
+        return self.number >= (4, 1)
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether it reads all that kdump reads."""
+        return self.number[:2] == max(LAST_MINORS.items())
+
+    def too_new(self, found: RecordBatch | Run, file: str) -> Iterator[StartCause]:
+        """Yield why the release cannot read a batch, or a run of batches, of the metadata log: the first reason."""
+        if self.is_newest:
+            return
+        messages = by_type(cluster_metadata.MESSAGES, "Record", self.number)
+        for batch in (found,) if isinstance(found, RecordBatch) else found.batches():
+            if batch.is_control:
+                continue
+            try:
+                for record in batch.records():
+                    if reason := _unread(record.value or b"", messages, self.number):
+                        text = f"UnsupportedVersionException: offset {record.offset}: {reason}"
+                        yield StartCause(code=Code.METADATA_TOO_NEW, file=file, text=text)
+                        return
+            except DamageError:
+                return
+
+
+def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
+    """Return why a release cannot read a record, by its frame."""
+    if len(value) < 3 or value[0] != frame.CURRENT or max(value[1:3]) > 0x7F:
+        return ""
+    number, version = value[1], value[2]
+    message = messages.get(number)
+    if message is None:
+        name = _NEWEST_MESSAGES[number].name if number in _NEWEST_MESSAGES else f"record type {number}"
+        return f"{name} is unknown"
+    versions = message.versions(release)
+    return "" if versions is None or version <= versions.highest else f"can't read version {version} of {message.name}"
+
+
+def _minor(name: str) -> tuple[int, ...]:
+    """Return 4.2-IV1 as (4, 2)."""
+    return tuple(int(part) for part in name.partition("-")[0].split("."))
+
+
+def of(name: str) -> StartRelease:
+    """Return a release by its number, such as 4.2.2. Raises UsageError."""
+    number = known_release(name)
+    return StartRelease(name, number if len(number) > 1 else (*number, LAST_MINORS[number[0]]))

@@ -1,0 +1,561 @@
+"""A dry start: what a broker does with its log dirs when it starts, worked out from the files alone.
+
+:func:`dry_start` takes the log dirs of one broker, :func:`brokers` finds which log dirs are one broker's. No answer
+depends on the clock, and nothing is written. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
+``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kdump.broker_start import checkpoint_files, folder_names, ids, log_folder, metadata_log, release
+from kdump.broker_start.checkpoint_files import BadFileError, BadNumberError
+from kdump.broker_start.log_dir_files import LogDirFiles
+from kdump.broker_start.outcome import BrokerStart, Code, LogStart, OfflineDir, StartCause, StartOutcome
+from kdump.errors import UnreadableError
+from kdump.formats.sparse_index import DEFAULT_INTERVAL
+from kdump.log_dirs import file_names
+from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.topics import Topic
+    from kdump.broker_start.folder_names import Parsed
+    from kdump.broker_start.metadata_log import MetadataStart
+    from kdump.log_dirs.files import Files
+
+ROLES: Final = "process.roles"
+METADATA_DIR: Final = "metadata.log.dir"
+CLEANER: Final = "log.cleaner.enable"
+INTERVAL: Final = "index.interval.bytes"
+NO_DIRECTORIES: Final = 100
+"""Directory ids below this number name no log dir (UNASSIGNED, LOST, MIGRATING)."""
+SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED, None})
+
+
+class StartOptions(NamedTuple):
+    """The release of the broker that would start, its configs and its node.id, and bytes that one batch may take."""
+
+    release: release.StartRelease = release.of(release.NEWEST)
+    configs: Mapping[str, str] = {}
+    node_id: int | None = None
+    limit: int = DEFAULT_LIMIT
+
+
+class BrokerDirs(NamedTuple):
+    """The log dirs of one broker, in order. ``is_complete`` tells whether these are all of its log dirs."""
+
+    log_dirs: tuple[LogDirFiles, ...]
+    is_complete: bool
+
+
+def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
+    """Return the brokers whose log dirs are given.
+
+    With a node.id among the configs they are one broker's. Else log dirs with the same node.id and cluster.id are,
+    unless they have the same directory.id and share a partition: those are copies of one. A log dir that tells no
+    ids is a broker of its own.
+    """
+    dirs = [LogDirFiles(files, path) for files, path in places]
+    if options.node_id is not None:
+        return [BrokerDirs(tuple(dirs), is_complete=True)] if dirs else []
+    found: list[tuple[object, list[LogDirFiles]]] = []
+    for each in dirs:
+        key = _broker_of(each)
+        mine = next(
+            (held for known, held in found if key is not None and known == key and not _copies(held, each)), None
+        )
+        if mine is None:
+            found.append((key, [each]))
+        else:
+            mine.append(each)
+    return [BrokerDirs(tuple(held), is_complete=False) for _, held in found]
+
+
+def _broker_of(log_dir: LogDirFiles) -> object:
+    try:
+        there = ids.read(log_dir).ids
+    except UnreadableError:
+        return None
+    if there is None or there.node_id is None:
+        return None
+    return log_dir.files, there.node_id, there.cluster_id
+
+
+def _copies(held: Sequence[LogDirFiles], other: LogDirFiles) -> bool:
+    """Tell whether a log dir is another copy of one of these."""
+    return any(bool(_partitions(each) & _partitions(other)) and _directory(each) == _directory(other) for each in held)
+
+
+def _partitions(log_dir: LogDirFiles) -> set[str]:
+    return {name for name, entry in log_dir.entries.items() if entry.is_folder and folder_names.parse(name)}
+
+
+def _directory(log_dir: LogDirFiles) -> bytes | None:
+    there = ids.read(log_dir).ids
+    return None if there is None else there.directory_id
+
+
+def dry_start(broker: BrokerDirs, options: StartOptions, known: Mapping[str, int] | None = None) -> BrokerStart:
+    """Return what a start of one broker does. ``known`` has the next offset of logs that were read before and are
+    valid, by the folder's path as shown.
+
+    A file that kdump cannot read leaves open what hangs on it. Raises UsageError for a metadata.log.dir that is not
+    among the log dirs.
+    """
+    return _BrokerRun(broker, options, known or {}).run()
+
+
+class _BrokerRun:
+    """One start of one broker."""
+
+    def __init__(self, broker: BrokerDirs, options: StartOptions, known: Mapping[str, int]) -> None:
+        self.dirs, self.is_complete = broker.log_dirs, broker.is_complete
+        self.options, self.known = options, known
+        self.metadata_dir = self._metadata_dir()
+        self.fatal: list[StartCause] = []
+        self.offline: dict[LogDirFiles, StartCause] = {}
+        self.unknown: list[StartCause] = []
+        self.clean: set[LogDirFiles] = set()
+        self.loaded: list[tuple[LogDirFiles, log_folder.LogFolder, LogStart]] = []
+        self.more: list[LogStart] = []
+        self.image: ClusterImage | None = None
+        self.decides = True
+        """Whether the node's own metadata log decides which partitions it has."""
+        self.node_id: int | None = None
+
+    def _metadata_dir(self) -> LogDirFiles:
+        given = self.options.configs.get(METADATA_DIR)
+        if given is None:
+            holds = (each for each in self.dirs if not self.is_complete and metadata_log.FOLDER in _names(each))
+            return next(holds, self.dirs[0])
+        found = next((each for each in self.dirs if posixpath.normpath(each.path) == posixpath.normpath(given)), None)
+        if found is None:
+            found = LogDirFiles(self.dirs[0].files, given)
+            self.dirs = (*self.dirs, found)
+        return found
+
+    def run(self) -> BrokerStart:
+        found = [self._ids(each) for each in self.dirs]
+        verified = ids.verify(found, self.metadata_dir, self.options.node_id)
+        self.node_id = verified.node_id
+        self.fatal += verified.fatal
+        self.offline |= {each.log_dir: each.cause for each in found if each.cause is not None and not each.is_missing}
+        directories = {each.log_dir: each.ids.directory_id for each in found if each.ids is not None}
+        is_kraft = any(each.ids is not None and each.ids.version > 0 for each in found) or bool(self.fatal)
+        starts: bool | None = True
+        metadata: MetadataStart | None = None
+        if not self.is_complete and metadata_log.FOLDER not in _names(self.metadata_dir):
+            text = "no metadata log is among these log dirs: which partitions the broker has is not known"
+            self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
+            self.decides, starts = False, None
+        elif self.metadata_dir.is_folder and is_kraft:
+            self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
+            metadata = self._metadata_log()
+        elif not is_kraft:
+            text = "meta.properties is that of a broker with ZooKeeper: which partitions it has stands there"
+            self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
+            self.decides, starts = False, None
+        for each in self.dirs:
+            if each.is_folder and each not in self.offline:
+                self._load_dir(each)
+        self._twice()
+        self._promote(directories)
+        self._assign(directories)
+        self._late_checkpoints()
+        self._fail_whole()
+        logs = [self._shown(each, folder, log) for each, folder, log in self.loaded]
+        logs += self.more
+        logs += self._of_dirs_not_loaded(logs)
+        if self.fatal:
+            starts = False
+        return BrokerStart(
+            release=self.options.release.name,
+            node_id=self.node_id,
+            cluster_id=verified.cluster_id,
+            log_dirs=tuple(each.name for each in self.dirs),
+            starts=starts,
+            fatal=tuple(dict.fromkeys(self.fatal)) if starts is False else (),
+            offline=tuple(OfflineDir(log_dir=each.name, cause=cause) for each, cause in self.offline.items()),
+            logs=(*logs, *([metadata.log] if metadata is not None else ())),
+            unknown=tuple(dict.fromkeys(self.unknown)),
+            clean=frozenset(each.name for each in self.clean),
+        )
+
+    def _ids(self, log_dir: LogDirFiles) -> ids.DirIds:
+        try:
+            return ids.read(log_dir)
+        except UnreadableError as error:
+            cause = StartCause(
+                code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}"
+            )
+            return ids.DirIds(log_dir, None, cause)
+
+    def _metadata_log(self) -> MetadataStart | None:
+        """Open the metadata log; decide whether it decides."""
+        try:
+            known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER))
+            found = metadata_log.start(self.metadata_dir, self.options.release, self.options.limit, known)
+        except UnreadableError as error:
+            self.unknown.append(log_folder.unreadable(error))
+            self.decides = False
+            return None
+        self.image = found.image
+        self.fatal += [
+            cause for cause in found.fatal if cause.code is not Code.METADATA_REPLAY_BROKEN or self._is_controller()
+        ]
+        if not self._is_sole_controller() and not found.is_whole:
+            text = "the node takes the metadata from the controllers: its own copy does not reach as far"
+            self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=found.log.path, text=text))
+            self.decides = False
+        return found
+
+    def _is_controller(self) -> bool:
+        roles = self.options.configs.get(ROLES)
+        if roles is not None:
+            return "controller" in roles
+        voters = self.image.voter_ids if self.image is not None else []
+        return not voters or self.node_id in voters
+
+    def _is_sole_controller(self) -> bool:
+        voters = self.image.voter_ids if self.image is not None else []
+        return self._is_controller() and (not voters or voters == [self.node_id])
+
+    def _try(self, act: object) -> None:
+        try:
+            act()  # type: ignore[operator]
+        except UnreadableError as error:
+            self.unknown.append(log_folder.unreadable(error))
+
+    # the folders of a log dir
+
+    def _load_dir(self, log_dir: LogDirFiles) -> None:
+        """Load the logs of a log dir (``LogManager.loadLogs``)."""
+        try:
+            entries = log_dir.entries
+        except UnreadableError as error:
+            cause = StartCause(
+                code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}"
+            )
+            self.offline.setdefault(log_dir, cause)
+            return
+        if file_names.CLEAN_SHUTDOWN in entries:
+            self.clean.add(log_dir)
+        points = self._checkpoint(log_dir, file_names.RECOVERY_POINTS)
+        starts = self._checkpoint(log_dir, file_names.LOG_STARTS)
+        marks = self._checkpoint(log_dir, file_names.HIGH_WATERMARKS, late=True)
+        for entry in entries.values():
+            if not entry.is_folder or entry.name in {file_names.REMOTE_INDEX_CACHE, file_names.CLEAN_SHUTDOWN}:
+                continue
+            parsed = folder_names.parse(entry.name)
+            if parsed is None:
+                text = f"KafkaException: Found directory {log_dir.shown(entry.name)}, which is no TOPIC-PARTITION"
+                self.fatal.append(StartCause(code=Code.FOREIGN_FOLDER, file=log_dir.shown(entry.name), text=text))
+            elif parsed.topic == metadata_log.TOPIC:
+                if entry.name != metadata_log.FOLDER or log_dir is not self.metadata_dir:
+                    self.more.append(_ignored(log_dir, entry.name, parsed, log_dir.shown(entry.name)))
+            else:
+                here = (parsed.topic, parsed.partition)
+                folder = log_folder.LogFolder.of(log_dir, entry, self.options.limit)
+                log = self._load(folder, points.get(here, 0), starts.get(here, 0))
+                log = replace(
+                    log,
+                    high_watermark=marks.get(here),
+                    recovery_point=points.get(here),
+                    checkpoint_start=starts.get(here),
+                )
+                self.loaded.append((log_dir, folder, log))
+
+    def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> dict[tuple[str, int], int]:
+        """Return the offsets of a checkpoint. Unless it is read ``late``, a broken one takes its log dir offline."""
+        entry = log_dir.entry(name)
+        if entry is None or entry.is_folder:
+            return {}
+        try:
+            found = checkpoint_files.entries(log_dir.read(name), checkpoint_files.OFFSETS)
+        except BadFileError as error:
+            if not late:
+                cause = StartCause(code=Code.CHECKPOINT_BROKEN, file=log_dir.shown(name), text=str(error))
+                self.offline.setdefault(log_dir, cause)
+            return {}
+        except BadNumberError:  # caught: as if the file were empty
+            return {}
+        except UnreadableError as error:
+            self.unknown.append(log_folder.unreadable(error))
+            return {}
+        return {(str(topic), int(number)): int(offset) for topic, number, offset in found}
+
+    def _load(self, folder: log_folder.LogFolder, point: int, start: int) -> LogStart:
+        parsed = folder.parsed
+        known = self.known.get(folder.name)
+        how = log_folder.Loading(
+            clean=folder.log_dir in self.clean,
+            recovery_point=point,
+            log_start=start,
+            release=self.options.release,
+            sound_end=known,
+            interval=self._interval(parsed.topic),
+        )
+        try:
+            return self._stray(folder, log_folder.load(folder, how))
+        except log_folder.StopsError as stop:
+            if stop.is_io:
+                self.offline.setdefault(folder.log_dir, stop.cause)
+            else:
+                self.fatal.append(stop.cause)
+            cause = stop.cause
+        except UnreadableError as error:
+            cause = log_folder.unreadable(error)
+            self.unknown.append(cause)
+        return LogStart(
+            topic=parsed.topic,
+            partition=parsed.partition,
+            folder=folder.base,
+            log_dir=folder.log_dir.name,
+            outcome=None,
+            causes=(cause,),
+            path=folder.name,
+        )
+
+    def _interval(self, topic: str) -> int:
+        """Return the index.interval.bytes of a topic."""
+        own = {} if self.image is None else self.image.configs.topic(topic)
+        given = own.get(INTERVAL, self.options.configs.get(f"log.{INTERVAL}", self.options.configs.get(INTERVAL)))
+        return int(given) if given is not None and given.isdecimal() else DEFAULT_INTERVAL
+
+    def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
+        """Return the log as stray where it is (``LogManager.isStrayReplica``)."""
+        topic = None if self.image is None else self.image.topics.by_name.get(log.topic)
+        log = replace(log, assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
+        if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
+            return log
+        cause = self._stray_cause(folder, log)
+        if cause is None:
+            return log
+        if not self.decides and log.topic_id is not None:
+            return replace(log, outcome=None)
+        return replace(log_folder.with_causes(log, cause), outcome=StartOutcome.STRAY)
+
+    def _is_assigned(self, log: LogStart) -> bool | None:
+        if self.image is None or not self.decides:
+            return None
+        topic = self.image.topics.by_name.get(log.topic)
+        state = None if topic is None else topic.partitions.get(log.partition)
+        return state is not None and self.node_id in state.replicas
+
+    def _stray_cause(self, folder: log_folder.LogFolder, log: LogStart) -> StartCause | None:
+        shown = folder.shown(file_names.PARTITION_METADATA)
+        if log.topic_id is None:
+            text = "The topicId does not exist in the folder (no partition.metadata): it is treated as a stray log"
+            return StartCause(code=Code.NO_TOPIC_ID, file=shown, text=text)
+        from kdump.answers.metadata.topics import id_text
+
+        topic = None if self.image is None else self.image.topics.by_id.get(log.topic_id)
+        state = None if topic is None else topic.partitions.get(log.partition)
+        if topic is None:
+            text = f"the topic id {id_text(log.topic_id)} does not exist in the metadata"
+            expected = None if log.assigned_id is None else id_text(log.assigned_id)
+            return StartCause(
+                code=Code.TOPIC_UNKNOWN, file=shown, text=text, expected=expected, found=id_text(log.topic_id)
+            )
+        if state is None:
+            text = f"topic {topic.name} has no partition {log.partition} in the metadata"
+            return StartCause(code=Code.PARTITION_UNKNOWN, file=folder.name, text=text)
+        if self.node_id not in state.replicas:
+            text = f"the replicas of {topic.name}-{log.partition} are {state.replicas}, without node {self.node_id}"
+            return StartCause(code=Code.NOT_ASSIGNED, file=folder.name, text=text)
+        return None
+
+    # what hangs on several folders
+
+    def _twice(self) -> None:
+        """Look for partitions that two folders in use hold."""
+        met: dict[tuple[str, int, str], log_folder.LogFolder] = {}
+        for _, folder, log in self.loaded:
+            state = folder.parsed.state
+            if state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER} or log.outcome is StartOutcome.STRAY:
+                continue
+            if log.outcome is None and any(cause.code is Code.FILE_UNREADABLE for cause in log.causes):
+                continue
+            first = met.setdefault((log.topic, log.partition, state), folder)
+            if first is not folder:
+                text = (
+                    f"IllegalStateException: Duplicate log directories for {log.topic}-{log.partition} are found in "
+                    f"both {first.name} and {folder.name}"
+                )
+                self.fatal.append(StartCause(code=Code.TWO_FOLDERS, file=folder.name, text=text))
+
+    def _promote(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
+        """Look for future folders that take the current one's place at once (``recoverAbandonedFutureLogs``)."""
+        for number, (log_dir, folder, log) in enumerate(self.loaded):
+            if folder.parsed.state != file_names.FUTURE_FOLDER or log.outcome is not StartOutcome.FUTURE:
+                continue
+            if self._assigned_directory(log) != directories.get(log_dir) or self.image is None:
+                continue
+            current = [
+                (at, other_dir, other)
+                for at, (other_dir, held, other) in enumerate(self.loaded)
+                if not held.parsed.state
+                and (other.topic, other.partition) == (log.topic, log.partition)
+                and other.outcome in SERVED
+            ]
+            name = f"{log.topic}-{log.partition}"
+            beside = log_dir.entry(name)
+            if any(other_dir is log_dir for _, other_dir, _ in current) or (beside and not beside.is_folder):
+                text = f"DirectoryNotEmptyException: {log_dir.shown(name)}: {folder.name} is to take its place"
+                self.fatal.append(StartCause(code=Code.FUTURE_BESIDE_CURRENT, file=log_dir.shown(name), text=text))
+                continue
+            text = f"it takes the place of {name}: the metadata assigns the partition to this log dir"
+            cause = StartCause(code=Code.PROMOTED, file=folder.name, text=text)
+            self.loaded[number] = (log_dir, folder, log_folder.with_causes(log, cause))
+            for at, other_dir, other in current:
+                gone = replace(other, outcome=StartOutcome.DELETED, log_start_offset=None, log_end_offset=None)
+                self.loaded[at] = (other_dir, self.loaded[at][1], log_folder.with_causes(gone, cause))
+
+    def _assigned_directory(self, log: LogStart) -> bytes | None:
+        topic = None if self.image is None or log.topic_id is None else self.image.topics.by_id.get(log.topic_id)
+        state = None if topic is None else topic.partitions.get(log.partition)
+        if state is None or self.node_id not in state.replicas:
+            return None
+        return state.directories[state.replicas.index(self.node_id)]
+
+    def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
+        """Begin empty logs for partitions that the metadata assigns to the broker and no folder in use holds."""
+        if self.image is None or not self.decides or self.node_id is None:
+            return
+        used = {
+            (log.topic, log.partition)
+            for _, folder, log in self.loaded
+            if (not folder.parsed.state and log.outcome in SERVED)
+            or any(cause.code is Code.PROMOTED for cause in log.causes)
+        }
+        for topic, number, directory in self._assignments(self.image):
+            if (topic.name, number) not in used:
+                self._create(topic, number, directory, directories)
+
+    def _assignments(self, image: ClusterImage) -> Iterator[tuple[Topic, int, bytes]]:
+        for _, topic in sorted(image.topics.by_name.items()):
+            for number, state in sorted(topic.partitions.items()):
+                if self.node_id in state.replicas:
+                    yield topic, number, state.directories[state.replicas.index(self.node_id)]
+
+    def _create(
+        self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
+    ) -> None:
+        """Begin an empty log, in the log dir that the metadata names where there is such one."""
+        name = f"{topic.name}-{number}"
+        text = f"the metadata assigns {name} to this broker, and no folder in use holds it"
+        is_named = int.from_bytes(directory, "big") >= NO_DIRECTORIES
+        target = next((each for each, uuid in directories.items() if is_named and uuid == directory), None)
+        cause = StartCause(code=Code.NO_FOLDER, file=None if target is None else target.shown(name), text=text)
+        log = LogStart(
+            topic=topic.name,
+            partition=number,
+            folder=None,
+            log_dir=None if target is None else target.name,
+            outcome=StartOutcome.CREATED_EMPTY,
+            log_start_offset=0,
+            log_end_offset=0,
+            causes=(cause,),
+            assigned_id=topic.id,
+            is_assigned=True,
+        )
+        is_elsewhere = is_named and target is None
+        if is_elsewhere and not self.is_complete:
+            text = f"the metadata assigns {name} to a log dir that is not among the given ones"
+            cause = StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text)
+            self.unknown.append(cause)
+            self.more.append(replace(log, outcome=None, log_start_offset=None, log_end_offset=None, causes=(cause,)))
+            return
+        if (is_elsewhere and self.offline) or (target is not None and target in self.offline):
+            held = any((other.topic, other.partition) == (topic.name, number) for _, _, other in self.loaded)
+            if not held and not any(name in _names(each) for each in self.offline):
+                text = f"{text}: its log dir is offline"
+                cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=None, text=text)
+                gone = replace(log, outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
+                self.more.append(replace(gone, causes=(cause,)))
+            return
+        place = target or next((each for each in self.dirs if each not in self.offline), None)
+        self.more.append(replace(log, log_dir=None if place is None else place.name))
+        beside = None if place is None else place.entry(name)
+        if place is not None and beside is not None and not beside.is_folder:
+            code = Code.FOLDER_IS_DANGLING if place.is_dangling(beside) else Code.FOLDER_IS_FILE
+            text = f"FileAlreadyExistsException: {place.shown(name)}: a log of {name} cannot be begun there"
+            self.offline.setdefault(place, StartCause(code=code, file=place.shown(name), text=text))
+
+    def _late_checkpoints(self) -> None:
+        """Read the checkpoints that are read once the logs are loaded: high watermarks, and the cleaner's."""
+        for each in self.dirs:
+            if each in self.offline or not each.is_folder:
+                continue
+            serves = any(
+                log_dir is each and not folder.parsed.state and log.outcome in SERVED
+                for log_dir, folder, log in self.loaded
+            ) or any(log.log_dir == each.name and log.outcome is StartOutcome.CREATED_EMPTY for log in self.more)
+            late = [(file_names.HIGH_WATERMARKS, Code.CHECKPOINT_BROKEN)] if serves else []
+            if self.options.configs.get(CLEANER, "true").strip().lower() != "false":
+                late.append((file_names.CLEANER_OFFSETS, Code.CLEANER_CHECKPOINT_BROKEN))
+            for name, code in late:
+                entry = each.entry(name)
+                if entry is None or entry.is_folder:
+                    continue
+                try:
+                    checkpoint_files.entries(each.read(name), checkpoint_files.OFFSETS)
+                except BadFileError as error:
+                    self.offline.setdefault(each, StartCause(code=code, file=each.shown(name), text=str(error)))
+                except (BadNumberError, UnreadableError):
+                    continue
+
+    def _fail_whole(self) -> None:
+        """End the broker where the metadata log dir, or the last log dir, goes offline."""
+        if self.metadata_dir in self.offline:
+            self.fatal.append(self.offline[self.metadata_dir])
+        if self.offline and all(each in self.offline for each in self.dirs):
+            self.fatal += self.offline.values()
+
+    def _shown(self, log_dir: LogDirFiles, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
+        """Return a log as it is once log dirs have gone offline."""
+        if log_dir not in self.offline:
+            return log
+        gone = replace(log, outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
+        cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=folder.name, text=f"its log dir {log_dir.name} is offline")
+        return log_folder.with_causes(gone, cause, self.offline[log_dir])
+
+    def _of_dirs_not_loaded(self, logs: Sequence[LogStart]) -> Iterator[LogStart]:
+        """Yield the folders of log dirs that were offline from the beginning."""
+        have = {(log.log_dir, log.folder) for log in logs}
+        for each, cause in self.offline.items():
+            for name in sorted(_names(each)):
+                parsed = folder_names.parse(name)
+                entry = each.entry(name)
+                if parsed is None or entry is None or not entry.is_folder or (each.name, name) in have:
+                    continue
+                if parsed.topic == metadata_log.TOPIC:
+                    continue
+                yield replace(
+                    _ignored(each, name, parsed, each.shown(name)), outcome=StartOutcome.OFFLINE, causes=(cause,)
+                )
+
+
+def _names(log_dir: LogDirFiles) -> set[str]:
+    try:
+        return set(log_dir.entries)
+    except UnreadableError:
+        return set()
+
+
+def _ignored(log_dir: LogDirFiles, name: str, parsed: Parsed, path: str) -> LogStart:
+    return LogStart(
+        topic=parsed.topic,
+        partition=parsed.partition,
+        folder=name,
+        log_dir=log_dir.name,
+        outcome=StartOutcome.IGNORED,
+        path=path,
+    )
