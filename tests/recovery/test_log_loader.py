@@ -2,6 +2,7 @@
 
 import pytest
 
+from kdump.formats import offset_index
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery import log_loader
 from testing import forge
@@ -143,3 +144,44 @@ def test_the_report_tells_of_a_split(tmp_path):
     start(tmp_path, {0: one(0) + one(FAR) + one(FAR + 1, crc=3)})
     done = kdump("check", tmp_path / "topic-0")
     assert b"a broker would split it first" in done.stdout
+
+
+def test_after_a_clean_stop_an_index_past_the_log_hides_the_segment(tmp_path):
+    past = {**SOUND, f"{4:020}.index": offset_index.encode([(4, 0), (6, 2 * SIZE)], 4)}
+    outcome = start(tmp_path, past, clean=True)
+    assert (outcome.log_end_offset, outcome.cuts) == (4, ())
+    assert outcome.hidden_by is not None
+    assert outcome.hidden_by.endswith(f"{4:020}.index")
+
+
+@pytest.mark.parametrize(("by_base", "end"), [(True, 0), (False, 1)])
+def test_an_offset_that_goes_back_at_the_end_is_found_by_release(tmp_path, by_base, end):
+    files = {0: one(0) + one(1) + one(0), f"{0:020}.index": offset_index.encode([(1, SIZE)], 0)}
+    files[0] = (
+        one(0)
+        + forge.batch([forge.record(b"k", bytes(30)), forge.record(b"k", bytes(30), offset=1)], base_offset=1)
+        + one(0)
+    )
+    files[f"{0:020}.index"] = offset_index.encode([(2, SIZE)], 0)
+    assert start(tmp_path, files, clean=True, indexed=False, searches_bases=by_base).log_end_offset == end
+
+
+def test_an_empty_swap_replaces_the_segment_that_it_is_named_for(tmp_path):
+    outcome = start(tmp_path, {**SOUND, f"{4:020}.log.swap": b""}, clean=True)
+    (cut,) = outcome.cuts
+    assert (outcome.log_end_offset, cut.code, cut.records) == (4, "swapped", 1)
+
+
+def test_a_whole_swap_costs_nothing(tmp_path):
+    outcome = start(tmp_path, {**SOUND, f"{0:020}.log.swap": SOUND[0]}, clean=True)
+    assert (outcome.log_end_offset, outcome.cuts, len(outcome.swapped)) == (5, (), 1)
+
+
+def test_a_cleaned_file_discards_swaps_from_its_offset_on(tmp_path):
+    files = {**SOUND, f"{2:020}.log.swap": b"", f"{2:020}.index.cleaned": b""}
+    outcome = start(tmp_path, files, clean=True)
+    assert (outcome.log_end_offset, outcome.cuts, len(outcome.discarded)) == (5, (), 1)
+
+
+def test_a_name_with_too_few_digits_begins_an_empty_segment(tmp_path):
+    assert start(tmp_path, {**SOUND, "9999.log": one(9999)}, clean=True).log_end_offset == 9999

@@ -1,0 +1,185 @@
+"""The dry start of a whole broker. tools/prove/recovery.py holds logs, recorded starts hold brokers against Kafka."""
+
+import json
+from base64 import urlsafe_b64encode
+
+import pytest
+
+from testing import forge
+from testing.processes import kdump
+from tests.helpers.metadata_records import metadata_value
+
+CLUSTER = "Jcp9qHk6RnaNkgBVOvaAyg"
+IDS = {"plain": bytes(15) + b"\x07", "idem": bytes(15) + b"\x08"}
+DIRS = {"d1": b"\x11" * 16, "d2": b"\x12" * 16}
+
+
+def text(uuid):
+    return urlsafe_b64encode(uuid).decode()[:22]
+
+
+def records(*values, base=0):
+    return forge.batch(
+        [forge.record(None, value, offset=number) for number, value in enumerate(values)], base_offset=base
+    )
+
+
+def assignment(topic, partition, directory):
+    return metadata_value(
+        "PartitionRecord",
+        1,
+        partitionId=partition,
+        topicId=IDS[topic],
+        replicas=[1],
+        isr=[1],
+        leader=1,
+        directories=[DIRS[directory]],
+    )
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """Two log dirs after a clean stop: plain-0 in d1, idem-0 in d2, each of two batches of one record."""
+    for name, uuid in DIRS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        ids = f"version=1\nnode.id=1\ncluster.id={CLUSTER}\ndirectory.id={text(uuid)}\n"
+        (folder / "meta.properties").write_text(ids)
+        (folder / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
+    for name, directory in (("plain", "d1"), ("idem", "d2")):
+        folder = tmp_path / directory / f"{name}-0"
+        folder.mkdir()
+        (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {text(IDS[name])}")
+        (folder / f"{0:020}.log").write_bytes(records(b"a") + records(b"b", base=1))
+        (folder / f"{0:020}.index").write_bytes(b"")
+    values = [
+        metadata_value("FeatureLevelRecord", name="metadata.version", featureLevel=21),
+        *(metadata_value("TopicRecord", name=name, topicId=uuid) for name, uuid in IDS.items()),
+        assignment("plain", 0, "d1"),
+        assignment("idem", 0, "d2"),
+    ]
+    log = tmp_path / "d1" / "__cluster_metadata-0"
+    log.mkdir()
+    (log / f"{0:020}.log").write_bytes(records(*values))
+    return tmp_path
+
+
+def started(broker, *dirs, configs=("node.id=1", "process.roles=broker,controller")):
+    words = [word for config in configs for word in ("--config", config)]
+    done = kdump("check", *(str(broker / each) for each in dirs or DIRS), "-o", "jsonl", *words)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    (start,) = [line for line in lines if line["kind"] == "start"]
+    logs = {
+        (line["topic"], line["partition"], line["folder"]): (
+            line["outcome"],
+            line["logStartOffset"],
+            line["logEndOffset"],
+        )
+        for line in lines
+        if line["kind"] == "startLog"
+    }
+    return start, logs
+
+
+def codes(causes):
+    return [cause["code"] for cause in causes]
+
+
+def test_a_sound_broker_starts(broker):
+    start, logs = started(broker)
+    assert (start["starts"], start["fatal"], start["offlineLogDirs"], start["nodeId"]) == (True, [], [], 1)
+    assert logs == {
+        ("plain", 0, "plain-0"): ("loaded", 0, 2),
+        ("idem", 0, "idem-0"): ("loaded", 0, 2),
+        ("__cluster_metadata", 0, "__cluster_metadata-0"): ("recovered", 0, 5),
+    }
+
+
+def test_log_dirs_of_one_broker_are_found_by_their_ids(broker):
+    assert started(broker, configs=()) == started(broker)
+
+
+def test_after_a_kill_logs_are_recovered_in_that_log_dir(broker):
+    (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    _, logs = started(broker)
+    assert logs["plain", 0, "plain-0"][0] == "loaded"
+    assert logs["idem", 0, "idem-0"] == ("recovered", 0, 2)
+
+
+def test_a_folder_without_topic_id_is_stray_and_an_empty_log_begun(broker):
+    (broker / "d2" / "idem-0" / "partition.metadata").unlink()
+    _, logs = started(broker)
+    assert logs["idem", 0, "idem-0"] == ("stray", 0, 2)
+    assert logs["idem", 0, None] == ("created-empty", 0, 0)
+
+
+def test_an_empty_swap_replaces_a_log(broker):
+    (broker / "d2" / "idem-0" / f"{0:020}.log.swap").write_bytes(b"")
+    _, logs = started(broker)
+    assert logs["idem", 0, "idem-0"] == ("truncated", 0, 0)
+
+
+def test_a_broken_file_in_the_second_log_dir_takes_it_offline(broker):
+    (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
+    start, logs = started(broker)
+    assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, ["d2"])
+    assert logs["idem", 0, "idem-0"] == ("offline", None, None)
+
+
+def test_the_same_in_the_metadata_log_dir_ends_the_broker(broker):
+    (broker / "d1" / "plain-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
+    start, _ = started(broker)
+    assert (start["starts"], codes(start["fatal"])) == (False, ["leader-epochs-broken"])
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "code"),
+    [
+        ("d2/meta.properties", bytes(80), "node-id-missing"),
+        ("d2/meta.properties", None, "meta-properties-missing"),
+        ("d2/lost+found/x", b"", "foreign-folder"),
+        ("d2/idem-0/copy.log", b"", "name-no-offset"),
+        ("d2/idem-0/partition.metadata", b"", "partition-metadata-broken"),
+        ("d2/plain-0/x", b"", "two-folders"),
+        ("d1/__cluster_metadata-0/quorum-state", b"", "quorum-state-broken"),
+        ("d2/__cluster_metadata-0/x", b"", "metadata-log-misplaced"),
+        ("d1/bootstrap.checkpoint", b"", "bootstrap-broken"),
+    ],
+)
+def test_what_a_broker_does_not_start_with(broker, file, data, code):
+    path = broker / file
+    path.parent.mkdir(exist_ok=True)
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    if code == "two-folders":
+        content = (broker / "d1" / "plain-0" / "partition.metadata").read_bytes()
+        (broker / "d2" / "plain-0" / "partition.metadata").write_bytes(content)
+    start, _ = started(broker)
+    assert start["starts"] is False
+    assert code in codes(start["fatal"])
+
+
+def test_a_lost_metadata_log_makes_every_folder_stray(broker):
+    (broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log").unlink()
+    start, logs = started(broker)
+    assert start["starts"]
+    assert {logs["plain", 0, "plain-0"], logs["idem", 0, "idem-0"]} == {("stray", 0, 2)}
+
+
+def test_a_topic_twice_in_the_metadata_log_ends_a_controller(broker):
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    twice = metadata_value("TopicRecord", name="plain", topicId=bytes(15) + b"\x09")
+    log.write_bytes(log.read_bytes() + records(twice, base=5))
+    start, _ = started(broker)
+    assert codes(start["fatal"]) == ["metadata-replay-broken"]
+
+
+def test_one_log_dir_of_two_leaves_open_what_the_other_holds(broker):
+    start, logs = started(broker, "d1", configs=())
+    assert start["starts"]
+    assert logs["idem", 0, None] == (None, None, None)
+    assert codes(start["unknown"]) == ["metadata-elsewhere"]
+    _, logs = started(broker, "d2", configs=())
+    assert logs["idem", 0, "idem-0"][1:] == (0, 2)
