@@ -2,6 +2,8 @@ import errno
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from kdump.errors import DamageError, KdumpError
 from kdump.primitives import processes
 from kdump.primitives.processes import Processes
+from testing import ROOT
 
 
 def children():
@@ -172,3 +175,30 @@ def test_an_interruption_that_the_parent_ignores_is_ignored():
         assert list(Processes(2).results(work, range(4))) == [0, 1, 2, 3]
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+FORKS = """
+import os, time
+from kdump.primitives.processes import Processes
+def work(number):
+    os.write({end}, b"%d" % number)
+    time.sleep(600)
+list(Processes(2).results(work, range(2)))
+"""
+"""A run whose processes hold the end of a pipe for as long as they live."""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not end a process with its parent")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_processes_end_with_their_parent(number):
+    reader, writer = os.pipe()
+    code = FORKS.format(end=writer)
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, pass_fds=[writer], stderr=subprocess.PIPE) as run:
+        os.close(writer)
+        begun = b""
+        while len(begun) < 2:
+            begun += os.read(reader, 1)
+        run.send_signal(number)
+        assert os.read(reader, 1) == b""
+        assert run.stderr.read() == b""
+    os.close(reader)
