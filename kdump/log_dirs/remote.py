@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump.errors import KdumpError, StoreError, UsageError
 from kdump.log_dirs.files import Entry, Files, OpenSource
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.patience import ErrorKind, Patience, kind_of
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.log_dirs.patience import Patience
 
 _URI: Final = Pattern(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
 _HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
@@ -92,6 +93,8 @@ class RemoteFiles:
     """
 
     def __init__(self, system: Any, prefix: str, patience: Patience | None = None) -> None:
+        from kdump.log_dirs.patience import Patience  # most runs meet no store
+
         self._system, self._prefix = system, prefix
         self._patience = patience or Patience()
 
@@ -113,6 +116,8 @@ class RemoteFiles:
             ) from None
 
         from urllib.parse import urlsplit  # slow to import
+
+        from kdump.log_dirs.patience import ErrorKind, Patience, kind_of
 
         scheme, _, rest = uri.partition(":")
         scheme = _HADOOP_NAMES.get(scheme, scheme)
