@@ -21,8 +21,22 @@ MEANT: Final[dict[str, tuple[str, ...]]] = {
     "--time": ("--since", "--at"),
 }
 """Options of other tools -> what says the same here; the first that a command has is suggested."""
+OTHER_NAMES: Final = {
+    "cat": "dump PATH",
+    "consume": "dump PATH",
+    "consumer-groups": "groups PATH",
+    "fsck": "check PATH",
+    "lag": "groups PATH",
+    "ls": "du PATH",
+    "repair": "salvage PATH --out FOLDER",
+    "tail": "dump PATH --tail 10",
+    "topics": "metadata PATH",
+    "verify": "check PATH",
+}
+"""Commands of other tools -> the command line that does it here."""
 IN: Final = "--in"
 GET: Final = "get"
+_FOLDER: Final = Pattern(r".+-\d+", re.ASCII)
 _RECORD: Final = Pattern(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
 
 
@@ -55,7 +69,19 @@ def _with_in(words: Sequence[str]) -> str:
         if number and not is_value and not word.startswith("-") and not _RECORD.fullmatch(word):
             found.append(IN)
         found.append(word)
-    return _line(found if IN in found else [*words, IN, "PATH"])
+    if IN not in found:
+        return _line([*words, IN, "PATH"])
+    if not any(map(_RECORD.fullmatch, words)):
+        found.insert(1, _record_in(words, found[found.index(IN) + 1]))
+    return _line(found)
+
+
+def _record_in(words: Sequence[str], path: str) -> str:
+    """Return the first offset of the partition whose folder a path names; of ``get`` that of all partitions."""
+    name = path.rstrip("/").rpartition("/")[2]
+    if _FOLDER.fullmatch(name):
+        return f"{name}@0"
+    return "@0" if words[0] == GET else "TOPIC-PARTITION@OFFSET"
 
 
 def _without_in(words: Sequence[str]) -> str:

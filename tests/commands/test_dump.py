@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,13 +15,15 @@ import time
 
 import pytest
 
-from kdump.commands import option_values
-from kdump.commands.root import root
+from kdump.commands import option_values, usage_hints
+from kdump.commands.root import COMMANDS, root
 from kdump.errors import UsageError
 from kdump.rows import columns
 from testing import GOLDEN, ROOT, forge
 from testing.processes import FIRST_LINE, kdump, on_a_terminal, patched, python
 from tests.helpers import rebuild
+from tests.helpers.log_dirs import replica
+from tests.helpers.segments import data
 from tests.log_reader.test_reader import write
 from tests.printers.test_jsonl import KINDS
 
@@ -603,9 +606,27 @@ def test_any_of_several_keys_patterns_and_topics(tmp_path):
 def test_a_path_in_place_of_a_command_is_named_as_such(tmp_path):
     path = tmp_path / "x.log"
     path.write_bytes(b"")
-    done = kdump(path)
+    for named, command in ((path, "dump"), (tmp_path, "check")):
+        done = kdump(named)
+        assert done.returncode == 2
+        assert done.stderr.decode().endswith(f"Try: kdump {command} {named}\n")
+
+
+@pytest.mark.parametrize(("name", "line"), usage_hints.OTHER_NAMES.items())
+def test_commands_of_other_tools_lead_to_one_that_exists(name, line, tmp_path):
+    done = kdump(name, tmp_path)
     assert done.returncode == 2
-    assert f"try 'kdump dump {path}'" in done.stderr.decode()
+    assert done.stderr.decode().endswith(f"No such command '{name}'. Try: kdump {line}\n")
+    assert line.split()[0] in COMMANDS
+
+
+def test_a_folder_in_place_of_a_record_leads_to_a_command_that_runs(tmp_path):
+    folder = replica(tmp_path, {0: data(0)}, name="one-0")
+    for command in ("get", "explain"):
+        said = kdump(command, folder).stderr.decode()
+        words = shlex.split(said.rpartition("Try: kdump ")[2])
+        assert words == [command, "one-0@0", "--in", str(folder)]
+        assert kdump(*words).returncode == 0
 
 
 def test_numbers():
