@@ -18,6 +18,7 @@ from kdump.broker_start.outcome import BrokerStart, Code, LogStart, OfflineDir, 
 from kdump.errors import UnreadableError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
+from kdump.primitives import java_hash_order
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.named_tuple import NamedTuple
 
@@ -145,7 +146,11 @@ class _BrokerRun:
         found = [self._ids(each) for each in self.dirs]
         verified = ids.verify(found, self.metadata_dir, self.options.node_id)
         self.node_id = verified.node_id
-        self.fatal += verified.fatal
+        is_old = not self.is_complete and all(
+            (each.is_missing or (each.ids is not None and not each.ids.version)) and _is_old(each.log_dir)
+            for each in found
+        )
+        self.fatal += () if is_old else verified.fatal
         self.offline |= {each.log_dir: each.cause for each in found if each.cause is not None and not each.is_missing}
         directories = {each.log_dir: each.ids.directory_id for each in found if each.ids is not None}
         is_kraft = any(each.ids is not None and each.ids.version > 0 for each in found) or bool(self.fatal)
@@ -162,12 +167,15 @@ class _BrokerRun:
             text = "meta.properties is that of a broker with ZooKeeper: which partitions it has stands there"
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
             self.decides, starts = False, None
+        before = set(self.offline)
         for each in self.dirs:
             if each.is_folder and each not in self.offline:
                 self._load_dir(each)
+        failed = [each for each in self.offline if each not in before]
         self._twice()
         self._promote(directories)
         self._assign(directories)
+        self._begin_elsewhere(directories, failed)
         self._late_checkpoints()
         self._fail_whole()
         logs = [self._shown(each, folder, log) for each, folder, log in self.loaded]
@@ -489,6 +497,41 @@ class _BrokerRun:
             text = f"FileAlreadyExistsException: {place.shown(name)}: a log of {name} cannot be begun there"
             self.offline.setdefault(place, StartCause(code=code, file=place.shown(name), text=text))
 
+    def _begin_elsewhere(self, directories: Mapping[LogDirFiles, bytes | None], failed: Sequence[LogDirFiles]) -> None:
+        """Begin empty logs for the partitions of log dirs that fail while logs are loaded after an unclean stop.
+
+        Seen with 3.9.2 and 4.2.2: of the partitions that the metadata says this broker leads, in the order of Java's
+        map, all of a ``failed`` log dir but the first get an empty log in another one. After a clean stop they have no
+        leader, and get none.
+        """
+        live = next((each for each in self.dirs if each not in self.offline), None)
+        if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline:
+            return
+        led = {
+            (topic.name, number): (topic, directory)
+            for topic, number, directory in self._assignments(self.image)
+            if topic.partitions[number].leader == self.node_id
+        }
+        order = java_hash_order.java(led, java_hash_order.partition_hash)
+        for each in failed:
+            mine = [key for key in order if led[key][1] == directories.get(each)]
+            for key in mine[1:] if each not in self.clean else ():
+                name = f"{key[0]}-{key[1]}"
+                text = f"the log dir of {name} is offline: an empty log is begun in another one"
+                log = LogStart(
+                    topic=key[0],
+                    partition=key[1],
+                    folder=None,
+                    log_dir=live.name,
+                    outcome=StartOutcome.CREATED_EMPTY,
+                    log_start_offset=0,
+                    log_end_offset=0,
+                    causes=(StartCause(code=Code.LOG_DIR_OFFLINE, file=each.shown(name), text=text),),
+                    assigned_id=led[key][0].id,
+                    is_assigned=True,
+                )
+                self.more.append(log)
+
     def _late_checkpoints(self) -> None:
         """Read the checkpoints that are read once the logs are loaded: high watermarks, and the cleaner's."""
         for each in self.dirs:
@@ -541,6 +584,14 @@ class _BrokerRun:
                 yield replace(
                     _ignored(each, name, parsed, each.shown(name)), outcome=StartOutcome.OFFLINE, causes=(cause,)
                 )
+
+
+def _is_old(log_dir: LogDirFiles) -> bool:
+    """Tell whether nothing in a log dir is of KRaft: brokers of 0.8 wrote no meta.properties, later ones write it."""
+    if _names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
+        return False
+    folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)
+    return all(log_dir.files.look(posixpath.join(path, file_names.PARTITION_METADATA)) is None for path in folders)
 
 
 def _names(log_dir: LogDirFiles) -> set[str]:

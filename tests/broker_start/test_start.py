@@ -183,3 +183,27 @@ def test_one_log_dir_of_two_leaves_open_what_the_other_holds(broker):
     assert codes(start["unknown"]) == ["metadata-elsewhere"]
     _, logs = started(broker, "d2", configs=())
     assert logs["idem", 0, "idem-0"][1:] == (0, 2)
+
+
+def test_after_a_kill_the_partitions_of_a_log_dir_that_fails_are_begun_elsewhere(broker):
+    (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
+    _, logs = started(broker)
+    assert ("idem", 0, None) not in logs  # the first of the failed log dir is not
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(*(assignment("idem", number, "d2") for number in (1, 2)), base=5))
+    _, logs = started(broker)
+    begun = [key for key, what in logs.items() if key[2] is None and what == ("created-empty", 0, 0)]
+    assert len(begun) == 2
+
+
+def test_a_log_dir_of_a_broker_with_zookeeper_leaves_the_start_open(tmp_path):
+    folder = tmp_path / "d1" / "plain-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(records(b"a"))
+    (tmp_path / "d1" / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    start, _ = started(tmp_path, "d1", configs=())
+    assert (start["starts"], start["fatal"]) == (None, [])
+    (tmp_path / "d1" / "meta.properties").write_text("version=0\nbroker.id=3\n")
+    start, logs = started(tmp_path, "d1", configs=())
+    assert (start["starts"], start["nodeId"], logs["plain", 0, "plain-0"][1:]) == (None, 3, (0, 1))
