@@ -78,9 +78,9 @@ class Bench:
             self.seconds[name] = time.monotonic() - began
             self.whole[name] = held(place / "out", contents=name != "report")
 
-    def start(self, name: str, out: Path, *before: str) -> subprocess.Popen[bytes]:
-        words = [word.format(log=self.log, out=out) for word in WRITERS[name].words]
-        command = [*before, sys.executable, "-m", "kdump", *words]
+    def start(self, name: str, out: Path, *before: str, words: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+        line = [word.format(log=self.log, out=out) for word in WRITERS[name].words]
+        command = [*before, sys.executable, "-m", "kdump", *line, *words]
         return subprocess.Popen(
             command, cwd=self.root, env=self._env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
@@ -133,7 +133,8 @@ def interrupted(bench: Bench, name: str, kind: str, place: Path, rng: random.Ran
     faults["left"] += bool(left) and kind != "KILL"
     faults["ended by it"] += status != 0
     faults["with a part"] += bool(left)
-    again = bench.start(name, place / "again" if held(out) else out)
+    words = ("--force",) if name == "rebuild-index" else ()
+    again = bench.start(name, place / "again" if held(out) and not words else out, words=words)
     said = again.communicate(timeout=ENDS)[1].decode("utf-8", "replace")
     faults["unnamed"] += sum(str(path) not in said for path in left) if kind == "KILL" else 0
     faults["status"] += again.returncode != 0
