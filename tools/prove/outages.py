@@ -447,7 +447,7 @@ class Prober:
         """Run the command with a fault, then without; print a line, and tell whether anything is wrong."""
         fault, requests, server = FAULTS[fault_name], self._requests, self._server
         chance = random.Random(f"{seed} {self._name} {fault_name}")
-        at = chance.randint(max(1, requests // 10), max(1, requests * 8 // 10))
+        at = chance.randint(max(1, requests // 10), max(1, requests * 6 // 10))
         kept = self._late.read_bytes()
         with self._run.prepared(self._name):
             server.arm(fault, at, self._late if fault_name == "deleted" else None)
