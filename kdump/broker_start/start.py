@@ -130,6 +130,8 @@ class _BrokerRun:
         self.decides = True
         """Whether the node's own metadata log decides which partitions it has."""
         self.node_id: int | None = None
+        self.is_kraft = True
+        """Whether metadata and partition.metadata decide what is stray."""
 
     def _metadata_dir(self) -> LogDirFiles:
         given = self.options.configs.get(METADATA_DIR)
@@ -153,17 +155,17 @@ class _BrokerRun:
         self.fatal += () if is_old else verified.fatal
         self.offline |= {each.log_dir: each.cause for each in found if each.cause is not None and not each.is_missing}
         directories = {each.log_dir: each.ids.directory_id for each in found if each.ids is not None}
-        is_kraft = any(each.ids is not None and each.ids.version > 0 for each in found) or bool(self.fatal)
+        self.is_kraft = any(each.ids is not None and each.ids.version > 0 for each in found) or bool(self.fatal)
         starts: bool | None = True
         metadata: MetadataStart | None = None
         if not self.is_complete and metadata_log.FOLDER not in _names(self.metadata_dir):
             text = "no metadata log is among these log dirs: which partitions the broker has is not known"
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
             self.decides, starts = False, None
-        elif self.metadata_dir.is_folder and is_kraft:
+        elif self.metadata_dir.is_folder and self.is_kraft:
             self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
             metadata = self._metadata_log()
-        elif not is_kraft:
+        elif not self.is_kraft:
             text = "meta.properties is that of a broker with ZooKeeper: which partitions it has stands there"
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
             self.decides, starts = False, None
@@ -343,7 +345,7 @@ class _BrokerRun:
         log = replace(log, assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
         if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
             return log
-        cause = self._stray_cause(folder, log)
+        cause = self._stray_cause(folder, log) if self.is_kraft else None
         if cause is None:
             return log
         if not self.decides and log.topic_id is not None:

@@ -593,7 +593,16 @@ def _span(region: RecordBatch | Run) -> tuple[int, int, int]:
 def _indexed(each: Segment, offset: int) -> int:
     """Return where a look-up of ``offset`` in the segment's own index begins to read."""
     data = each.sibling("index")
-    return OffsetIndex(data, _base(each)).lookup(offset).position if data else 0
+    return _position(each, OffsetIndex(data, _base(each)).lookup(offset).position) if data else 0
+
+
+def _position(each: Segment, position: int) -> int:
+    """Return a position that an index names. A broker throws where it is negative."""
+    if position >= 0:
+        return position
+    name = each.files.shown(each.siblings[file_names.INDEX])
+    text = f"{name}: an entry has the position {position} (IllegalArgumentException)"
+    raise _FailsError(text, name, "index-unreadable")
 
 
 def _read_next_offset(each: Segment, searches_bases: bool) -> int | None:
@@ -604,11 +613,7 @@ def _read_next_offset(each: Segment, searches_bases: bool) -> int | None:
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, _base(each))
     target = index[index.count - 1].offset if index.count else _base(each)
-    position = index.lookup(target, among=index.count).position
-    if position < 0:
-        name = each.files.shown(each.siblings[file_names.INDEX])
-        text = f"{name}: an entry has the position {position} (IllegalArgumentException)"
-        raise _FailsError(text, name, "index-unreadable")
+    position = _position(each, index.lookup(target, among=index.count).position)
     found, next_offset = False, 0
     searched = "base_offset" if searches_bases else "last_offset"
     with each.open() as source:

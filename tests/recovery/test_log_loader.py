@@ -185,3 +185,9 @@ def test_a_cleaned_file_discards_swaps_from_its_offset_on(tmp_path):
 
 def test_a_name_with_too_few_digits_begins_an_empty_segment(tmp_path):
     assert start(tmp_path, {**SOUND, "9999.log": one(9999)}, clean=True).log_end_offset == 9999
+
+
+def test_a_negative_position_in_an_index_ends_the_start(tmp_path):
+    bad = (0).to_bytes(4, "big") + (-5).to_bytes(4, "big", signed=True)
+    outcome = start(tmp_path, {**SOUND, f"{4:020}.index": bad}, clean=True, indexed=False)
+    assert (outcome.fails_code, outcome.fails_at[-len("4.index") :]) == ("index-unreadable", "4.index")
