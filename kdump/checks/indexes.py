@@ -55,13 +55,17 @@ class PartitionState:
         self.complete = False
         """Whether the log was followed from offset 0."""
 
-    def copy(self) -> PartitionState:
-        """Return the same state, to try a segment with it."""
-        other = PartitionState()
-        other.replay = Replay(self.replay.open.values())
-        other.replay.end_offset = self.replay.end_offset
-        other.compacted, other.complete = self.compacted, self.complete
-        return other
+        self._marked = (self.replay, False, False)
+
+    def mark(self) -> None:
+        """Note every change from here on: a segment may have to be read again."""
+        self.replay.mark()
+        self._marked = (self.replay, self.compacted, self.complete)
+
+    def restore(self) -> None:
+        """Take back the changes since :meth:`mark`."""
+        self.replay, self.compacted, self.complete = self._marked
+        self.replay.restore()
 
 
 class IndexCheck:

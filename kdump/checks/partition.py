@@ -86,7 +86,7 @@ def check(
         active = segment.base_offset is None or segment.base_offset >= newest
         is_last = last in {None, segment.path}
         try:
-            checked, state = _segment(segment, state, ways, active=active, is_last=is_last)
+            checked = _segment(segment, state, ways, active=active, is_last=is_last)
         except UnreadableError as error:
             fail(error)
             state = PartitionState()
@@ -145,13 +145,15 @@ def _newest(partition: Partition, segments: list[Segment], fail: Callable[[Unrea
     return max([*found, *(int(name["offset"]) for name in names if name and name["state"] is None)], default=0)
 
 
-def _segment(
-    segment: Segment, state: PartitionState, ways: _Ways, *, active: bool, is_last: bool
-) -> tuple[CheckedSegment, PartitionState]:
-    """Check one segment. While a broker appends, a marker may be in the log before its entry is in ``.txnindex``."""
+def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bool, is_last: bool) -> CheckedSegment:
+    """Check one segment, from the state after the one before it to the state after this one.
+
+    While a broker appends, a marker may be in the log before its entry is in ``.txnindex``: then it is read again.
+    """
     log = ways.log
+    if active:
+        state.mark()
     for left in reversed(range(TRIES if active else 1)):
-        after = state.copy()
         contents: dict[str, bytes | None] = {}
         closed: set[object] = set()
         for suffix in INDEXES:
@@ -169,7 +171,7 @@ def _segment(
                 active=active,
                 **contents,
             )
-            checker = IndexCheck(files, after)
+            checker = IndexCheck(files, state)
             indexes = _IndexPass(checker, source, ways.read)
             if log is None:
                 run(read.walk_runs(source), [indexes])
@@ -186,11 +188,13 @@ def _segment(
         if not checker.lacks_transactions:
             break
         if left:
+            state.restore()
+            state.mark()
             time.sleep(PAUSE)
     readable = not any(finding.level is Level.LOG for finding in indexes.ends)
     derived = (finding for finding in checker.finish(readable=readable) if finding.file not in closed)
     findings = (*indexes.ends, *derived)
-    return CheckedSegment(segment.name, source.size, checker.batches, findings), after
+    return CheckedSegment(segment.name, source.size, checker.batches, findings)
 
 
 def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:

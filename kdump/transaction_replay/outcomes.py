@@ -8,6 +8,7 @@ says that it was aborted.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +30,7 @@ from kdump.segments.regions import Padding
 from kdump.transaction_replay.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.log_dirs import files
     from kdump.log_dirs.partition import Partition, Segment
@@ -133,14 +134,19 @@ class Outcomes:
         return [text for text in (self.early_end, self.unknown) if text is not None]
 
     def _is_in_doubt(self, batch: RecordBatch) -> bool:
-        spans = (*self._doubts.get(batch.producer_id, ()), *self._doubts.get(None, ()))
-        return any(first <= batch.base_offset <= last for first, last in spans)
+        offset = batch.base_offset
+        return any(_holds(self._doubts.get(producer, ()), offset) for producer in (batch.producer_id, None))
 
     @cached_property
     def _doubts(self) -> dict[int | None, list[tuple[int, int]]]:
+        """The doubtful offsets of each producer: ranges that rise and do not overlap, ends included."""
         spans: dict[int | None, list[tuple[int, int]]] = {}
-        for one in self.doubts:
-            spans.setdefault(one.producer_id, []).append((one.first_offset, one.last_offset))
+        for one in sorted(self.doubts, key=lambda one: one.first_offset):
+            known = spans.setdefault(one.producer_id, [])
+            if known and one.first_offset <= known[-1][1]:
+                known[-1] = (known[-1][0], max(known[-1][1], one.last_offset))
+            else:
+                known.append((one.first_offset, one.last_offset))
         return spans
 
     @cached_property
@@ -150,6 +156,12 @@ class Outcomes:
     @cached_property
     def _open(self) -> dict[int, OpenTransaction]:
         return {one.producer_id: one for one in self.open}
+
+
+def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
+    """Tell whether one of rising ranges holds an offset."""
+    at = bisect_right(spans, (offset, INT64_END)) - 1
+    return at >= 0 and offset <= spans[at][1]
 
 
 class Told(NamedTuple):

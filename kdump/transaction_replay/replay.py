@@ -88,7 +88,23 @@ class Replay:
         self.open = {transaction.producer_id: transaction for transaction in opened}
         self.end_offset: int | None = None
         self._firsts: list[tuple[int, int]] = []
+        self._undo: list[tuple[int, OpenTransaction | None]] | None = None
+        self._marked_end: int | None = None
         self._sort()
+
+    def mark(self) -> None:
+        """Note every change from here on, so that :meth:`restore` can take them back."""
+        self._undo, self._marked_end = [], self.end_offset
+
+    def restore(self) -> None:
+        """Take back the changes since :meth:`mark`, in time that grows with them, not with what is open."""
+        for producer_id, before in reversed(self._undo or ()):
+            if before is None:
+                self.open.pop(producer_id, None)
+            else:
+                self.open[producer_id] = before
+                heappush(self._firsts, (before.first_offset, producer_id))
+        self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batch: TxnBatch) -> EndedTransaction | None:
         """Take the next batch; return the transaction that it ends, if any.
@@ -120,6 +136,8 @@ class Replay:
         """Take data of a transaction, which begins here unless it is open."""
         begun = self.open.get(producer_id)
         if begun is None or offset < begun.first_offset:  # no crc covers an offset: one may be too great
+            if self._undo is not None:
+                self._undo.append((producer_id, begun))
             self.open[producer_id] = OpenTransaction(producer_id, epoch, offset)
             heappush(self._firsts, (offset, producer_id))
 
@@ -130,6 +148,8 @@ class Replay:
                 return None
             marker = control.read_marker(record.value)
             ended = self.open.pop(producer_id, None)
+            if ended is not None and self._undo is not None:
+                self._undo.append((producer_id, ended))
             return EndedTransaction(
                 producer_id,
                 batch.producer_epoch or 0,

@@ -1,6 +1,7 @@
 """Indexes against their log: healthy ones are silent, and each damage is named with its entry."""
 
 import struct
+from copy import deepcopy
 
 import pytest
 
@@ -56,7 +57,7 @@ def check(
         txnindex=txns,
         active=active,
     )
-    together = IndexCheck(files, state and state.copy())
+    together = IndexCheck(files, deepcopy(state))
     for region in runs(log or b""):
         if isinstance(region, Run):
             together.run(region)

@@ -14,9 +14,9 @@ from kdump.records.record_batch import RecordBatch
 from kdump.segments import parts, read_ahead, shared_segment
 from kdump.segments.read import read
 from kdump.transaction_replay import outcomes as outcomes_module
-from kdump.transaction_replay.outcomes import Scan, TransactionFollower, follow, scan, together
+from kdump.transaction_replay.outcomes import Doubt, Outcomes, Scan, TransactionFollower, follow, scan, together
 from testing import GOLDEN, damages, forge
-from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, marker
+from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, Memory, marker
 
 
 def data(offset, producer, **rest):
@@ -328,3 +328,20 @@ def test_an_offset_that_is_damaged_and_that_no_checksum_covers_hides_no_abort(fo
     log = [data(1 << 40, 7), data(1, 7), marker(2, 7, ABORT)]
     assert outcomes(folder, {0: log})[0][1:] == ["aborted", "aborted"]
     assert outcomes(folder, {0: log[:1], 1: log[1:2], 2: log[2:]})[0][1:] == ["aborted", "aborted"]
+
+
+def test_many_doubts_are_looked_up_and_not_gone_through():
+    chance = random.Random(48)
+    doubts = [
+        Doubt(chance.choice((None, 1, 2)), first := chance.randrange(900), first + chance.randrange(9))
+        for _ in range(60)
+    ]
+    outcomes = Outcomes(doubts=tuple(doubts))
+    for offset in range(1000):
+        for producer in (1, 2, 3):
+            (batch,) = read(Memory(data(offset, producer)))
+            held = any(
+                one.producer_id in {None, producer} and one.first_offset <= offset <= one.last_offset for one in doubts
+            )
+            assert (outcomes.of(batch) is None) == held
+    assert sum(map(len, outcomes._doubts.values())) < len(doubts)

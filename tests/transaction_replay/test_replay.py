@@ -99,3 +99,42 @@ def test_the_oldest_open_transaction_is_known_at_once_however_many_there_are():
         least = min((one.first_offset for one in replay.open.values()), default=None)
         assert replay.first_open_offset(-1) == (-1 if least is None else least)
         assert len(replay._firsts) <= 2 * len(replay.open) + 65  # what has ended does not stay
+
+
+@pytest.mark.parametrize("cut", range(11))
+def test_changes_since_a_mark_are_taken_back(cut):
+    log = list(batches(LOG))
+    replay = Replay()
+    for batch in log[:cut]:
+        replay.add(batch)
+    before = (dict(replay.open), replay.end_offset, replay.last_stable_offset)
+    for _ in range(2):
+        replay.mark()
+        for batch in log[cut:]:
+            replay.add(batch)
+        replay.restore()
+        assert (replay.open, replay.end_offset, replay.last_stable_offset) == before
+    fresh = Replay()
+    assert [replay.add(batch) for batch in log[cut:]] == [fresh.add(batch) for batch in log][cut:]
+    assert replay.open == fresh.open
+
+
+def test_taking_back_does_not_touch_what_was_open_before():
+    class Counted(dict):
+        touched = 0
+
+        def __setitem__(self, key, value):
+            Counted.touched += 1
+            super().__setitem__(key, value)
+
+        def values(self):
+            Counted.touched += len(self)
+            return super().values()
+
+    replay = Replay(OpenTransaction(producer, 0, producer) for producer in range(1000))
+    replay.open = Counted(replay.open)
+    for _ in range(100):
+        replay.mark()
+        replay.add(next(iter(batches(data(2000, 1, producer=5000)))))
+        replay.restore()
+    assert Counted.touched <= 200

@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -85,7 +86,7 @@ class Subject:
 
     def findings(self, suffix: str, data: bytes) -> int:
         """How many findings there are with one file replaced."""
-        check = IndexCheck(replace(self.files, **{suffix: data}), self.before.copy())
+        check = IndexCheck(replace(self.files, **{suffix: data}), deepcopy(self.before))
         for batch in self.batches:
             check.batch(batch)
         return sum(not finding.is_remark for finding in check.finish())
@@ -114,7 +115,7 @@ def of_partition(held: Partition) -> Iterator[Subject]:
             **{suffix: segment.sibling(suffix) for suffix in SIZES},
         )
         records = [(record.offset, record.timestamp, batch.position) for batch in batches for record in batch.records()]
-        subject = Subject(files, batches, records, state.copy(), history)
+        subject = Subject(files, batches, records, deepcopy(state), history)
         history.segments.append(subject)
         check = IndexCheck(files, state)
         for batch in batches:
