@@ -128,11 +128,14 @@ class Filter(NamedTuple):
             return False
         if self.types and not batch.is_control and ("tombstone" if record.value is None else "data") not in self.types:
             return False
-        if self.greps and not any(
-            grep.search(part) for part in (record.key, record.value) if part for grep in self.greps
-        ):
+        if self.greps and not self._is_found_in(record):
             return False
         return all(_has_header(record, name, value) for name, value in self.headers)
+
+    def _is_found_in(self, record: Record) -> bool:
+        from kdump.log_reader.linear_search import search  # with --grep alone
+
+        return any(search(grep, part) for part in (record.key, record.value) if part for grep in self.greps)
 
 
 def _latest(batch: RecordBatch) -> int:

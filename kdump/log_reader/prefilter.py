@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from kdump.log_reader.filter import Filter
+    from kdump.log_reader.linear_search import Expression
     from kdump.primitives.wire import Bytes
     from kdump.records.magic_2 import Batch
     from kdump.segments.batch_runs import Run
@@ -45,7 +46,7 @@ class Prefilter:
             headers=wanted.headers,
             values=None if len(values) != 1 else "data" in values,
         )
-        self._greps = [(grep, literal(grep)) for grep in wanted.greps]
+        self._greps = [(_fast(grep), literal(grep)) for grep in wanted.greps]
         self.looks = wanted.looks_into_fields or wanted.since is not None or wanted.until is not None
         self.exact = not wanted.greps
 
@@ -96,6 +97,16 @@ class Prefilter:
 
     def _is_in(self, data: Bytes, start: int) -> bool:
         return any(grep.search(data, start) for grep, _ in self._greps)
+
+
+def _fast(grep: re.Pattern[bytes]) -> Expression:
+    """Return what looks for an expression: ``re``, which starts sooner, where no repetition can run far."""
+    repeats = (token["repeat"] for token in _TOKEN.finditer(grep.pattern))
+    if all(_is_bounded(repeat) for repeat in repeats if repeat):
+        return grep
+    from kdump.log_reader.linear_search import linear  # needed with such expressions alone
+
+    return linear(grep) or grep
 
 
 def is_local(grep: re.Pattern[bytes]) -> bool:

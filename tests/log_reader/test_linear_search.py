@@ -1,0 +1,78 @@
+"""Expressions are found in time that grows with the text alone, and are the same as with ``re``."""
+
+import re
+import sys
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.log_reader import linear_search
+from kdump.log_reader.linear_search import linear, search
+
+SAME = [
+    rb"a", rb"\w+@", rb".*x", rb"(a+)+b", rb"[^\s,]+;", rb"\s\S", rb"a$", rb"^a|b$", rb"a{2,3}?c", rb"(?s)a.b",
+    rb"(?m)^a$",
+    rb"(?P<n>a)|(?:b)", rb"\x41\.\-", rb"[]a]+b",
+    rb"[^]]a", rb"\bword\b", rb"\Aab", rb"[\x00-\x1f]", rb"a??b", rb"\$\d",
+    rb"\xff.", b"\xc3\xa4+", rb"[\w.]+@[\w.]+\.com",
+]  # fmt: skip
+OTHERS = [
+    rb"(a)\1", rb"(?=a)b", rb"(?<!a)b", rb"(?i)a", rb"a\Z", rb"a$\n", rb"(a$)b", rb"(?>a)b", rb"a++b", rb"[[:alpha:]]",
+    rb"(?x) a", rb"[\b]", rb"[\S]", rb"(?s:a.)b", rb"a{2000}", rb"[\\s]", rb"(?#note)a", rb"\07",
+]  # fmt: skip
+LETTERS = [
+    b"a",
+    b"b",
+    b"c",
+    b"x",
+    b"@",
+    b" ",
+    b"\n",
+    b"\x0b",
+    b"\r",
+    b"]",
+    b",",
+    b";",
+    b"A",
+    b".",
+    b"-",
+    b"$",
+    b"1",
+    b"\xff",
+]
+TEXTS = st.lists(st.sampled_from([*LETTERS, b"word", b"\xc3\xa4", b"aab", b"ab\n", b".com"]), max_size=8).map(b"".join)
+
+
+@pytest.mark.parametrize("source", SAME)
+@given(text=TEXTS)
+def test_both_find_the_same(source, text):
+    pattern = re.compile(source)
+    assert linear(pattern) is not None
+    assert search(pattern, text) == (pattern.search(text) is not None)
+
+
+@pytest.mark.parametrize("source", OTHERS)
+def test_what_means_something_else_goes_to_re(source):
+    with warnings.catch_warnings(action="ignore"):
+        assert linear(re.compile(source)) is None
+
+
+def test_without_re2_everything_goes_to_re(monkeypatch):
+    monkeypatch.setitem(sys.modules, "re2", None)
+    linear_search.linear.cache_clear()
+    try:
+        pattern = re.compile(rb"\w+@")
+        assert linear(pattern) is None
+        assert search(pattern, b"me@x")
+    finally:
+        linear_search.linear.cache_clear()
+
+
+@pytest.mark.parametrize("source", [rb"\w+@", rb".*x$", rb"(a+)+b", rb"(a|aa)+$"])
+def test_a_long_text_takes_no_quadratic_time(source):
+    """``re`` is not asked, and RE2 takes milliseconds; ``re`` would take minutes."""
+    pattern = re.compile(source)
+    assert linear(pattern) is not None
+    assert not search(pattern, b"a" * 1_000_000 + b"!")
