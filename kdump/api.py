@@ -22,7 +22,7 @@ from kdump.rows import values
 from kdump.rows.selection import SelectedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -142,8 +142,8 @@ class LogRecord:
         return self.record.value
 
     @property
-    def headers(self) -> tuple[Header, ...]:
-        """Pairs of key and value, in order, duplicates kept."""
+    def headers(self) -> Sequence[Header]:
+        """Pairs of key and value, in order, duplicates kept: a tuple, or with more than 256 what reads them lazily."""
         return self.record.headers
 
     @property

@@ -25,7 +25,7 @@ from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
 from kdump.rows.without_secrets import Secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.formats.record import Record
     from kdump.log_dirs.partition import Partition
@@ -248,8 +248,7 @@ def show(
             JsonLines(out, rows.BATCH, batches=True).found(item)
         JsonLines(out, hide.columns).found(item)
         return
-    from kdump.primitives.terminal import harmless
-    from kdump.printers.cells import cell
+    from kdump.printers.cells import cell, cell_in_pieces
 
     if offset is None:
         for column in rows.BATCH:
@@ -258,8 +257,7 @@ def show(
     for number, record in enumerate(item.records):
         out.write(b"\n" if number else b"")
         for column in hide.columns:
-            text = cell(column, item, record, "auto")
-            _line(out, column, None if text is None else harmless(text))
+            _pieces(out, column, cell_in_pieces(column, item, record, "auto"))
 
 
 def _tables(item: SelectedBatch, columns: tuple[rows.Column, ...], *, batch: bool) -> None:
@@ -288,6 +286,19 @@ def whole(batch: RecordBatch) -> list[Record]:
 def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
     if text is not None or not column.optional:
         out.write(f"{column.name:<19} {'null' if text is None else text}\n".encode())
+
+
+def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
+    """Print a cell piece by piece: shown for a terminal, a byte of a payload may take four."""
+    from kdump.primitives.terminal import harmless
+
+    if pieces is None:
+        _line(out, column, None)
+        return
+    out.write(f"{column.name:<19} ".encode())
+    for text in pieces():
+        out.write(harmless(text).encode())
+    out.write(b"\n")
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.dump_log_segments.line_template import KINDS, split
 from kdump.errors import DamageError
+from kdump.formats.record import LARGE_BATCH
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.kernel.batches import OTHERS
 from kdump.kernel.lines import SLOTS_OF_TEXTS, Lines, Shape, slots
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.line_values import LineValues
     from kdump.dump_log_segments.run import DumpRun
     from kdump.kernel.lines import Part
+    from kdump.primitives.wire import Bytes
     from kdump.records.magic_2 import Batch
     from kdump.segments.batch_runs import Run
 
@@ -72,6 +74,8 @@ class KernelLines:
         printer, kernel = self.printer, self.kernel
         others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
         if not kernel.begin(data, start, header, others):
+            return 0
+        if len(data) >= LARGE_BATCH and _holds_large(batch, data, start):
             return 0
         if not deep:
             printer.out.write(kernel.lines(shapes[0], None, 0))
@@ -168,6 +172,13 @@ class KernelLines:
             self.shapes.clear()
         self.shapes[key] = shapes
         return shapes
+
+
+def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
+    """Tell whether some records of a large batch are large: the general path prints them in pieces."""
+    from kdump.segments.lazy_records import Unread, holds_large  # few batches are
+
+    return holds_large(Unread(batch, data, start))
 
 
 def encoded(parts: Iterable[str | int]) -> list[Part]:

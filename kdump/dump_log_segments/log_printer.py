@@ -11,9 +11,10 @@ from kdump.dump_log_segments.line_values import LineValues
 from kdump.dump_log_segments.record_lines import LegacyLines, RecordLines
 from kdump.errors import DamageError
 from kdump.formats import record_layout
-from kdump.formats.record import Record
+from kdump.formats.record import LARGE, Record
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.primitives.compression import NONE
+from kdump.primitives.java_text import java_text, java_text_in_pieces
 from kdump.primitives.wire import INT32_MAX
 from kdump.records import log_entry
 from kdump.records.magic_0_1 import Message
@@ -242,8 +243,23 @@ class LogPrinter(LineValues):
 
                 write(control_text(entry.key, entry.value, self.run.payloads).encode())
         if options.print_data_log and not batch.is_control:
-            write(b"".join(self.content(entry)))
+            if entry.size >= LARGE and self.run.parser is None:
+                self._write_large(entry)
+            else:
+                write(b"".join(self.content(entry)))
         write(b"\n")
+
+    def _write_large(self, entry: Record | Message) -> None:
+        """Print key and value of a large record, in pieces where they are text."""
+        from kdump.rows.pieces import PIECE  # few records are
+
+        for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:
+            data, decoder = (entry.key if name == "key" else entry.value), getattr(self.decoders, name)
+            self.out.write(text if data is not None else b"")
+            for piece in (
+                () if data is None else java_text_in_pieces(data, PIECE) if decoder is java_text else (decoder(data),)
+            ):
+                self.out.write(piece)
 
     def content(self, entry: Record | Message) -> Iterator[bytes]:
         """Yield the texts of key and value. They are printed together: a value that cannot be read hides its key."""

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+from operator import eq
+from typing import TYPE_CHECKING, Final, overload
+
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.wire import read_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANY_HEADERS: Final = 256
+"""Headers of a record that are objects at the same time; more are read from their bytes whenever they are needed."""
+LARGE: Final = 1 << 20
+"""Bytes of a record from which on its fields are printed in pieces: the text of a byte may take 6."""
+LARGE_BATCH: Final = 4 << 20
+"""Bytes of an unpacked batch from which on its records may be printed in pieces: their text may take six times that."""
 
 
 class Header(NamedTuple):
@@ -10,6 +26,48 @@ class Header(NamedTuple):
 
     key: bytes
     value: bytes | None
+
+
+class ManyHeaders(Sequence[Header]):
+    """The headers of a record that has many of them, as bytes: an object takes 40 times the 3 bytes of a small one.
+
+    ``data`` holds ``count`` well-formed headers of magic 2.
+    """
+
+    __slots__ = ("_count", "_data")
+
+    def __init__(self, data: bytes, count: int) -> None:
+        self._data, self._count = data, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Header]:
+        data, position = self._data, 0
+        for _ in range(self._count):
+            size, start = read_varint(data, position)
+            key = data[start : start + size]
+            size, start = read_varint(data, start + size)
+            position = start + max(0, size)
+            yield Header(key, None if size < 0 else data[start:position])
+
+    @overload
+    def __getitem__(self, index: int) -> Header: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Header]: ...
+    def __getitem__(self, index: int | slice) -> Header | list[Header]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        wanted = range(self._count)[index]
+        return next(islice(self, wanted, None))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ManyHeaders):
+            return self._count == other._count and all(map(eq, self, other))
+        return isinstance(other, tuple) and len(other) == self._count and all(map(eq, self, other))
+
+    def __hash__(self) -> int:
+        return hash((self._count, self._data))
 
 
 class Record(NamedTuple):
@@ -24,7 +82,7 @@ class Record(NamedTuple):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[Header, ...]
+    headers: Sequence[Header]
     sequence: int | None
     attributes: int
     key_size: int

@@ -135,7 +135,8 @@ cdef class Binary:
         else:
             byte[0] |= bit
             self.content.reserve(size)
-            memcpy(self.content.start + self.content.used, value, size)
+            if size:  # else neither side may point to anything
+                memcpy(self.content.start + self.content.used, value, size)
             self.content.used += size
         self.length += 1
         return self.offsets.add_int(<int> self.content.used)

@@ -334,7 +334,7 @@ cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nog
             return value
         if text[1] < 128:
             at[0] += 2
-            return value + ((<long long> text[1] - 1) << 7)
+            return value + (<long long> text[1] - 1) * 128  # of a second byte of 0, no shift is defined
     value = longer(self, &far, last)
     at[0] = far
     return value

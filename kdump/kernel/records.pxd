@@ -6,5 +6,5 @@ cdef class Records(Cursor):
     cdef list briefs(self)
     cdef brief(self)
     cdef record(self)
-    cdef tuple headers(self)
+    cdef headers(self)
     cdef bytes bytes_at(self, Py_ssize_t at, Py_ssize_t size)

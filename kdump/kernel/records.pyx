@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """The records of magic 2 batches as objects."""
 
-from kdump.formats.record import Header, Record
+from kdump.formats.record import MANY_HEADERS, Header, ManyHeaders, Record
 from kdump.kernel.cursor import RECORD_NUMBERS
 
 cimport cython
@@ -12,6 +12,7 @@ cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
 cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
 cdef int _SEQUENCE = RECORD_NUMBERS.index("sequence")
+cdef Py_ssize_t _MANY_HEADERS = MANY_HEADERS
 _new = tuple.__new__  # what the constructor of a NamedTuple comes down to
 
 
@@ -87,8 +88,10 @@ cdef class Records(Cursor):
             ),
         )
 
-    cdef tuple headers(self):
-        """Return the headers of the record that was just read."""
+    cdef headers(self):
+        """Return the headers of the record that was just read: they fill it up to its end."""
+        if self.header_count > _MANY_HEADERS:
+            return ManyHeaders(self.bytes_at(self.headers_at, self.at - self.headers_at), self.header_count)
         made = []
         cdef Py_ssize_t at = self.headers_at
         for _ in range(self.header_count):

@@ -31,6 +31,19 @@ cdef class Sizes(Cursor):
         count = self._fill(offsets, keys, values, room)
         return offsets[:count], keys[:count], values[:count]
 
+    def largest(self):
+        """Return the bytes of the largest record of the batch, as far as its records are well-formed."""
+        cdef Py_ssize_t most = 0
+        cdef Py_ssize_t start
+        with nogil:
+            while self.left > 0:
+                start = self.at
+                if not self.read():
+                    break
+                most = max(most, self.at - start)
+                self.left -= 1
+        return most
+
     cdef Py_ssize_t _room(self) except -1:
         """Return how many records there are, as far as their bytes allow."""
         cdef Py_ssize_t room = 0

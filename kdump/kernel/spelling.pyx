@@ -72,6 +72,11 @@ cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssi
     return out
 
 
+def is_json(const unsigned char[::1] text):
+    """Return what json_value() says of a text."""
+    return json_value(&text[0], text.shape[0]) if text.shape[0] else 0
+
+
 cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
     """Return 1 for one value of JSON (RFC 8259), 0 for what is surely none, -1 for what the general path judges.
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Patterns are compiled when they are first used: start-up cost is a feature.
 # A surrogate in UTF-8 is malformed. Java reports it once, with the last byte if that continues the sequence; Python
@@ -17,6 +21,21 @@ def java_utf8(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return re.sub(_SURROGATE, _REPLACEMENT, data).decode(errors="replace")
+
+
+def java_text_in_pieces(data: bytes, size: int) -> Iterator[bytes]:
+    """Yield what :func:`java_text` returns in pieces of some ``size`` bytes."""
+    from codecs import getincrementaldecoder  # for large payloads alone
+
+    decoder = getincrementaldecoder("utf-8")("replace")
+    begun = b""
+    for at in range(0, len(data), size):
+        piece = begun + data[at : at + size]
+        found = re.search(rb"\xed[\xa0-\xbf]?\Z", piece)
+        begun = b"" if found is None else found[0]
+        piece = piece[: len(piece) - len(begun)]
+        yield decoder.decode(re.sub(_SURROGATE, _REPLACEMENT, piece)).encode()
+    yield decoder.decode(re.sub(_SURROGATE, _REPLACEMENT, begun), final=True).encode()
 
 
 def java_text(data: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kdump.formats.record import LARGE
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives import compression, timestamps
 from kdump.primitives.encodings import Encoding, to_text
@@ -13,7 +14,7 @@ from kdump.rows import values
 from kdump.rows.columns import DAMAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.rows.columns import Column
@@ -30,18 +31,23 @@ PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value
 
 
 def rows(
-    item: SelectedBatch, columns: Sequence[Column], encoding: Encoding, *, batches: bool
+    item: SelectedBatch, columns: Sequence[Column], encoding: Encoding, *, batches: bool, most: int | None = None
 ) -> Iterator[list[str | None]]:
-    """Yield the cells of each record of a batch, or of the batch itself."""
+    """Yield the cells of each record of a batch, or of the batch itself; of a large record ``most`` letters of each."""
     if batches:
         yield [cell(column, item, None, encoding) for column in columns]
     if batches or not item.records:
         return
-    row = [cell(column, item, item.records[0], encoding) for column in columns]
     varying = [(at, column) for at, column in enumerate(columns) if not values.is_constant(column, item)]
+    own = {at for at, _ in varying}
+    row = [None if at in own else cell(one, item, item.records[0], encoding) for at, one in enumerate(columns)]
     for record in item.records:
         for at, column in varying:
-            row[at] = cell(column, item, record, encoding)
+            if most is not None and record.size >= LARGE:
+                pieces = cell_in_pieces(column, item, record, encoding)
+                row[at] = None if pieces is None else beginning(pieces(), most)
+            else:
+                row[at] = cell(column, item, record, encoding)
         yield row.copy()
 
 
@@ -76,6 +82,51 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
     if isinstance(value, int):
         return _WORDS[column.type](value) if column.type in _WORDS else str(value)
     return path_text(str(value))
+
+
+def cell_in_pieces(
+    column: Column, item: SelectedBatch, record: Record, encoding: Encoding
+) -> Callable[[], Iterator[str]] | None:
+    """Return what yields a cell of a large record in pieces, again at each call; None for null."""
+    from kdump.rows.pieces import PIECE, to_pieces  # few records are large
+
+    if column.type == "headers":
+        return lambda: json_text.headers_in_pieces(record.headers, encoding)
+    if column.source in PAYLOAD_OF:
+        data: bytes | None = getattr(record, PAYLOAD_OF[column.source])
+        text = None if data is None else to_pieces(data, encoding).encoding
+        return None if text is None else lambda: iter((text,))
+    value = values.value(column, item, record)
+    if isinstance(value, bytes) and len(value) >= PIECE:
+        return to_pieces(value, encoding).texts
+    shown = cell(column, item, record, encoding)
+    return None if shown is None else lambda: iter((shown,))
+
+
+def beginning(pieces: Iterable[str], most: int) -> str:
+    """Return the first ``most`` letters of a text in pieces, or all of it."""
+    text = ""
+    for piece in pieces:
+        text += piece
+        if len(text) >= most:
+            break
+    return text[:most]
+
+
+def quoted_in_pieces(pieces: Callable[[], Iterator[str]] | None) -> Iterator[str]:
+    """Yield what :func:`quoted` makes of a text in pieces."""
+    if pieces is None:
+        return
+    first = last = ""
+    awkward = False
+    for text in pieces():
+        awkward = awkward or any(letter in text for letter in '",\n\r')
+        first, last = first or text[:1], text[-1:] or last
+    awkward = awkward or not first or " " in {first, last}
+    yield from ('"',) if awkward else ()
+    for text in pieces():
+        yield text.replace('"', '""') if awkward else text
+    yield from ('"',) if awkward else ()
 
 
 def quoted(text: str | None) -> str:

@@ -18,7 +18,7 @@ from kdump.primitives.java_text import java_text
 from kdump.primitives.terminal import path_text
 from kdump.rows.redaction import PREFIX
 from kdump.rows.selection import singly
-from kdump.segments.lazy_records import Unread, UnreadRun
+from kdump.segments.lazy_records import Unread, UnreadRun, holds_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ class DumpText:
         records = item.records
         if self._by_kernel and isinstance(records, UnreadRun):
             printer.unread(records, deep=not self.batches)
-        elif self._by_kernel and isinstance(records, Unread):
+        elif self._by_kernel and isinstance(records, Unread) and (self.batches or not holds_large(records)):
             printer.batch(item.batch, deep=not self.batches)
         elif isinstance(records, UnreadRun):
             for one in singly(item, records, batches=self.batches):

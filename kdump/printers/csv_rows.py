@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from kdump.printers.cells import damage_cell, quoted, rows
+from kdump.formats.record import LARGE
+from kdump.printers.cells import cell_in_pieces, damage_cell, quoted, quoted_in_pieces, rows
 from kdump.printers.record_rows import RecordRows
 from kdump.rows.columns import KIND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.formats.record import Record
     from kdump.primitives.encodings import Encoding
     from kdump.printers.kernel_rows import CsvRows
     from kdump.rows.columns import Column
@@ -44,8 +46,20 @@ class Separated(RecordRows):
         self.records(item)
 
     def records(self, item: SelectedBatch) -> None:
+        if not self.batches and any(record.size >= LARGE for record in item.records):
+            for record in item.records:
+                self._long_line(item, record)
+            return
         for cells in rows(item, self.columns, self.encoding, batches=self.batches):
             self._line(cells)
+
+    def _long_line(self, item: SelectedBatch, record: Record) -> None:
+        """Print the line of a large record in pieces."""
+        for number, column in enumerate(self.columns):
+            self.out.write(b"," if number else b"")
+            for text in quoted_in_pieces(cell_in_pieces(column, item, record, self.encoding)):
+                self.out.write(text.encode())
+        self.out.write(b"\n")
 
     def kernel_rows(self) -> CsvRows:
         from kdump.printers.kernel_rows import CsvRows  # for rows of the kernel alone

@@ -36,8 +36,9 @@ def _size(data: bytes | None) -> bytes:
     return b"-1" if data is None else b"%d" % len(data)
 
 
-def _headers(headers: Sequence[Header]) -> bytes:
-    return b",".join(header.key + b"=" + (b"NULL" if header.value is None else header.value) for header in headers)
+def headers(pairs: Sequence[Header]) -> bytes:
+    """Return headers as kcat writes them: key=value, commas between them."""
+    return b",".join(pair.key + b"=" + (b"NULL" if pair.value is None else pair.value) for pair in pairs)
 
 
 FIELDS: Final[dict[str, Callable[[SelectedBatch, Record], bytes]]] = {
@@ -47,7 +48,7 @@ FIELDS: Final[dict[str, Callable[[SelectedBatch, Record], bytes]]] = {
     "T": lambda _, record: b"%d" % record.timestamp,
     "k": lambda _, record: record.key or b"",
     "s": lambda _, record: record.value or b"",
-    "h": lambda _, record: _headers(record.headers),
+    "h": lambda _, record: headers(record.headers),
     "K": lambda _, record: _size(record.key),
     "S": lambda _, record: _size(record.value),
     "R": lambda _, record: (-1 if record.value is None else len(record.value)).to_bytes(4, "big", signed=True),

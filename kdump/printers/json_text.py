@@ -6,6 +6,7 @@ import json
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kdump.formats.record import LARGE
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives import compression, timestamps
 from kdump.primitives.encodings import Encoding, Text, to_text
@@ -15,7 +16,7 @@ from kdump.rows import values
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.formats.record import Header, Record
     from kdump.rows.columns import Column
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _AWKWARD: Final = Pattern(f"[\x7f{BEYOND_ASCII}]")
 _BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
 """Columns that are written together with the key and the value."""
+_GATHERED: Final = 1000
+"""Headers of a large record that are written in one piece."""
 _ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
 
 
@@ -57,6 +60,22 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
     return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
 
 
+def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
+    """Yield what :func:`payload` makes of a large payload, then ``before``, then ``mark``: the name of its encoding."""
+    from kdump.rows.pieces import to_pieces  # few records are large
+
+    pieces = to_pieces(data, encoding)
+    if pieces.encoding == "json":
+        for text in pieces.texts():
+            yield payload(Text(text, "json"))
+    else:
+        yield '"'
+        for text in pieces.texts():
+            yield quote(text)[1:-1]
+        yield '"'
+    yield before if pieces.encoding is None else f'{before},"{mark}":"{pieces.encoding}"'
+
+
 def scalar(column: Column, value: object) -> str:
     """Return a value that is neither payload nor headers."""
     if value is None:
@@ -76,21 +95,58 @@ def scalar(column: Column, value: object) -> str:
     return str(value) if isinstance(value, int) else quote(path_text(str(value)))
 
 
-def headers(pairs: Sequence[Header], encoding: Encoding) -> str:
+def headers(pairs: Iterable[Header], encoding: Encoding) -> str:
     """Return headers as a JSON array of objects, in order."""
-    out = []
+    return f"[{','.join([_header(pair, encoding) for pair in pairs])}]"
+
+
+def _header(pair: Header, encoding: Encoding) -> str:
+    key = to_text(pair.key, "auto")
+    marks = "" if key.encoding is None else f',"keyEncoding":"{key.encoding}"'
+    if pair.value is None:
+        shown = "null"
+    else:
+        value = to_text(pair.value, encoding)
+        shown = payload(value)
+        if value.encoding is not None:
+            marks += f',"encoding":"{value.encoding}"'
+    return f'{{"key":{quote(key.text)},"value":{shown}{marks}}}'
+
+
+def headers_in_pieces(pairs: Iterable[Header], encoding: Encoding) -> Iterator[str]:
+    """Yield what :func:`headers` makes of the headers of a large record; many small ones are one piece."""
+    yield "["
+    gathered: list[str] = []
+    comma = ""
     for pair in pairs:
-        key = to_text(pair.key, "auto")
-        marks = "" if key.encoding is None else f',"keyEncoding":"{key.encoding}"'
-        if pair.value is None:
-            shown = "null"
+        if len(pair.key) + len(pair.value or b"") < LARGE:
+            gathered.append(comma + _header(pair, encoding))
         else:
-            value = to_text(pair.value, encoding)
-            shown = payload(value)
-            if value.encoding is not None:
-                marks += f',"encoding":"{value.encoding}"'
-        out.append(f'{{"key":{quote(key.text)},"value":{shown}{marks}}}')
-    return f"[{','.join(out)}]"
+            yield "".join(gathered)
+            gathered.clear()
+            yield f'{comma}{{"key":'
+            yield from _large_header(pair, encoding)
+        comma = ","
+        if len(gathered) == _GATHERED:
+            yield "".join(gathered)
+            gathered.clear()
+    yield "".join(gathered) + "]"
+
+
+def _large_header(pair: Header, encoding: Encoding) -> Iterator[str]:
+    from kdump.rows.pieces import to_pieces  # likewise
+
+    key = to_pieces(pair.key, "auto")
+    yield '"'
+    for text in key.texts():
+        yield quote(text)[1:-1]
+    yield '","value":'
+    mark = "" if key.encoding is None else f',"keyEncoding":"{key.encoding}"'
+    if pair.value is None:
+        yield f"null{mark}"
+    else:
+        yield from payload_in_pieces(pair.value, encoding, "encoding", mark)
+    yield "}"
 
 
 class JsonShape:
@@ -140,6 +196,25 @@ class JsonShape:
         if column.type in {"long", "int"}:
             return lambda record: f"{prefix}{'null' if (value := get(batch, record)) is None else value}"
         return lambda record: prefix + scalar(column, get(batch, record))
+
+    def pieces(self, item: SelectedBatch, record: Record) -> Iterator[str]:
+        """Yield the line of a large record in pieces."""
+        before = "{"
+        for column in self.columns:
+            if column.type == "binary" and (data := values.value(column, item, record)) is not None:
+                yield f'{before}"{column.name}":'
+                yield from payload_in_pieces(data, self.encoding, _ENCODING_OF[column.name])  # type: ignore[arg-type]  # of bytes
+            elif column.type == "headers":
+                yield f'{before}"{column.name}":'
+                yield from headers_in_pieces(record.headers, self.encoding)
+            else:
+                part = self._part(column, item)
+                text = part if isinstance(part, str) else part(record)
+                if not text:
+                    continue
+                yield before + text[1:]
+            before = ","
+        yield "}\n"
 
     def whole(self, item: SelectedBatch | DamagedRange) -> str:
         """Return the line of a batch or of a damaged stretch."""

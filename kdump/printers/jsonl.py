@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
+from kdump.formats.record import LARGE
 from kdump.printers.json_text import JsonShape, render
 from kdump.printers.record_rows import RecordRows
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
@@ -48,7 +49,10 @@ class JsonLines(RecordRows):
     def records(self, item: SelectedBatch) -> None:
         parts = self.shape.parts(item)
         for record in item.records:
-            self.line(render(parts, record))
+            if record.size < LARGE:
+                self.line(render(parts, record))
+            else:
+                self.long_line(self.shape.pieces(item, record))
 
     def kernel_rows(self) -> JsonRows:
         from kdump.printers.kernel_rows import JsonRows  # for rows of the kernel alone
@@ -62,6 +66,11 @@ class JsonLines(RecordRows):
         """Write one object."""
         self.out.write(text.encode())
 
+    def long_line(self, pieces: Iterable[str]) -> None:
+        """Write one object in pieces; the last one ends the line."""
+        for text in pieces:
+            self.out.write(text.encode())
+
 
 class JsonArray(JsonLines):
     """Prints one JSON array of the same objects."""
@@ -71,6 +80,12 @@ class JsonArray(JsonLines):
 
     def line(self, text: str) -> None:
         self.out.write(self._before + b"\n" + text[:-1].encode())
+        self._before = b","
+
+    def long_line(self, pieces: Iterable[str]) -> None:
+        self.out.write(self._before + b"\n")
+        for text in pieces:
+            self.out.write(text.rstrip("\n").encode())  # no piece of an object has another newline
         self._before = b","
 
     def region(self, rows: Bytes) -> None:

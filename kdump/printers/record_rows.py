@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from kdump import kernel
 from kdump.rows.selection import singly
-from kdump.segments.lazy_records import Unread, UnreadRun
+from kdump.segments.lazy_records import Unread, UnreadRun, holds_large, in_chunks
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
@@ -38,7 +38,8 @@ class RecordRows:
         if not records and not self.batches:
             return
         rows = None
-        if kernel.COMPILED and isinstance(records, UnreadRun if self.batches else (Unread, UnreadRun)):
+        unread = UnreadRun if self.batches else (Unread, UnreadRun)
+        if kernel.COMPILED and isinstance(records, unread) and (self.batches or not holds_large(records)):
             rows = self._of_kernel().rows(item, records)
         if rows is not None:
             for region in rows:
@@ -49,7 +50,8 @@ class RecordRows:
         elif self.batches:
             self.batch(item)
         elif isinstance(records, Unread):
-            self.found(item._replace(records=list(records)))
+            for some in in_chunks(records):
+                self.found(item._replace(records=some))
         else:
             self.records(item if self.redactor is None else self.redactor(item))
 

@@ -20,7 +20,7 @@ from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
 from kdump.rows.columns import CONTROL_TYPE
 from kdump.rows.selection import singly
 from kdump.rows.values import value
-from kdump.segments.lazy_records import Unread, UnreadRun
+from kdump.segments.lazy_records import Unread, UnreadRun, holds_large, in_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -95,14 +95,15 @@ class Tables:
         records = item.records
         if not isinstance(records, (Unread, UnreadRun)):
             self._records(item)
-        elif self._widths is not None and (rest := self._of_kernel(item)) is not None:
+        elif self._widths is not None and not holds_large(records) and (rest := self._of_kernel(item)) is not None:
             for one in rest:
                 self._records(one)
         elif isinstance(records, UnreadRun):
             for one in singly(item, records, batches=self.batches):
                 self.found(one)
         else:
-            self._records(item._replace(records=list(records)))
+            for some in in_chunks(records):
+                self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
         """Return what is left of unread records while the kernel prints all others; None where it prints none."""
@@ -136,7 +137,7 @@ class Tables:
         if self.redactor is not None:
             item = self.redactor(item)
         drawn = _shown if self._plain else _cell
-        for number, cells in enumerate(rows(item, self.columns, self.encoding, batches=self.batches)):
+        for number, cells in enumerate(rows(item, self.columns, self.encoding, batches=self.batches, most=LONGEST + 1)):
             row = [drawn(cell) for cell in cells]
             if item.batch.is_control and not self.batches:
                 self._mark_control(row, item, number)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.errors import DamageError
-from kdump.formats.record import Header, Record
+from kdump.formats.record import MANY_HEADERS, Header, ManyHeaders, Record
 from kdump.formats.record_layout import (
     BATCH_HEADER,
     CODEC_MASK,
@@ -36,7 +36,7 @@ from kdump.records.empty_blocks import RecordBytes, end_of_bytes, end_of_chunks
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 if kernel.COMPILED:
     from kdump.kernel.records import Records
 
@@ -47,6 +47,8 @@ CHUNK: Final = 1000
 """Records that are read in one go."""
 _HELD: Final = 1 << 16
 """Records of a compressed batch that are held in memory; more are read twice."""
+_HELD_BYTES: Final = 4 << 20
+"""The same in bytes: a header of 3 bytes takes some 110 as an object."""
 
 
 class Batch(RecordBatch):
@@ -223,7 +225,7 @@ class Batch(RecordBatch):
             )
         if self.codec == compression.NONE:
             return self._read(data, start)
-        if self.count <= _HELD:
+        if self.count <= _HELD and len(data) - start <= _HELD_BYTES:
             return iter(list(self._read(data, start)))
         for _ in self._read(data, start):  # whether all of it is sound: a record takes fifty times its 7 bytes
             pass
@@ -315,7 +317,7 @@ def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended
     value, position = _read_bytes(data, position, value_size, stop, "value")
     count_position = position
     header_count, position = read_varint(data, position)
-    headers: tuple[Header, ...] = ()
+    headers: Sequence[Header] = ()
     if header_count:
         if header_count < 0 or header_count > stop - position:
             raise DamageError(
@@ -362,8 +364,8 @@ def _read_bytes(data: Bytes, position: int, size: int, stop: int, name: str) -> 
     return bytes(data[position:after]), after
 
 
-def _read_headers(data: Bytes, position: int, count: int, stop: int) -> tuple[tuple[Header, ...], int]:
-    headers = []
+def _read_headers(data: Bytes, position: int, count: int, stop: int) -> tuple[Sequence[Header], int]:
+    headers, first = [], position
     for _ in range(count):
         size, after = read_varint(data, position)
         if size < 0:
@@ -373,7 +375,10 @@ def _read_headers(data: Bytes, position: int, count: int, stop: int) -> tuple[tu
         key, position = _read_bytes(data, after, size, stop, "header key")
         size, position = read_varint(data, position)
         value, position = _read_bytes(data, position, size, stop, "header value")
-        headers.append(Header(key or b"", value))
+        if count <= MANY_HEADERS:
+            headers.append(Header(key or b"", value))
+    if count > MANY_HEADERS:
+        return ManyHeaders(bytes(data[first:position]), count), position
     return tuple(headers), position
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 from kdump import kernel
 from kdump.errors import DamageError
-from kdump.formats.record import Record
+from kdump.formats.record import LARGE, LARGE_BATCH, Record
 from kdump.records.magic_2 import CHUNK, Batch
 
 if TYPE_CHECKING:
@@ -76,6 +76,38 @@ class Unread(Sequence[Record]):
             reader.begin(self.data, self.start, self.batch.header, ())
             return reader.records(1)[0]
         return list(self)[index]
+
+
+def in_chunks(records: Unread) -> Iterator[list[Record]]:
+    """Yield the records as objects, few large ones at a time."""
+    some: list[Record] = []
+    size = 0
+    for record in records:
+        some.append(record)
+        size += record.size
+        if size >= LARGE or len(some) == CHUNK:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def holds_large(records: object) -> bool:
+    """Tell whether some unread records are so large that they are printed in pieces, and not by the kernel."""
+    if isinstance(records, Unread):
+        return len(records.data) >= LARGE_BATCH and _largest(records) >= LARGE
+    if not isinstance(records, UnreadRun) or len(records.run.block) < LARGE_BATCH:
+        return False
+    return any(len(one.data) >= LARGE_BATCH and _largest(one) >= LARGE for one in records.batches())
+
+
+def _largest(records: Unread) -> int:
+    """Return the bytes of the largest record."""
+    from kdump.kernel.sizes import Sizes  # few batches are that large
+
+    reader = Sizes()
+    reader.begin(records.data, records.start, records.batch.header, ())
+    return reader.largest()
 
 
 class UnreadRun(Sequence[Record]):

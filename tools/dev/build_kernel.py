@@ -3,10 +3,11 @@
     python -m tools.dev.build_kernel             the kernel, optimised
     python -m tools.dev.build_kernel --bounds    with the checks of bounds that single functions do without, but for the
                                                  reading of numbers, which --address watches
-    python -m tools.dev.build_kernel --address   with AddressSanitizer; prints what to put in front of a command
+    python -m tools.dev.build_kernel --address   with AddressSanitizer and UndefinedBehaviorSanitizer; prints what to
+                                                 put in front of a command
     python -m tools.dev.build_kernel --remove    without a kernel
 
-Needs Cython and gcc. A kernel with AddressSanitizer runs under
+Needs Cython and gcc. A kernel with the sanitizers runs under the following, and ends the process at the first fault.
 
     env LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc python ...
 """
@@ -26,7 +27,7 @@ from tools import arguments
 
 FOLDER = ROOT / "kdump" / "kernel"
 FAST = ["-O3"]
-ADDRESS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address"]
+ADDRESS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 
 def target(name: str) -> Path:
@@ -78,7 +79,7 @@ def _with_checks(source: str) -> str:
 def main() -> int:
     """Do what the command line asks for."""
     parser = arguments.parser(__doc__)
-    parser.add_argument("--address", action="store_true", help="with AddressSanitizer")
+    parser.add_argument("--address", action="store_true", help="with AddressSanitizer and UndefinedBehaviorSanitizer")
     parser.add_argument("--bounds", action="store_true", help="with every check of bounds, in all functions")
     parser.add_argument("--remove", action="store_true", help="remove the compiled kernel")
     options = parser.parse_args()

@@ -1,0 +1,73 @@
+"""Large payloads as text, piece by piece: memory for one piece, whatever the payload's size.
+
+The pieces of a payload together are what :func:`kdump.primitives.encodings.to_text` makes of it in one go.
+"""
+
+from __future__ import annotations
+
+import codecs
+from binascii import b2a_base64
+from typing import TYPE_CHECKING, Final
+
+from kdump import kernel
+from kdump.primitives.encodings import is_json
+from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.primitives.encodings import Encoding
+    from kdump.primitives.wire import Bytes
+if kernel.COMPILED:
+    from kdump.kernel import spelling
+
+PIECE: Final = 3 << 14
+"""Bytes of a piece; three of them are four letters of base64."""
+
+
+class Pieces(NamedTuple):
+    """A text in pieces, which :attr:`texts` yields again at each call, and its encoding: None stands for utf8."""
+
+    texts: Callable[[], Iterator[str]]
+    encoding: str | None
+
+
+def to_pieces(data: Bytes, encoding: Encoding) -> Pieces:
+    """Return ``data`` as pieces of text in an encoding: see :func:`kdump.primitives.encodings.to_text`."""
+    if encoding == "hex":
+        return Pieces(lambda: (bytes(part).hex() for part in _parts(data)), "hex")
+    if encoding == "utf8":
+        return Pieces(lambda: decoded(data, "replace"), None)
+    if encoding == "base64" or not is_utf8(data):
+        return Pieces(lambda: (b2a_base64(part, newline=False).decode() for part in _parts(data)), "base64")
+    return Pieces(lambda: decoded(data), "json" if encoding == "json" and _is_json(data) else None)
+
+
+def decoded(data: Bytes, errors: str = "strict") -> Iterator[str]:
+    """Yield the text of UTF-8 in pieces. Raises UnicodeDecodeError as ``bytes.decode`` does."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    for part in _parts(data):
+        yield decoder.decode(part)
+    yield decoder.decode(b"", final=True)
+
+
+def is_utf8(data: Bytes) -> bool:
+    """Tell whether bytes are UTF-8."""
+    try:
+        for _ in decoded(data):
+            pass
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_json(data: Bytes) -> bool:
+    """Tell whether UTF-8 is one value of JSON. The kernel makes no objects of it; it leaves little to the other way."""
+    found = spelling.is_json(data) if kernel.COMPILED else -1
+    return bool(found) if found >= 0 else is_json(bytes(data).decode())
+
+
+def _parts(data: Bytes) -> Iterator[memoryview]:
+    view = memoryview(data)
+    for at in range(0, len(view), PIECE):
+        yield view[at : at + PIECE]
