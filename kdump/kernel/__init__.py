@@ -30,7 +30,7 @@ MODULES: Final = (
     "payloads",
 )
 """What is compiled, each module after those that it builds on."""
-VERSION: Final = 19
+VERSION: Final = 20
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 
