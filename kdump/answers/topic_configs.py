@@ -148,6 +148,14 @@ class TopicConfigs:
         yield Setting(KEYS[key].default, "default")
 
 
+def compacted_topics(image: ClusterImage | None) -> frozenset[str]:
+    """Return the topics of an image whose logs are compacted; none where there is no metadata log."""
+    if image is None:
+        return frozenset()
+    configs = TopicConfigs(image)
+    return frozenset(name for name in image.topics.by_name if "compact" in configs.of(name, None).policies)
+
+
 _TOPIC: Final = 2
 _BROKER: Final = 4
 

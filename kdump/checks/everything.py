@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
@@ -40,6 +41,8 @@ class CheckOptions(NamedTuple):
     """Whether a broker starts on the files: not on those of remote storage."""
     jobs: int = 1
     """How many processes share a large segment."""
+    compacted: frozenset[str] = frozenset()
+    """The topics with ``cleanup.policy=compact`` in the metadata log: gaps in their offsets are usual."""
 
 
 class CheckedPartition(NamedTuple):
@@ -54,6 +57,10 @@ class CheckedPartition(NamedTuple):
     findings: tuple[Finding, ...]
     folder: str = ""
     failed: tuple[UnreadableError, ...] = ()
+    start: int | None = None
+    """The base offset of the first segment of the log; None where it has none."""
+    end: int | None = None
+    """The offset after its last valid batch, likewise."""
     sound_end: int | None = None
     """The next offset of a log all of whose batches are valid and in order; None where they are not."""
 
@@ -97,6 +104,8 @@ def check(
         findings=tuple(findings),
         folder=part.files.shown(part.folder),
         failed=tuple(failed),
+        start=log.live[0].base_offset if log.live else None,
+        end=log.check.next_offset if log.live else None,
         sound_end=_sound_end(part, log, closed),
     )
 
@@ -182,7 +191,7 @@ def _log(
         topic=part.topic,
         epochs=folder.epochs(part),
         epochs_file=part.files.shown(posixpath.join(part.folder, file_names.LEADER_EPOCHS)),
-        cleaned=True if part.topic in COMPACTED_TOPICS else place.cleaned,
+        cleaned=True if part.topic in COMPACTED_TOPICS | options.compacted else place.cleaned,
         at=options.at,
     )
     of_indexes: list[Finding] = []
@@ -203,7 +212,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
     """Say what a broker would do at its next start."""
     where = part.files.shown(part.folder)
     end = log.next_offset
-    if damaged or log.wants_recovery:
+    if damaged or log.wants_recovery or _overflows(part, end):
         from kdump.recovery import log_loader  # few logs need a recovery
 
         point = place.recovery_point or 0
@@ -214,6 +223,8 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         unclean = log_loader.dry_run(
             part, clean=False, recovery_point=point, log_start=start, interval=options.interval
         )
+        if place.clean and unclean.cuts:
+            yield _marker(part, unclean.cuts[0])
         word = "after an unclean stop a broker" if place.clean else "a broker"
         yield from _outcome(where, unclean, word, would=place.clean)
         end = unclean.log_end_offset
@@ -227,7 +238,31 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             expected=f"{place.high_watermark} or more",
             found=end,
             advice="Another replica may have them.",
+            missing=place.high_watermark - end,
         )
+
+
+def _overflows(part: Partition, end: int | None) -> bool:
+    """Tell whether a segment spans more offsets than its indexes can hold: a broker splits it."""
+    bases = sorted({segment.base_offset or 0 for segment in part.segments})
+    return any(after - base > 1 << 31 for base, after in pairwise([*bases, *([] if end is None else [end])]))
+
+
+def _marker(part: Partition, cut: Cut) -> Finding:
+    """Return the finding of a damaged log that a broker does not recover, since it stopped in good order."""
+    from kdump.checks.aside import aside  # few logs need it
+
+    marker = part.files.shown(posixpath.join(part.log_dir or ".", file_names.CLEAN_SHUTDOWN))
+    return Finding(
+        level=Level.LOG,
+        file=marker,
+        kind="clean marker",
+        text=f"this file makes a broker skip recovery, and {cut.file} is damaged at byte {cut.position}: new records "
+        "would be appended after the damage, and consumers could not read past it",
+        advice="Move the marker away before a broker starts: it then truncates the damage alone.",
+        loses=0,
+        commands=(aside(marker),),
+    )
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
@@ -252,7 +287,9 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             text=f"{who} would cut it here: {_lost(cut)} would go ({cut.reason})",
             position=cut.position,
             offset=cut.first_offset,
-            advice="" if harmless else f"Before a broker starts on it: kdump salvage {shell_path(where)} --out DIR",
+            advice="" if harmless else "Salvage the records before a broker starts.",
+            loses=None if harmless else cut.records,
+            commands=() if harmless else (f"kdump salvage {shell_path(where)} --out salvaged",),
         )
     for name in outcome.splits:
         yield Finding(

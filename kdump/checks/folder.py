@@ -31,16 +31,26 @@ UNFINISHED: Final = {
     file_names.PART: "a snapshot that was being written: a node removes it when it starts",
     file_names.TMP: HALF_WRITTEN,
 }
+DISCARDED: Final = (
+    "a segment that was to take the place of others: a broker removes it when it starts, because of a .cleaned file of "
+    "a lower or equal offset (LogLoader.removeTempFilesAndCollectSwapFiles)"
+)
 LEFTOVERS: Final = {
     file_names.DELETE_FOLDER: "a replica that is to be deleted: a broker removes it when it starts",
     file_names.FUTURE_FOLDER: "a replica on its way from another log dir",
-    file_names.STRAY_FOLDER: "a replica that the cluster did not know: nobody removes it",
+    file_names.STRAY_FOLDER: "a replica that was not assigned to this broker: no broker serves or removes it",
 }
 OTHER_REPLICA: Final = "With the broker stopped, take it from another replica of the partition."
 NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the log instead."
 READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
-    file_names.LEADER_EPOCHS: (leader_epoch.read, OTHER_REPLICA),
-    file_names.PARTITION_METADATA: (partition_metadata.read, OTHER_REPLICA),
+    file_names.LEADER_EPOCHS: (
+        leader_epoch.read,
+        "A broker that cannot read it does not start. Move the file away: without it a broker starts with no epochs.",
+    ),
+    file_names.PARTITION_METADATA: (
+        partition_metadata.read,
+        "A broker that cannot read it does not start. Write it with the topic id that kdump metadata prints.",
+    ),
     file_names.QUORUM_STATE: (
         quorum_state.read,
         "A node that cannot read it does not start; without it the node has forgotten its vote, and asks the others.",
@@ -88,7 +98,8 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
     path = partition.files.shown(entry.path)
     state = entry.name.rpartition(".")[2]
     if state in UNFINISHED:
-        yield _remark(path, "leftover", UNFINISHED[state])
+        text = DISCARDED if state == file_names.SWAP and _is_discarded(partition, entry.name) else UNFINISHED[state]
+        yield _remark(path, "leftover", text)
     elif entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}"):
         yield from _producers(partition, entry)
     elif entry.name in READERS:
@@ -99,6 +110,19 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
         dirs.judge(entry.name, path, _bytes(partition, entry))
     elif not _is_known(entry.name):
         yield _remark(path, "unknown file", "no broker writes a file of this name here")
+
+
+def _is_discarded(partition: Partition, swap: str) -> bool:
+    """Tell whether a ``.cleaned`` file of a lower or equal base offset makes a broker remove a ``.swap`` file."""
+    names = [entry.name for entry in partition.others]
+    names += [posixpath.basename(segment.path) for segment in partition.segments]
+    cleaned = [_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")]
+    return bool(cleaned) and _offset(swap) >= min(cleaned)
+
+
+def _offset(name: str) -> int:
+    stem = name.partition(".")[0]
+    return int(stem) if stem.isdecimal() else 0
 
 
 def _is_known(name: str) -> bool:
@@ -116,7 +140,7 @@ def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], 
     try:
         read(_bytes(partition, entry))
     except DamageError as damage:
-        fatal = entry.name == file_names.QUORUM_STATE
+        fatal = leftover_of(partition) is None
         yield broken(partition.files.shown(entry.path), damage, advice, fatal=fatal)
 
 

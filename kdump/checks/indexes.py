@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kdump.checks.offset_index import ADVICE, OffsetIndexCheck
+from kdump.checks.offset_index import OffsetIndexCheck
 from kdump.checks.time_index import TimeIndexCheck
 from kdump.checks.txn_index import TxnIndexCheck
 from kdump.errors import DamageError
@@ -227,7 +227,10 @@ class IndexCheck:
         return Finding(level=Level.REMARK, file=self.files.beside(suffix), kind="absent", text=text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Tell of sizes that no broker leaves: both files of a pair are preallocated together and trimmed together."""
+        """Report sizes that no broker leaves: both files of a pair are preallocated together and trimmed together.
+
+        An empty index beside several time entries is usual: each clean stop writes a time entry (LogSegment.close).
+        """
         offsets, times = self.offsets.index, self.times.index
         if self.files.index is None or self.files.timeindex is None:
             return
@@ -240,14 +243,6 @@ class IndexCheck:
                     f"zeros follow the entries, but {len(offsets.data)} bytes here and {len(times.data)} bytes of "
                     "time index are no pair that a broker preallocates: a last entry may have been zeroed"
                 ),
-            )
-        if not offsets.filled and times.filled > 1:
-            yield Finding(
-                level=Level.REMARK,
-                file=self.files.beside("index"),
-                kind="coverage",
-                text=f"the index is empty, though {times.filled} time entries were written with it",
-                advice=ADVICE,
             )
 
 

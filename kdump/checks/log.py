@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.checks.log_remarks import LogRemarks
-from kdump.errors import DamageError
+from kdump.errors import DamageError, LimitError
 from kdump.findings import METADATA_LOG, Finding, Level, text_of
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
@@ -396,7 +396,20 @@ class LogCheck:
             return
         self._epoch = epoch
         self._epoch_until = INT64_END
-        if not self._starts or epoch < 0 or self._epoch_told or self._epochs is None:
+        if epoch < 0 or self._epoch_told or self._epochs is None:
+            return
+        if not self._starts:
+            self._epoch_told = True
+            self._say(
+                "leader epoch",
+                f"it has no epoch, and {self._file} has batches of leader epoch {epoch}: fencing by epochs is lost",
+                None,
+                level=Level.DERIVED,
+                file=self._epochs_file,
+                offset=base,
+                expected=epoch,
+                found="no epoch",
+            )
             return
         at = bisect_right(self._starts, base) - 1
         known = self._epochs[at].epoch if at >= 0 else None
@@ -419,13 +432,14 @@ class LogCheck:
         header = batch.header
         producer, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         if producer < 0:
-            # Brokers write 0 into the sequence of what they append themselves (offsets, groups).
-            if producer != -1 or epoch != -1 or sequence not in {-1, 0} or batch.is_transactional:
+            # Brokers write 0 into the sequence of what they append themselves (offsets, groups), KafkaJS also into the
+            # epoch. DefaultRecordBatch.hasProducerId looks at the id alone.
+            if producer != -1 or epoch not in {-1, 0} or sequence not in {-1, 0} or batch.is_transactional:
                 self._say(
                     "producer",
                     "a batch without a producer has what only a producer gives it",
                     _at(batch, "producer_id"),
-                    expected="producer id, epoch and sequence -1, not transactional",
+                    expected="producer id -1, epoch and sequence -1 or 0, not transactional",
                     found=f"{producer}, {epoch}, {sequence}{', transactional' if batch.is_transactional else ''}",
                 )
             return
@@ -456,6 +470,18 @@ class LogCheck:
         self._producers[producer] = (epoch, batch.last_sequence)
 
     def _unreadable(self, batch: RecordBatch, damage: DamageError) -> None:
+        if isinstance(damage, LimitError):
+            self._say(
+                damage.kind,
+                f"its records were not checked: {damage.reason}; that is kdump's own limit, and no damage",
+                batch.position,
+                level=Level.REMARK,
+                offset=batch.last_offset,
+                expected=text_of(damage.expected),
+                found=text_of(damage.found),
+                advice="A larger --max-batch-bytes checks them too.",
+            )
+            return
         self._stops(
             batch,
             damage.kind,

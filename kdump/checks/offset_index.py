@@ -299,7 +299,8 @@ class OffsetIndexCheck:
                 level=Level.REMARK,
                 file=self.file,
                 kind="coverage",
-                text=f"{hole.gap} bytes of log up to byte {hole.position} have no entry, though {hole.indexed} had one",
+                text=f"{hole.gap} bytes of log up to byte {hole.position} have no entry, though {hole.indexed} had "
+                "one: a restart of the broker begins a new interval, so a sound index can look so",
                 expected=f"an entry every {hole.indexed} bytes or less",
                 found=hole.gap,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
+
+METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 @click.command("check")
@@ -82,6 +84,13 @@ def command(
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
+    image = None
+    if any(part.topic == METADATA_TOPIC for part in partitions):
+        from kdump.answers.topic_configs import compacted_topics  # many modules, for few runs
+        from kdump.broker_start.started import metadata_image
+
+        image = metadata_image(partitions)
+        how = how._replace(compacted=compacted_topics(image))
     much = who_reads.MANY_HEADERS if headers_only else who_reads.many_records(partitions)
     if who.master is None:
         how = how._replace(jobs=who_reads.within(partitions, much, who.jobs))
@@ -89,15 +98,18 @@ def command(
     closed: list[UnreadableError] = []
     with telling(run, given) as told:
         dirs = LogDirs()
-        known: dict[str, int] = {}
+        results = []
         for checked in _checked(partitions, how, dirs, workers, run):
             _tell(checked, run, told)
-            if checked.sound_end is not None:
-                known[checked.folder] = checked.sound_end
+            results.append(checked)
         told.tell(list(everything.across(partitions, dirs)))
         places = start_options.log_dirs(paths, partitions, configs)
-        for found in start_options.starts(places, release, configs, known, wanted):
-            told.start(found)
+        if places:
+            from kdump.broker_start import started  # many modules, for few runs
+
+            found = start_options.starts(places, release, configs, started.known(results), wanted)
+            for each in started.started(found, partitions, results, image, configs, wanted):
+                told.start(each)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, told, finder.met)
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))

@@ -10,19 +10,21 @@ import click
 
 from kdump.commands import session
 from kdump.commands.options import PARTITIONS
-from kdump.findings import Level
+from kdump.findings import status
 from kdump.output.stdout import open_output
 from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.broker_start.outcome import BrokerStart
+    from kdump.broker_start.started import Started
     from kdump.commands.session import Session
     from kdump.findings import Finding
     from kdump.printers.findings_report import Report
 
 
+KEPT: Final = 1000
+"""Findings that are kept for the verdict, grave ones not counted."""
 FINDINGS: Final = [
     *PARTITIONS,
     click.option(
@@ -34,7 +36,7 @@ FINDINGS: Final = [
         help="Text for people, or JSON lines: kdump/findings.schema.json describes them.",
     ),
     click.option("--json", "as_json", is_flag=True, help="The same as -o jsonl."),
-    click.option("--remarks", is_flag=True, help="Write out the remarks that healthy files get too."),
+    click.option("--notes", "--remarks", "remarks", is_flag=True, help="Print notes about healthy partitions too."),
     click.option("-v", "--verbose", is_flag=True, help="Write out every finding; else what is alike is folded."),
 ]
 """Options of the commands that print findings."""
@@ -47,6 +49,9 @@ class Telling:
         self._run = run
         self._report = report
         self.summary = CheckSummary()
+        self._found: list[Finding] = []
+        """The findings that decide the verdict: all grave ones, and the first of the others."""
+        self._started: list[Started] = []
 
     def tell(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""
@@ -64,18 +69,28 @@ class Telling:
             blocks.setdefault(folder or finding.file, []).append(finding)
         for name, told in blocks.items():
             self._report.block(name, told)
-        levels = {finding.level for finding in findings}
-        run.said.met |= {session.DAMAGED} if Level.LOG in levels else set()
-        run.said.met |= {session.DERIVED} if Level.DERIVED in levels else set()
+        for finding in findings:
+            if not finding.is_remark and (finding.is_grave or len(self._found) < KEPT):
+                self._found.append(finding)
+        found = status(findings)
+        run.said.met |= {found} if found else set()
 
-    def start(self, start: BrokerStart) -> None:
-        """Print what a start of one broker would do."""
+    def start(self, started: Started) -> None:
+        """Print what a start of one broker would do, but for what findings have already."""
         self._run.progress.clear()
-        self._report.start(start)
+        self._report.start(started.result)
+        new = started.join(self._found)
+        self._started.append(started)
+        self.tell(new)
 
     def end(self) -> None:
-        """Tell what was gone through, and how it went."""
+        """Print what was gone through, and the verdict on each broker."""
         self._run.progress.clear()
+        if self._started or any(one.is_grave for one in self._found):
+            from kdump.broker_start.started import verdicts  # few runs have one
+
+            unreadable = self._run.status == session.UNREADABLE
+            self.summary.verdicts = verdicts(self._started, self._found, unreadable=unreadable)
         self._report.end(self.summary, self._run.status)
 
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from kdump.report.document import LogDirReport
 
 T = TypeVar("T", str, UnreadableError)
-STATUS: Final = {Level.LOG.value: 3, Level.DERIVED.value: 4}
+DAMAGED: Final = 3
+STATUS: Final = {Level.LOG.value: DAMAGED, Level.DERIVED.value: 4}
 OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     click.option("--out", type=ANY_PATH, metavar="FILE", help="Write the page: one HTML file, all in it."),
     click.option("--overwrite", is_flag=True, help="Write it in place of a file that is there."),
@@ -114,6 +115,8 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 def _made(run: Answering, around: int | None) -> LogDirReport:
     from kdump.answers.collector import once
     from kdump.answers.log_dir_pass import Sayings
+    from kdump.broker_start import started
+    from kdump.commands import start_options
     from kdump.report import gathering
     from kdump.report.document import ReportAsked, document
 
@@ -131,6 +134,11 @@ def _made(run: Answering, around: int | None) -> LogDirReport:
     gathering.gather(
         found, partitions, run.asked, run.at, say, workers=run.workers(partitions), progress=session.progress
     )
+    places = start_options.log_dirs(run.paths, partitions, {})
+    if places:
+        known, image = started.known(found.checked), started.metadata_image(partitions)
+        starts = start_options.starts(places, None, {}, known, run.asked)
+        found.started += started.started(starts, partitions, found.checked, image, {}, run.asked)
     asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around)
     report = document(asked, found, partitions, say, said)
     session.progress.clear()
@@ -150,7 +158,9 @@ def _both(said: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None
 
 def _take_status(session: Session, report: LogDirReport) -> None:
     """Let the findings of the check make the exit status."""
-    session.said.met |= {STATUS[line["level"]] for line in report.lines("check", "finding")}
+    for line in report.lines("check", "finding"):
+        is_grave = line["fatal"] or line["missing"] is not None or line["loses"] is not None
+        session.said.met.add(DAMAGED if is_grave else STATUS[line["level"]])
 
 
 def _write_page(report: LogDirReport, out: str, note: Callable[[str], None], *, overwrite: bool) -> None:

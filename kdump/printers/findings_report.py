@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
     from kdump.broker_start.outcome import BrokerStart
     from kdump.findings import Finding
+    from kdump.findings.verdict import StartVerdict
 
 VERSION: Final = 1
 """The version of the lines in ``kdump/findings.schema.json``: a new optional name keeps it, other changes raise it."""
-COMMONPLACE: Final = frozenset({"convention", "empty", "zero tail", "absent"})
-"""Remarks that healthy files get in large numbers: people get their count, and the text where they ask for it."""
+COMMONPLACE: Final = frozenset({"convention", "empty", "zero tail", "absent", "coverage", "preallocation", "leftover"})
+"""Notes that healthy files get in large numbers: people get their count, and the text with --notes."""
+LOUD: Final = frozenset(
+    {"cleaned discards swap", "partition missing", "stray folder", "metadata elsewhere", "foreign folder"}
+)
+"""Notes that people read without --notes too: they are not of a healthy partition."""
 UNREADABLE: Final = 1
+DERIVED: Final = 4
 SHOWN: Final = 10
 """Damaged partitions that the conclusion names."""
 ALIKE: Final = 3
@@ -29,6 +35,15 @@ ALIKE: Final = 3
 MOST: Final = 20
 """Findings of a block that are written out for people."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
+
+
+def word(finding: Finding) -> str:
+    """Return the word that a line for people begins with."""
+    if finding.fatal:
+        return "FATAL"
+    return "LOST" if finding.is_grave else WORDS[finding.level]
+
+
 VERDICTS: Final = {
     Level.REMARK: "nothing is wrong",
     Level.DERIVED: "the log is sound, files beside it are wrong",
@@ -55,11 +70,13 @@ class CheckSummary:
         self.fatal: list[str] = []
         """The files and folders with which a broker does not start."""
         self.commonplace: Counter[str] = Counter()
+        self.verdicts: list[StartVerdict] = []
+        """One for each broker whose start was worked out."""
 
     def add(self, findings: Sequence[Finding], folder: str = "") -> None:
         """Count what was found in the partition of ``folder``."""
         wrong = [finding for finding in findings if finding.level is Level.LOG]
-        if folder and wrong:
+        if folder and wrong and not all(finding.is_grave and not finding.fatal for finding in wrong):
             poisoned = all(finding.poison or finding.is_hole for finding in wrong)
             (self.holes if only_holes(wrong) else self.poisoned if poisoned else self.damaged).append(folder)
         for finding in findings:
@@ -103,13 +120,15 @@ class Shown(NamedTuple):
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
         """Return what to print of a partition or file: the worst first, what is alike folded."""
+        wrong = any(not finding.is_remark or finding.kind in LOUD for finding in findings)
         shown = [
             finding
             for finding in findings
-            if not finding.is_remark or (not self.quiet and (self.remarks or finding.kind not in COMMONPLACE))
+            if not finding.is_remark
+            or (not self.quiet and (self.remarks or (wrong and finding.kind not in COMMONPLACE)))
         ]
         order = list(WORDS)[::-1]
-        shown.sort(key=lambda finding: order.index(finding.level))
+        shown.sort(key=lambda finding: (not finding.fatal, order.index(finding.level)))
         alike: dict[object, list[Finding]] = {}
         for number, finding in enumerate(shown):
             same = number if self.verbose else (finding.level, finding.kind, _DIGITS.sub("0", finding.text))
@@ -126,7 +145,17 @@ class Shown(NamedTuple):
 def _verdict(shown: Sequence[Finding]) -> str:
     """Return the sum of findings, the worst of which stands first."""
     starts = f", and {NO_START[0].lower()}{NO_START[1:]}" if any(finding.fatal for finding in shown) else ""
-    return (HOLES if only_holes(shown) else VERDICTS[shown[0].level]) + starts
+    return (HOLES if only_holes(shown) else _worst(shown)) + starts
+
+
+def _worst(shown: Sequence[Finding]) -> str:
+    if all(finding.is_grave or finding.is_remark for finding in shown) and any(finding.is_grave for finding in shown):
+        return (
+            "records are missing, or a start loses them"
+            if not any(finding.fatal for finding in shown)
+            else "it is wrong"
+        )
+    return VERDICTS[max((finding.level for finding in shown), key=list(WORDS).index)]
 
 
 def only_holes(findings: Sequence[Finding]) -> bool:
@@ -197,7 +226,9 @@ def finding_line(finding: Finding) -> dict[str, object]:
     fields = asdict(finding)
     check = fields.pop("kind")
     del fields["poison"]  # the advice says it
-    line = {"kind": "remark" if finding.is_remark else "finding", "version": VERSION, "check": check, **fields}
+    fields["commands"] = [path_text(command) for command in finding.commands]
+    kind = "remark" if finding.is_remark else "finding"
+    line = {"kind": kind, "version": VERSION, "check": check, "code": finding.code, **fields}
     return {name: path_text(value) if isinstance(value, str) else value for name, value in line.items()}  # of files
 
 
@@ -212,6 +243,7 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
         "findings": summary.findings,
         "remarks": summary.levels[Level.REMARK],
         "status": status,
+        **({"verdicts": [path_text(verdict.text) for verdict in summary.verdicts]} if summary.verdicts else {}),
     }
 
 
@@ -228,7 +260,7 @@ class PlainReport:
             return
         self._say(block.title)
         for line in block.lines:
-            self._say(f"  {WORDS[line.finding.level]:7} {line.place}{line.finding.text}")
+            self._say(f"  {word(line.finding):7} {line.place}{line.finding.text}")
             if line.finding.expected is not None or line.finding.found is not None:
                 self._say(f"          {values(line.finding)}")
             if line.more:
@@ -264,8 +296,7 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
     through = f"{many(summary.segments, 'segment')}, {batches}, {size} of log"
     lines = [f"{through}: {verdict}"]
     if remarks:
-        of = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.commonplace.items()))
-        lines.append(f"{many(remarks, 'remark')}{f' ({of}; --remarks writes them out)' if of else ''}")
+        lines.append(f"{many(remarks, 'note')} (--notes prints {'it' if remarks == 1 else 'them'})")
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
         lines.append(
@@ -284,12 +315,16 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
             "What to do next: cut around the batches with kdump slice, as said above; a broker takes these logs as "
             "they are, and kdump salvage keeps such batches."
         )
-    sound = not (summary.damaged or summary.poisoned or summary.holes)
-    if sound and summary.levels[Level.DERIVED] > len(summary.fatal):
-        lines.append("No log is damaged: what is wrong can be made anew, as said above.")
-    if summary.fatal:
+    if summary.fatal and not summary.verdicts:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")
         lines.append(f"{NO_START} as it is; what to do stands above: {shown}")
+    elif status == DERIVED and not summary.verdicts:
+        lines.append("No log is damaged: the wrong files can be rebuilt, as said above.")
+    for told in summary.verdicts:
+        lines.append(told.text)
+        lines += [f"  {command}" for command in told.commands[:SHOWN]]
+        if len(told.commands) > SHOWN:
+            lines.append(f"  ... and {many(len(told.commands) - SHOWN, 'other command')} (-o jsonl has them)")
     return lines
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kdump.findings import Level
 from kdump.primitives.terminal import harmless_line
-from kdump.printers.findings_report import WORDS, CheckSummary, Shown, conclusion
+from kdump.printers.findings_report import CheckSummary, Shown, conclusion, word
 from kdump.printers.table import Quiet
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ class TableReport:
         if not block.lines:
             return
         self._console.print(Text(harmless_line(block.title), style="bold"))
-        cells = [
-            [WORDS[f.level], place.rstrip(": ") or None, f.text, f.expected, f.found] for f, place, _ in block.lines
-        ]
+        cells = [[word(f), place.rstrip(": ") or None, f.text, f.expected, f.found] for f, place, _ in block.lines]
         used = [number for number in range(len(TITLES)) if any(row[number] is not None for row in cells)]
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=len(used) > BARE)
         for title in (TITLES[number] for number in used):
@@ -65,6 +63,8 @@ class TableReport:
             return
         for number, text in enumerate(conclusion(summary, status)):
             style = "bold green" if not status else "bold red" if summary.damaged or summary.poisoned else "bold"
-            if number and not text.startswith(("Damaged", "Consumers stop", "What to do", "No log")):
+            if number and not text.startswith(
+                ("Damaged", "Consumers stop", "What to do", "No log", "safe", "DO NOT", "broker", "  ")
+            ):
                 style = "dim"
             self._console.print(Text(harmless_line(text), style=style))

@@ -18,13 +18,15 @@ from kdump.answers.metadata.events import without_secrets
 from kdump.answers.metadata.image import MetadataLog
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
-from kdump.findings import Level, status
+from kdump.broker_start.started import verdicts
+from kdump.findings import status
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.terminal import path_text, shell_path, shell_pattern
 from kdump.primitives.timestamps import iso
 from kdump.printers.findings_report import CheckSummary, finding_line, summary_line
+from kdump.printers.start_lines import start_lines
 from kdump.report.gathering import live_of
 
 if TYPE_CHECKING:
@@ -160,16 +162,23 @@ def _without_payload(lines: Iterable[AnswerLine]) -> list[Line]:
 
 
 def _check_lines(found: ReportCollectors) -> list[Line]:
-    summary, lines, levels = CheckSummary(), [], set[Level]()
+    summary, lines = CheckSummary(), []
     for one in found.checked:
         summary.segments += one.segments
         summary.batches += one.batches
         summary.size += one.size
         summary.add(one.findings, one.folder)
-        levels |= {finding.level for finding in one.findings}
         lines += [finding_line(finding) for finding in one.findings]
+    held = [finding for one in found.checked for finding in one.findings]
+    for start in found.started:
+        lines += start_lines(start.result)
+        new = start.join(held)
+        summary.add(new)
+        held += new
+        lines += [finding_line(finding) for finding in new]
     failed = not found.found_all or any(one.failed for one in found.checked)
-    return [*lines, summary_line(summary, 1 if failed else status(levels))]
+    summary.verdicts = verdicts(found.started, [one for one in held if not one.is_remark], unreadable=failed)
+    return [*lines, summary_line(summary, 1 if failed else status(held))]
 
 
 def _hottest(asked: ReportAsked, found: ReportCollectors, stats: Iterable[Line]) -> ReportAnswer:

@@ -20,7 +20,7 @@ from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.deletions import Retention
 from kdump.answers.statistics import Statistics
-from kdump.answers.topic_configs import TopicConfigs
+from kdump.answers.topic_configs import TopicConfigs, compacted_topics
 from kdump.answers.transactions import Transactions
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Collector
     from kdump.answers.log_dir_pass import Sayings
+    from kdump.broker_start.started import Started
     from kdump.checks.everything import CheckedPartition
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
@@ -53,6 +54,10 @@ class ReportCollectors:
     groups: ConsumerGroups
     damage: DamagedRanges
     checked: list[CheckedPartition] = field(default_factory=list)
+    started: list[Started] = field(default_factory=list)
+    """A dry start of each broker."""
+    compacted: frozenset[str] = frozenset()
+    """The topics that are compacted, of the metadata log."""
     found_all: bool = True
     """Whether all that the paths name could be found and listed."""
 
@@ -88,6 +93,7 @@ def collectors_for(partitions: Sequence[Partition], asked: Wanted, say: Sayings)
         transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
         damage=DamagedRanges(),
+        compacted=compacted_topics(image),
     )
     answer.groups.ends.topic_ids.update(topic_names(image))
     return answer
@@ -105,7 +111,7 @@ class ReportPass:
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._say, self._progress = into, asked, say, progress
-        self._how = everything.CheckOptions(records=False, at=at)
+        self._how = everything.CheckOptions(records=False, at=at, compacted=into.compacted)
         states = say.states()
         self._files = say.reader([into.usage], states)
         self._logs = say.reader(into.of_logs, states)

@@ -55,6 +55,14 @@ def _all_well(report: LogDirReport) -> ReportVerdict:
     return ReportVerdict("good", text, advice, report.command("check").replace(" --headers-only", ""), "findings")
 
 
+def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
+    """Yield the verdict of the check on each broker: the same sentence, for the same reason."""
+    for line in report.lines("check", "summary"):
+        for text in line.get("verdicts", ()):
+            weight: Weight = "bad" if "DO NOT START" in text or "starts, but" in text else "info"
+            yield ReportVerdict(weight, f"{text}.", "", report.command("check"), "findings")
+
+
 def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
     wrong = [line for line in report.lines("check", "finding") if line["level"] == "log"]
     lost = [line for line in wrong if line["check"] == "recovery"]
@@ -254,6 +262,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 _PARTS: Final[tuple[Callable[[LogDirReport], Iterator[ReportVerdict]], ...]] = (
+    _start,
     _damage,
     _fatal,
     _replicas,

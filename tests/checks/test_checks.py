@@ -215,7 +215,7 @@ def test_zero_tails_are_no_finding_and_odd_ones_are_told():
     ]
     zeros = check(index=bytes(64))
     assert wrong(zeros) == []
-    assert remarks(zeros) == [("index", "empty"), ("index", "preallocation"), ("index", "coverage")]
+    assert remarks(zeros) == [("index", "empty"), ("index", "preallocation")]
 
 
 def test_the_live_pair_may_lag_behind_its_log():

@@ -7,10 +7,20 @@ from kdump.errors import DamageError, brief, quoted
 from kdump.findings import Finding, Level, status
 
 
+def of(level, **fields):
+    return Finding(level=level, file="a.log", kind="gap", text="t", **fields)
+
+
 def test_the_worst_level_decides_the_exit_status():
-    assert status([]) == status([Level.REMARK]) == 0
-    assert status([Level.REMARK, Level.DERIVED]) == 4
-    assert status([Level.DERIVED, Level.LOG, Level.REMARK]) == 3
+    note, derived, log = map(of, Level)
+    assert status([]) == status([note]) == 0
+    assert status([note, derived]) == 4
+    assert status([derived, log, note]) == 3
+
+
+def test_a_start_that_fails_or_loses_is_no_matter_of_rebuilding():
+    for grave in ({"fatal": True}, {"missing": 0}, {"loses": 5}):
+        assert status([of(Level.DERIVED), of(Level.DERIVED, **grave)]) == 3
 
 
 def test_a_remark_is_nothing_wrong():

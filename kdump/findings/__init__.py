@@ -49,6 +49,12 @@ class Finding:
     advice: str = ""
     fatal: bool = False
     poison: bool = False
+    missing: int | None = None
+    """Records that are gone already: their number, 0 where files do not have it; None: none is."""
+    loses: int | None = None
+    """Records that a start of the broker removes or no longer serves, likewise."""
+    commands: tuple[str, ...] = ()
+    """Shell commands that mend it, in order; each works when pasted."""
 
     def __post_init__(self) -> None:
         """Cut the values that disagree where they are too long to be read."""
@@ -61,6 +67,18 @@ class Finding:
     def is_remark(self) -> bool:
         """Whether nothing is wrong."""
         return self.level is Level.REMARK
+
+    @property
+    def code(self) -> str:
+        """The stable code: an entry of :data:`kdump.findings.codes.CODES`."""
+        from kdump.findings import codes  # few runs print it
+
+        return codes.code(self.kind)
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether a broker does not start, or records are missing or would be lost."""
+        return self.fatal or self.missing is not None or self.loses is not None
 
     @property
     def is_hole(self) -> bool:
@@ -90,7 +108,13 @@ def many(count: int, what: str, more: str = "") -> str:
     return f"{count} {what}" if count == 1 else f"{count} {more or what + 's'}"
 
 
-def status(levels: Iterable[Level]) -> int:
-    """Return the exit status of a check: 3 when the log is damaged, 4 when only derived files are wrong, else 0."""
-    met = set(levels)
-    return 3 if Level.LOG in met else 4 if Level.DERIVED in met else 0
+def status(findings: Iterable[Finding]) -> int:
+    """Return the exit status of a check.
+
+    3: a broker would not start, records are missing or would be lost, or a log is damaged. 4: only files are wrong that
+    can be rebuilt. 0: nothing is.
+    """
+    found = list(findings)
+    if any(finding.level is Level.LOG or finding.is_grave for finding in found):
+        return 3
+    return 4 if any(finding.level is Level.DERIVED for finding in found) else 0

@@ -1,0 +1,527 @@
+"""A dry start as findings: why a broker does not start, what the start loses, and what is missing already.
+
+What is missing is judged by all files of the log dirs: high watermarks and recovery points, producer snapshots, leader
+epochs, and the assignment in the metadata log. A partition that has none of its records is the gravest finding.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.metadata.topics import id_text
+from kdump.broker_start.outcome import Code, StartOutcome
+from kdump.checks.aside import aside
+from kdump.findings import Finding, Level, many
+from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import FOLDER_NAME
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.terminal import shell_path, shell_word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
+
+NO_START: Final = "a broker does not start: "
+METADATA_TOPIC: Final = "__cluster_metadata"
+SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
+MOVED: Final = frozenset(
+    {
+        Code.FOREIGN_FOLDER,
+        Code.NAME_NO_OFFSET,
+        Code.LEADER_EPOCHS_BROKEN,
+        Code.CHECKPOINT_BROKEN,
+        Code.CLEANER_CHECKPOINT_BROKEN,
+        Code.INDEX_UNREADABLE,
+        Code.TXN_INDEX_VERSION,
+        Code.SNAPSHOT_UNREADABLE,
+        Code.FOLDER_IS_FILE,
+    }
+)
+"""Causes that are mended by moving their file away: a broker starts without it, and rebuilds what it needs."""
+ADVICE: Final = {
+    Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
+    Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
+    Code.LEADER_EPOCHS_BROKEN: "Move the file away: without it a broker starts, and the epochs of the log are rebuilt.",
+    Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
+    Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins again.",
+    Code.FOLDER_IS_DANGLING: "Mount the disk that the link names. Without the link the partition begins empty.",
+    Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
+    Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two: a broker assigns a new id.",
+    Code.CLUSTER_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
+    Code.NODE_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
+    Code.TWO_FOLDERS: "Keep a copy of both; then move away the one of the log dir that failed.",
+    Code.METADATA_REPLAY_BROKEN: "kdump metadata reports the record. Take the metadata log of another controller.",
+    Code.QUORUM_STATE_BROKEN: "Move the file away: without it the node asks the other controllers.",
+    Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id of the metadata log.",
+    Code.SWAPPED: "Move the .swap file away before a broker starts.",
+    Code.META_PROPERTIES_MISSING: "Write the file with the ids of this broker and cluster.",
+    Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",
+    Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
+}
+
+
+class LogEvidence(NamedTuple):
+    """What the files of a partition have of its log, by the folder's path: its end, its records, and evidence.
+
+    ``evidence`` is the offset that each file has the log reach to, by the file in words.
+    """
+
+    start: int | None = None
+    end: int | None = None
+    size: int = 0
+    evidence: Mapping[str, int] = {}
+    told: bool = False
+    """Whether a finding reports already that the log ends too early."""
+    recovers: bool = False
+    """Whether a finding advises to let the broker recover the log."""
+
+
+class Context(NamedTuple):
+    """What a dry start is held against."""
+
+    facts: Mapping[str, LogEvidence]
+    marks: Callable[[str, int], Mapping[str, int]]
+    """The offsets that checkpoints have of a partition that has no folder, by the file in words."""
+    replicas: Mapping[tuple[str, int], tuple[int, ...]]
+    """The nodes of the replicas of each partition, of the metadata log."""
+    ids: Mapping[str, bytes]
+    """The ids of topics by name, of the metadata log."""
+    nodes: tuple[int, ...] = ()
+    """The brokers that the metadata log has."""
+    directories: Mapping[str, str] = {}
+    """The directory.id of each log dir, by its path as shown."""
+    is_kraft: bool = True
+    """Whether a folder has ``partition.metadata``: else the log dirs may be those of an old broker."""
+    is_complete: bool = False
+    """Whether the paths are all log dirs of the broker for certain."""
+    takes: Callable[[str, int], bool] = lambda _topic, _number: True
+    """Whether a partition is asked for."""
+
+
+def metadata_command(folder: str, topic_id: bytes) -> str:
+    """Return the shell command that writes a ``partition.metadata``."""
+    target = posixpath.join(folder, file_names.PARTITION_METADATA)
+    return f"printf 'version: 0\\ntopic_id: %s' {id_text(topic_id)} > {shell_path(target)}"
+
+
+def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
+    """Yield what a start of one broker comes to, the gravest first."""
+    return _StartFindings(start, context).all()
+
+
+class _StartFindings:
+    def __init__(self, start: BrokerStart, context: Context) -> None:
+        self.start, self.context = start, context
+        self.broker = "broker" if start.node_id is None else f"broker {start.node_id}"
+        self.by_partition: dict[tuple[str, int], list[LogStart]] = defaultdict(list)
+        for log in start.logs:
+            self.by_partition[log.topic, log.partition].append(log)
+
+    def all(self) -> Iterator[Finding]:
+        causes = dict.fromkeys(cause for cause in self.start.fatal if self._counts(cause))
+        for cause in causes:
+            yield self._fatal(cause)
+        for offline in self.start.offline:
+            if offline.cause not in causes:
+                yield self._offline(offline.log_dir, offline.cause)
+        if self.start.node_id is None and self.start.fatal:
+            for log in self.start.logs:
+                yield from self._hidden(log, self._facts(log))
+            return  # what is assigned to a broker without an id is not known
+        yield from self._partitions()
+
+    def _partitions(self) -> Iterator[Finding]:
+        """Yield what becomes of partitions."""
+        forgotten = self._metadata_is_empty()
+        if forgotten:
+            yield self._forgotten() if self._metadata_is_here() else self._elsewhere_metadata()
+        absent: list[LogStart] = []
+        for log in self.start.logs:
+            if log.topic == METADATA_TOPIC or not self.context.takes(log.topic, log.partition):
+                continue
+            if log.outcome is StartOutcome.STRAY:
+                yield from () if forgotten and not _named_stray(log) else self._stray(log)
+            elif log.folder is None and log.outcome is StartOutcome.CREATED_EMPTY:
+                yield from self._created(log)
+            elif log.folder is None and log.outcome is None and _has(log, Code.METADATA_ELSEWHERE):
+                absent.append(log)
+            elif log.outcome in SERVED:
+                yield from self._served(log)
+        if absent:
+            yield self._absent(absent)
+
+    def _counts(self, cause: StartCause) -> bool:
+        """Whether a cause is one: brokers of 0.8, and copies of their folders, have no ``meta.properties``."""
+        is_modern = self.context.is_kraft or self.context.is_complete
+        return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
+
+    # the broker and its log dirs
+
+    def _fatal(self, cause: StartCause) -> Finding:
+        file = cause.file or self.start.log_dirs[0]
+        return Finding(
+            level=Level.DERIVED,
+            file=file,
+            kind=_kind(cause.code),
+            text=f"{NO_START}{cause.text}",
+            expected=cause.expected,
+            found=cause.found,
+            fatal=True,
+            advice=self._advice(cause),
+            commands=tuple(self._mend(cause)),
+        )
+
+    def _advice(self, cause: StartCause) -> str:
+        text = ADVICE.get(cause.code, "")
+        if cause.code in {Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING}:
+            text += f" Lines: {', '.join(self._properties())}."
+        return text
+
+    def _properties(self) -> list[str]:
+        known = self.context.nodes if self.start.node_id is None else (self.start.node_id,)
+        node = str(known[0]) if len(known) == 1 else "N (of server.properties)"
+        cluster = self.start.cluster_id or "ID (of meta.properties of another log dir or broker)"
+        return ["version=1", f"node.id={node}", f"cluster.id={cluster}"]
+
+    def _mend(self, cause: StartCause) -> Iterator[str]:
+        """Yield shell commands that take the cause away."""
+        file = cause.file
+        if file is None:
+            return
+        if cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
+            yield aside(file)
+        elif cause.code is Code.PARTITION_METADATA_BROKEN:
+            folder = posixpath.dirname(file)
+            found = FOLDER_NAME.fullmatch(posixpath.basename(folder))
+            topic_id = self.context.ids.get(found["topic"]) if found else None
+            if topic_id is not None:
+                yield metadata_command(folder, topic_id)
+        elif cause.code is Code.DIRECTORY_ID_TWICE:
+            target = (
+                file if file.endswith(file_names.META_PROPERTIES) else posixpath.join(file, file_names.META_PROPERTIES)
+            )
+            yield f"sed -i.bak '/^directory[.]id=/d' {shell_path(target)}"
+        elif cause.code in {Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING}:
+            if self.start.node_id is not None and self.start.cluster_id is not None:
+                target = (
+                    file
+                    if file.endswith(file_names.META_PROPERTIES)
+                    else posixpath.join(file, file_names.META_PROPERTIES)
+                )
+                lines = " ".join(shell_word(line) for line in self._properties())
+                yield f"printf '%s\\n' {lines} > {shell_path(target)}"
+        elif cause.code is Code.FOLDER_IS_DANGLING:
+            yield f"ls -l {shell_path(file)}"
+        elif cause.code is Code.METADATA_REPLAY_BROKEN:
+            parent, name = posixpath.split(file)
+            is_folder = name.startswith(METADATA_TOPIC)
+            yield f"kdump metadata {shell_path((parent if is_folder else posixpath.dirname(parent)) or '.')}"
+
+    def _offline(self, log_dir: str, cause: StartCause) -> Finding:
+        logs = [log for log in self.start.logs if log.log_dir == log_dir]
+        records = sum(self._records(log) for log in logs)
+        return Finding(
+            level=Level.LOG,
+            file=cause.file or log_dir,
+            kind=_kind(cause.code),
+            text=f"{self.broker} starts without log dir {log_dir}: {cause.text}: "
+            f"{many(records, 'record')} of {many(len(logs), 'partition')} are then not served",
+            expected=cause.expected,
+            found=cause.found,
+            loses=records,
+            advice=self._advice(cause),
+            commands=tuple(self._mend(cause)),
+        )
+
+    def _metadata_is_empty(self) -> bool:
+        return any(
+            cause.code in {Code.METADATA_LOG_EMPTY}
+            for log in self.start.logs
+            if log.topic == METADATA_TOPIC
+            for cause in log.causes
+        )
+
+    def _metadata_is_here(self) -> bool:
+        """Whether the paths have, or must have, the metadata log: its folder is there, or they are all log dirs."""
+        folder = (log for log in self.start.logs if log.topic == METADATA_TOPIC and log.folder is not None)
+        return self.context.is_complete or any(log.path is None or self._exists(log) for log in folder)
+
+    def _exists(self, log: LogStart) -> bool:
+        return (log.path or "") in self.context.facts
+
+    def _elsewhere_metadata(self) -> Finding:
+        return Finding(
+            level=Level.REMARK,
+            file=self.start.log_dirs[0],
+            kind="metadata elsewhere",
+            text="no metadata log is among the paths: which partitions are assigned here is not known",
+            advice="Name all log dirs of the broker.",
+        )
+
+    def _forgotten(self) -> Finding:
+        strays = [log for log in self.start.logs if log.outcome is StartOutcome.STRAY and not _named_stray(log)]
+        records = sum(self._records(log) for log in strays)
+        metadata = next(log for log in self.start.logs if log.topic == METADATA_TOPIC)
+        return Finding(
+            level=Level.LOG,
+            file=metadata.path or self.start.log_dirs[0],
+            kind="metadata log missing",
+            text=f"the metadata log is missing or empty: a start makes {many(len(strays), 'partition')} stray and has "
+            f"no topics: {many(records, 'record')} are then not served",
+            loses=records,
+            advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller.",
+        )
+
+    # partitions
+
+    def _facts(self, log: LogStart) -> LogEvidence:
+        return self.context.facts.get(log.path or "", LogEvidence())
+
+    def _records(self, log: LogStart) -> int:
+        """Return how many offsets a log spans, as its files or the start have it."""
+        facts = self._facts(log)
+        end = facts.end if facts.end is not None else log.log_end_offset
+        first = max(facts.start or 0, log.log_start_offset or 0) if facts.end is None else facts.start
+        return max((end or 0) - (first or 0), 0)
+
+    def _elsewhere(self, log: LogStart) -> str:
+        nodes = self.context.replicas.get((log.topic, log.partition))
+        if nodes is None:
+            return "Another replica or a backup may have them."
+        others = [str(node) for node in nodes if node != self.start.node_id]
+        if not others:
+            return "The partition has one replica: no other broker has them. Look for a backup or the disk."
+        return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have them."
+
+    def _stray(self, log: LogStart) -> Iterator[Finding]:
+        where, name, records = log.path or log.folder or "", f"{log.topic}-{log.partition}", self._records(log)
+        if _named_stray(log):
+            yield from self._old_stray(log, where, name, records)
+            return
+        cause = log.causes[0] if log.causes else None
+        code = None if cause is None else cause.code
+        wanted = log.is_assigned or log.assigned_id is not None
+        served = f"{many(records, 'record')} are then not served"
+        becomes = f"a start renames {name} to {name}.UUID-stray"
+        if log.is_assigned is None and log.assigned_id is None and not self.context.is_complete:
+            return  # no metadata log has the assignment
+        if not records and not (code is Code.NO_TOPIC_ID and wanted):
+            return
+        file = (cause.file if cause is not None else None) or where
+        commands: tuple[str, ...] = ()
+        if code is Code.NO_TOPIC_ID:
+            text = f"it is missing: {becomes}" + (" and begins an empty log" if wanted else "") + f": {served}"
+            advice = "Write the file before a broker starts."
+        elif wanted:
+            text = f"it has another topic id than the metadata log: {becomes} and begins an empty log: {served}"
+            advice = "Where the folder holds the data of this topic, write the id of the metadata log."
+        else:
+            text = f"{cause.text if cause is not None else 'it is not assigned here'}: {becomes}: {served}"
+            advice = (
+                "Where the topic was deleted or moved this is right. Else salvage it first: "
+                f"kdump salvage {shell_path(where)} --out salvaged"
+            )
+        if log.assigned_id is not None and (code is Code.NO_TOPIC_ID or wanted):
+            commands = (metadata_command(where, log.assigned_id),)
+        yield Finding(
+            level=Level.LOG if records else Level.DERIVED,
+            file=file,
+            kind="becomes stray",
+            text=text,
+            expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",
+            found="no file" if code is Code.NO_TOPIC_ID else None if cause is None else cause.found,
+            loses=records if records else None,
+            advice=advice,
+            commands=commands,
+        )
+
+    def _old_stray(self, log: LogStart, where: str, name: str, records: int) -> Iterator[Finding]:
+        others = [other for other in self.by_partition[log.topic, log.partition] if other is not log]
+        live = next((other for other in others if other.folder == name), None)
+        current = next((other for other in others if other.folder == name or other.folder is None), None)
+        served = 0 if live is None else self._records(live)
+        topic_id = self.context.ids.get(log.topic)
+        same = log.topic_id is None or log.topic_id == topic_id
+        if current is None or served or not records or not same:
+            yield Finding(
+                level=Level.REMARK,
+                file=where,
+                kind="stray folder",
+                text=f"a replica that was not assigned to this broker at a start, {many(records, 'record')}: "
+                "no broker serves or removes it",
+                advice="Compare it with the live replica before you remove it.",
+            )
+            return
+        target = posixpath.join(posixpath.dirname(where), name)
+        commands = []
+        if live is not None and live.path is not None:
+            commands.append(aside(live.path))
+            target = posixpath.join(posixpath.dirname(where), name)
+        commands.append(f"mv {shell_path(where)} {shell_path(target)}")
+        if log.topic_id is None and topic_id is not None:
+            commands.append(metadata_command(target, topic_id))
+        state = "has no folder" if live is None else "is empty"
+        directory = self.context.directories.get(log.log_dir or "")
+        state += f" (directory.id {directory})" if directory else ""
+        yield Finding(
+            level=Level.LOG,
+            file=where,
+            kind="only copy is stray",
+            text=f"this folder holds {many(records, 'record')} of {name}, and {name} itself {state}: "
+            "no consumer gets them",
+            missing=records,
+            advice="Keep this folder. With the broker stopped, give it its name back.",
+            commands=tuple(commands),
+        )
+
+    def _created(self, log: LogStart) -> Iterator[Finding]:
+        """Yield that a partition is assigned here and not here."""
+        name = f"{log.topic}-{log.partition}"
+        others = self.by_partition[log.topic, log.partition]
+        if any(other.outcome is StartOutcome.STRAY and self._records(other) for other in others):
+            return  # the stray folder's finding has it
+        told = self.context.marks(log.topic, log.partition)
+        most = max(told.values(), default=0)
+        directory = self.context.directories.get(log.log_dir or "")
+        where = (
+            "" if log.log_dir is None else f" in {log.log_dir}" + (f" (directory.id {directory})" if directory else "")
+        )
+        if told and not most:
+            text = f"{name} is assigned to {self.broker}{where}, and no folder holds it: it was empty"
+            yield Finding(
+                level=Level.REMARK, file=log.log_dir or self.start.log_dirs[0], kind="partition missing", text=text
+            )
+            return
+        gone = f"{many(most, 'record')} are missing ({_said(told)})" if most else "a start begins an empty log"
+        yield Finding(
+            level=Level.LOG,
+            file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
+            kind="partition missing",
+            text=f"{name} is assigned to {self.broker}{where}, and no folder holds it: {gone}",
+            expected=f"a folder {name}",
+            found="no folder",
+            missing=most,
+            advice=self._elsewhere(log),
+        )
+
+    def _absent(self, logs: list[LogStart]) -> Finding:
+        names = [f"{log.topic}-{log.partition}" for log in logs]
+        shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+        return Finding(
+            level=Level.LOG,
+            file=self.start.log_dirs[0],
+            kind="log dir missing",
+            text=f"{many(len(logs), 'partition')} of {self.broker} "
+            f"{'is' if len(logs) == 1 else 'are'} in a log dir that is not among the paths: {shown}",
+            missing=0,
+            advice="Name all log dirs of the broker. A start without this log dir begins these partitions empty.",
+        )
+
+    def _served(self, log: LogStart) -> Iterator[Finding]:
+        facts = self._facts(log)
+        where, name = log.path or "", f"{log.topic}-{log.partition}"
+        for cut in log.cuts:
+            if cut.code is Code.START_BEYOND_END:
+                yield from self._start_beyond_end(log, name)
+                return
+        swapped = [cut for cut in log.cuts if cut.code is Code.SWAPPED]
+        for cut in swapped:
+            if self._is_compaction(log, facts):
+                continue
+            yield Finding(
+                level=Level.LOG,
+                file=cut.replaced_by or cut.file,
+                kind="swapped",
+                text=f"a start puts this file in the place of {posixpath.basename(cut.file)}, unread: "
+                f"{many(cut.records, 'record')} of {name} would go, and the log would end at {log.log_end_offset}",
+                offset=cut.first_offset,
+                loses=cut.records,
+                advice=ADVICE[Code.SWAPPED],
+                commands=(aside(cut.replaced_by or cut.file),),
+            )
+        yield from self._hidden(log, facts)
+        for cause in log.causes:
+            if cause.code is Code.CLEANED_DISCARDS_SWAP:
+                yield Finding(level=Level.REMARK, file=cause.file or where, kind=_kind(cause.code), text=cause.text)
+        evidence = dict(facts.evidence)
+        if log.high_watermark:
+            evidence["high watermark"] = log.high_watermark
+        if log.recovery_point:
+            evidence["recovery point"] = log.recovery_point
+        end = log.log_end_offset if facts.end is None else max(facts.end, log.log_end_offset or 0)
+        most = max(evidence.values(), default=0)
+        if end is not None and most > end and not facts.told and not swapped:
+            copy = "" if log.log_dir in self.start.clean else " (a copy of a running broker can look so)"
+            yield Finding(
+                level=Level.LOG,
+                file=where,
+                kind="records missing",
+                text=f"{many(most - end, 'record')} are missing: the log ends at offset {end}, and offsets up to "
+                f"{most} were written ({_said(evidence)}){copy}",
+                offset=end,
+                expected=f"{most} or later",
+                found=end,
+                missing=most - end,
+                advice=self._elsewhere(log),
+            )
+
+    def _hidden(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
+        """Yield that an index of a clean stop hides the end of its log (LogSegment.readNextOffset)."""
+        hidden = next((cause for cause in log.causes if cause.code is Code.INDEX_BEYOND_LOG), None)
+        if hidden is None or facts.recovers:
+            return
+        index = hidden.file or log.path or ""
+        times = index.removesuffix(file_names.INDEX) + file_names.TIME_INDEX
+        records = max((facts.end or 0) - (log.log_end_offset or 0), 0)
+        yield Finding(
+            level=Level.LOG,
+            file=index,
+            kind="index beyond log",
+            text=f"after the clean stop a start takes the log end from this index, whose newest entry points past the "
+            f"log: it would end at {log.log_end_offset}, and {many(records, 'record')} would not be served",
+            loses=records,
+            advice="Move the indexes of the segment away: a broker rebuilds them.",
+            commands=(aside(index), f"[ ! -e {shell_path(times)} ] || {{ {aside(times)}; }}"),
+        )
+
+    def _is_compaction(self, log: LogStart, facts: LogEvidence) -> bool:
+        """Whether the files that take another's place are the whole result of a compaction: the log end stays."""
+        return facts.end is not None and log.log_end_offset == facts.end
+
+    def _start_beyond_end(self, log: LogStart, name: str) -> Iterator[Finding]:
+        checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
+        first = self._facts(log).start or 0
+        line = f"{log.topic} {log.partition}"
+        pattern = line.replace(".", "[.]")
+        records = sum(cut.records for cut in log.cuts)
+        yield Finding(
+            level=Level.LOG,
+            file=checkpoint,
+            kind="log start beyond end",
+            text=f"log start offset {log.checkpoint_start} of {name} is above the log end "
+            f"{self._facts(log).end}: a start deletes all its segments, {many(records, 'record')}",
+            offset=log.checkpoint_start,
+            found=log.checkpoint_start,
+            loses=records,
+            advice="Correct the line of the checkpoint before a broker starts.",
+            commands=(f"sed -i.bak {shell_word(f's/^{pattern} .*/{line} {first}/')} {shell_path(checkpoint)}",),
+        )
+
+
+def _said(told: Mapping[str, int]) -> str:
+    return ", ".join(f"{what}: {offset}" for what, offset in told.items())
+
+
+def _kind(code: str) -> str:
+    return code.replace("-", " ")
+
+
+def _has(log: LogStart, code: Code) -> bool:
+    return any(cause.code is code for cause in log.causes)
+
+
+def _named_stray(log: LogStart) -> bool:
+    return _has(log, Code.NAMED_STRAY)

@@ -1,0 +1,28 @@
+"""Shell commands that mend log dirs: each works when pasted, and removes nothing."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Final
+
+from kdump.primitives.terminal import shell_path
+
+ASIDE: Final = ".aside"
+"""What the name of the folder beside a log dir ends in, for files that must leave the log dir and are kept."""
+_FOLDER: Final = re.compile(r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
+"""The name of a partition folder."""
+
+
+def aside(path: str) -> str:
+    """Return the shell command that moves a file or folder out of its log dir, and keeps it beside it.
+
+    ``path`` is a folder or file of a log dir, or a file in a partition folder.
+    """
+    folder, name = posixpath.split(posixpath.normpath(path))
+    is_inside = _FOLDER.fullmatch(posixpath.basename(folder)) is not None
+    log_dir, inside = posixpath.split(folder) if is_inside and _FOLDER.fullmatch(name) is None else (folder, "")
+    if posixpath.basename(log_dir) in {"", ".", ".."}:
+        log_dir = posixpath.abspath(log_dir)
+    target = posixpath.join(f"{log_dir.rstrip('/')}{ASIDE}", inside, "")
+    return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"

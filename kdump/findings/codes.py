@@ -1,0 +1,227 @@
+# ruff: noqa: E501  a table reads best with a row a line
+"""The one table of finding codes: what a check can report, how grave it is, and which class of Kafka decides it.
+
+A code is stable: scripts may rely on it. ``python -m tools.docs.finding_codes`` writes the docs page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class FindingCode:
+    """A row: the code, its usual level, what it means, what to do, and Kafka's class or KIP.
+
+    The level is that of the gravest finding with this code: the same condition may be a note in a file that a broker
+    removes anyway.
+    """
+
+    code: str
+    level: str
+    sentence: str
+    hint: str
+    source: str
+
+
+_SALVAGE: Final = "kdump salvage"
+_REBUILD: Final = "kdump rebuild-index"
+_ROWS: Final = (
+    # what a start does
+    ("partition-missing", "log", "The metadata log assigns a partition to this broker, and no folder holds it.",
+     "Find the folder or disk; another replica or a backup has the records.", "BrokerMetadataPublisher"),
+    ("records-missing", "log", "A partition folder holds no segment, though offsets were written.",
+     "Restore the segments; another replica or a backup has the records.", "LogLoader"),
+    ("high-watermark", "log", "The log ends below its high watermark: committed records are missing.",
+     "Another replica or a backup has the records.", "UnifiedLog"),
+    ("becomes-stray", "log", "A start renames the folder to -stray: its topic id is missing or another one.",
+     "Write partition.metadata before a start.", "LogManager.isStrayReplica"),
+    ("only-copy-is-stray", "log", "A -stray folder holds the only records of an assigned partition.",
+     "Give the folder its name back.", "LogManager.isStrayReplica"),
+    ("stray-folder", "remark", "A -stray folder: no broker serves or removes it.",
+     "Compare it with the live replica before you remove it.", "LogManager.isStrayReplica"),
+    ("metadata-log-missing", "log", "The metadata log is missing or empty: a start makes every partition stray.",
+     "Restore __cluster_metadata-0 before a start.", "KafkaMetadataLog"),
+    ("metadata-replay", "log", "A record of the metadata log cannot be replayed: a controller does not start.",
+     "kdump metadata reports the record.", "MetadataLoader"),
+    ("metadata-elsewhere", "remark", "No metadata log is among the paths: assignment cannot be judged.",
+     "Name all log dirs of the broker.", "KafkaMetadataLog"),
+    ("swap", "log", "A .swap file that is empty or damaged takes the place of a log at the next start.",
+     "Move the .swap file away.", "LogLoader.removeTempFilesAndCollectSwapFiles"),
+    ("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.",
+     "Correct the line of log-start-offset-checkpoint.", "LogLoader.load"),
+    ("index-beyond-log", "log", "After a clean stop the newest index entry points past the log: all its records hide.",
+     "Move the indexes of the segment away: a broker rebuilds them.", "LogSegment.readNextOffset"),
+    ("clean-marker", "log", "A clean shutdown marker makes a broker skip the recovery of a damaged log.",
+     "Move .kafka_cleanshutdown away.", "LogManager.loadLogs"),
+    ("recovery", "log", "What recovery truncates when a broker starts.", _SALVAGE, "LogLoader.recoverLog"),
+    ("file-name", "derived", "A file name that must begin with an offset does not: a broker does not start.",
+     "Move the file away.", "LogFileUtils.offsetFromFile"),
+    ("dangling-link", "log", "The folder of a partition is a link to a missing place, or a file.",
+     "Mount the disk.", "LogManager.createLogDirectory"),
+    ("folder", "derived", "A folder whose name is not TOPIC-PARTITION: a broker does not start.",
+     "Move the folder away.", "LogManager.loadLogs"),
+    ("foreign-folder", "remark", "A folder that is not a broker's; its files were not checked.", "", "LogManager.loadLogs"),
+    ("twice", "derived", "Two log dirs of one broker hold the same partition: it does not start.",
+     "Move one of the two away.", "LogManager.loadLogs"),
+    ("cluster-id", "derived", "Two log dirs of one broker have different cluster ids: it does not start.",
+     "Take the other log dir out of log.dirs.", "MetaPropertiesEnsemble.verify"),
+    ("directory-id", "derived", "Two log dirs have the same directory.id: a broker does not start.",
+     "Remove the line directory.id from one of them.", "MetaPropertiesEnsemble.verify"),
+    ("absent", "derived", "A file is missing.", "", "LogSegment, MetaPropertiesEnsemble"),
+    ("start", "log", "Kafka's rules of a start: the text has the exception or message.", "", "LogManager"),
+    # causes of a dry start (broker_start/outcome.py)
+    ("meta-properties-missing", "log", "A start: meta properties missing.", "The finding has the command.", "LogManager, LogLoader"),
+    ("meta-properties-unreadable", "log", "A start: meta properties unreadable.", "The finding has the command.", "LogManager, LogLoader"),
+    ("node-id-missing", "log", "A start: node id missing.", "The finding has the command.", "LogManager, LogLoader"),
+    ("node-id-differs", "log", "A start: node id differs.", "The finding has the command.", "LogManager, LogLoader"),
+    ("cluster-id-differs", "log", "A start: cluster id differs.", "The finding has the command.", "LogManager, LogLoader"),
+    ("directory-id-twice", "log", "A start: directory id twice.", "The finding has the command.", "LogManager, LogLoader"),
+    ("directory-id-reserved", "log", "A start: directory id reserved.", "The finding has the command.", "LogManager, LogLoader"),
+    ("log-dir-missing", "log", "A start: log dir missing.", "The finding has the command.", "LogManager, LogLoader"),
+    ("log-dir-no-folder", "log", "A start: log dir no folder.", "The finding has the command.", "LogManager, LogLoader"),
+    ("log-dir-unreadable", "log", "A start: log dir unreadable.", "The finding has the command.", "LogManager, LogLoader"),
+    ("metadata-log-misplaced", "log", "A start: metadata log misplaced.", "The finding has the command.", "LogManager, LogLoader"),
+    ("bootstrap-broken", "log", "A start: bootstrap broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("quorum-state-broken", "log", "A start: quorum state broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("metadata-log-broken", "log", "A start: metadata log broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("metadata-log-empty", "log", "A start: metadata log empty.", "The finding has the command.", "LogManager, LogLoader"),
+    ("metadata-log-behind", "log", "A start: metadata log behind.", "The finding has the command.", "LogManager, LogLoader"),
+    ("metadata-snapshot-broken", "log", "A start: metadata snapshot broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("metadata-replay-broken", "log", "A start: metadata replay broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("metadata-too-new", "log", "A start: metadata too new.", "The finding has the command.", "LogManager, LogLoader"),
+    ("metadata-id-differs", "log", "A start: metadata id differs.", "The finding has the command.", "LogManager, LogLoader"),
+    ("checkpoint-broken", "log", "A start: checkpoint broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("cleaner-checkpoint-broken", "log", "A start: cleaner checkpoint broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("folder-is-file", "log", "A start: folder is file.", "The finding has the command.", "LogManager, LogLoader"),
+    ("folder-is-dangling", "log", "A start: folder is dangling.", "The finding has the command.", "LogManager, LogLoader"),
+    ("two-folders", "log", "A start: two folders.", "The finding has the command.", "LogManager, LogLoader"),
+    ("future-beside-current", "log", "A start: future beside current.", "The finding has the command.", "LogManager, LogLoader"),
+    ("future-without-id", "log", "A start: future without id.", "The finding has the command.", "LogManager, LogLoader"),
+    ("partition-metadata-broken", "log", "A start: partition metadata broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("leader-epochs-broken", "log", "A start: leader epochs broken.", "The finding has the command.", "LogManager, LogLoader"),
+    ("name-no-offset", "log", "A start: name no offset.", "The finding has the command.", "LogManager, LogLoader"),
+    ("index-unreadable", "log", "A start: index unreadable.", "The finding has the command.", "LogManager, LogLoader"),
+    ("txn-index-version", "log", "A start: txn index version.", "The finding has the command.", "LogManager, LogLoader"),
+    ("snapshot-unreadable", "log", "A start: snapshot unreadable.", "The finding has the command.", "LogManager, LogLoader"),
+    ("log-unreadable", "log", "A start: log unreadable.", "The finding has the command.", "LogManager, LogLoader"),
+    ("split-refused", "log", "A start: split refused.", "The finding has the command.", "LogManager, LogLoader"),
+    ("offset-refused", "log", "A start: offset refused.", "The finding has the command.", "LogManager, LogLoader"),
+    ("file-unreadable", "log", "A start: file unreadable.", "The finding has the command.", "LogManager, LogLoader"),
+    ("no-topic-id", "log", "A start: no topic id.", "The finding has the command.", "LogManager, LogLoader"),
+    ("topic-unknown", "log", "A start: topic unknown.", "The finding has the command.", "LogManager, LogLoader"),
+    ("partition-unknown", "log", "A start: partition unknown.", "The finding has the command.", "LogManager, LogLoader"),
+    ("not-assigned", "log", "A start: not assigned.", "The finding has the command.", "LogManager, LogLoader"),
+    ("named-stray", "log", "A start: named stray.", "The finding has the command.", "LogManager, LogLoader"),
+    ("named-delete", "log", "A start: named delete.", "The finding has the command.", "LogManager, LogLoader"),
+    ("named-future", "log", "A start: named future.", "The finding has the command.", "LogManager, LogLoader"),
+    ("promoted", "log", "A start: promoted.", "The finding has the command.", "LogManager, LogLoader"),
+    ("no-folder", "log", "A start: no folder.", "The finding has the command.", "LogManager, LogLoader"),
+    ("no-segment", "log", "A start: no segment.", "The finding has the command.", "LogManager, LogLoader"),
+    ("log-dir-offline", "log", "A start: log dir offline.", "The finding has the command.", "LogManager, LogLoader"),
+    ("bad-batch", "log", "A start: bad batch.", "The finding has the command.", "LogManager, LogLoader"),
+    ("swapped", "log", "A start: swapped.", "The finding has the command.", "LogManager, LogLoader"),
+    ("start-beyond-end", "log", "A start: start beyond end.", "The finding has the command.", "LogManager, LogLoader"),
+    ("offsets-go-back", "log", "A start: offsets go back.", "The finding has the command.", "LogManager, LogLoader"),
+    ("later-segment", "log", "A start: later segment.", "The finding has the command.", "LogManager, LogLoader"),
+    ("snapshot-ahead", "log", "A start: snapshot ahead.", "The finding has the command.", "LogManager, LogLoader"),
+    ("cleaned-discards-swap", "log", "A start: cleaned discards swap.", "The finding has the command.", "LogManager, LogLoader"),
+    ("batch", "derived", "A batch of a snapshot of the metadata log is damaged.", "", "RecordsSnapshotReader"),
+    ("name", "derived", "A snapshot name that keeps a node from starting.", "Move the file away.", "Snapshots"),
+    # batches and records
+    ("end-of-log", "log", "A truncated batch at the end of a log.", _SALVAGE, "LogSegment.recover"),
+    ("zero-tail", "remark", "Zeros follow the last batch or entry: a preallocated file.", "", "FileRecords"),
+    ("gap", "log", "Offsets are missing, and compaction does not explain it.", "Another replica may have them.", "UnifiedLog"),
+    ("compaction", "remark", "Gaps in the offsets, as compaction leaves them.", "", "LogCleaner"),
+    ("offset-order", "log", "A batch begins below the end of the batch before it.", _SALVAGE, "UnifiedLog.append"),
+    ("base-offset", "log", "The name of a segment does not fit its offsets.", "", "LogSegment"),
+    ("attributes", "log", "Attribute bits that have no meaning are set.", _SALVAGE, "DefaultRecordBatch"),
+    ("record-count", "log", "The record count does not fit the batch.", _SALVAGE, "DefaultRecordBatch"),
+    ("records", "log", "Records are not as Kafka writes them.", "kdump slice", "DefaultRecord"),
+    ("last-offset", "log", "A last offset does not fit the records.", "", "DefaultRecordBatch"),
+    ("max-timestamp", "log", "The greatest timestamp of a batch is not that of its records.", "", "DefaultRecordBatch"),
+    ("delete-horizon", "log", "A batch has a delete horizon but no tombstone.", "", "KIP-534"),
+    ("timestamp-type", "remark", "The type of timestamps changes back and forth.", "", "DefaultRecordBatch"),
+    ("future-timestamp", "remark", "Timestamps in the future: retention keeps such segments.", "kdump retention", "KIP-937"),
+    ("open-transaction", "remark", "A transaction without an end.", "kdump transactions", "KIP-98"),
+    ("leader-epoch", "log", "The leader epoch goes back, or is not that of the checkpoint.", "", "KIP-101"),
+    ("producer", "log", "Producer id, epoch and sequence do not fit together.", "", "KIP-98"),
+    ("sequence", "log", "A sequence number is repeated or left out.", "", "ProducerStateManager"),
+    ("payload", "log", "A record of Kafka's own topic cannot be read.", "Take the partition from another replica.", "KIP-98"),
+    ("unknown-payload", "remark", "A record of Kafka's own topic that kdump's schemas do not have.", "", "MessageGenerator"),
+    ("limit", "remark", "A batch above kdump's own limit: it was not checked.", "--max-batch-bytes", "kdump"),
+    # damage in bytes
+    ("crc", "log", "A checksum is wrong.", _SALVAGE, "DefaultRecordBatch.ensureValid"),
+    ("magic", "log", "A batch of unknown magic.", _SALVAGE, "RecordBatch"),
+    ("codec", "log", "A batch with an unknown codec.", _SALVAGE, "CompressionType"),
+    ("compression", "log", "A batch that cannot be decompressed.", _SALVAGE, "CompressionType"),
+    ("batch-size", "log", "A batch smaller than its header.", _SALVAGE, "FileRecords"),
+    ("record-size", "log", "A size field that cannot be right.", _SALVAGE, "CorruptRecordException"),
+    ("record-offset", "log", "Record offsets do not rise.", _SALVAGE, "DefaultRecordBatch"),
+    ("record-key", "log", "A record key cannot be read.", _SALVAGE, "DefaultRecord"),
+    ("header-count", "log", "A negative count of headers.", _SALVAGE, "DefaultRecord"),
+    ("header-key-size", "log", "A header key of negative size.", _SALVAGE, "DefaultRecord"),
+    ("index-position", "derived", "An index position outside the log.", _REBUILD, "OffsetIndex"),
+    ("inner-messages", "log", "A compressed message set cannot be read.", _SALVAGE, "AbstractLegacyRecordBatch"),
+    ("wrapper-offset", "log", "A wrapper message has a wrong offset.", _SALVAGE, "AbstractLegacyRecordBatch"),
+    ("message-size", "log", "A message size that cannot be right.", _SALVAGE, "LegacyRecord"),
+    ("key-size", "log", "A key or value of negative size.", _SALVAGE, "LegacyRecord"),
+    ("value-size", "log", "A value of negative size.", _SALVAGE, "LegacyRecord"),
+    ("value", "log", "A wrapper without a value.", _SALVAGE, "LegacyRecord"),
+    ("varint", "log", "A variable-length number that does not end.", _SALVAGE, "ByteUtils"),
+    ("control-key", "log", "The key of a control record cannot be read.", _SALVAGE, "ControlRecordType"),
+    ("control-record", "log", "A control record of a type that has no place here.", _SALVAGE, "ControlRecordType"),
+    ("control-value", "log", "The value of a control record cannot be read.", _SALVAGE, "EndTransactionMarker"),
+    ("short", "derived", "A file or field ends too early.", "", "ProducerStateManager, TransactionIndex"),
+    ("encryption", "log", "An encrypted remote segment cannot be decrypted.", "", "KIP-405"),
+    ("chunk", "log", "A chunk of a remote segment is damaged.", "", "KIP-405"),
+    ("manifest", "log", "The manifest of a remote segment is damaged.", "", "KIP-405"),
+    ("decoder", "remark", "A decoder class refuses a payload.", "", "kdump"),
+    # files beside the log
+    ("size", "derived", "The size of an index is not a whole number of entries.", _REBUILD, "AbstractIndex.sanityCheck"),
+    ("order", "derived", "Entries do not rise.", _REBUILD, "AbstractIndex"),
+    ("offset", "derived", "An entry names an offset that is not there.", _REBUILD, "OffsetIndex"),
+    ("position", "derived", "An entry names a position at which no batch begins.", _REBUILD, "OffsetIndex"),
+    ("timestamp", "derived", "An entry has a timestamp that is not the greatest so far.", _REBUILD, "TimeIndex"),
+    ("beyond-the-log", "derived", "An entry points past the end of the log.", _REBUILD, "OffsetIndex"),
+    ("convention", "remark", "Which offset of a batch the entries name.", "", "KIP-33"),
+    ("coverage", "remark", "A longer stretch without an entry than usual, as after a restart.", "", "LogSegment.append"),
+    ("preallocation", "remark", "Index sizes that a broker does not preallocate together.", "", "AbstractIndex"),
+    ("empty", "remark", "An index without entries.", "", "AbstractIndex"),
+    ("no-log", "derived", "An index without a log.", "", "LogLoader"),
+    ("missing", "derived", "An aborted transaction is missing from .txnindex.", _REBUILD, "TransactionIndex"),
+    ("empty-abort", "remark", "An aborted transaction without records.", "", "TransactionIndex"),
+    ("first-offset", "derived", "The first offset of an aborted transaction is wrong.", _REBUILD, "TransactionIndex"),
+    ("last-stable-offset", "derived", "The last stable offset of an entry is wrong.", _REBUILD, "TransactionIndex"),
+    ("producer-id", "derived", "An aborted transaction of another producer.", _REBUILD, "TransactionIndex"),
+    ("sanity-check", "derived", "Kafka's own sanity check of an index fails.", _REBUILD, "AbstractIndex.sanityCheck"),
+    ("count", "derived", "A count does not fit the entries.", "", "CheckpointFile, ProducerStateManager"),
+    ("line", "derived", "A line of a checkpoint is malformed.", "Move the file away where a broker starts without it.", "CheckpointFile"),
+    ("text", "derived", "A checkpoint that is not text.", "Move the file away where a broker starts without it.", "CheckpointFile"),
+    ("version", "derived", "A version that is not supported.", "", "CheckpointFile, PartitionMetadataFile"),
+    ("property", "derived", "A property of meta.properties is missing or wrong.", "Write the file with the right ids.",
+     "MetaPropertiesVersion"),
+    ("escape", "derived", "A malformed escape sequence.", "", "java.util.Properties"),
+    ("json", "derived", "A JSON file cannot be read.", "", "FileQuorumStateStore, CleanShutdownFileHandler"),
+    ("snapshot", "derived", "A snapshot of the metadata log does not fit it, or is damaged.", "", "RecordsSnapshotReader"),
+    ("leftover", "remark", "A file or folder that a broker had not finished or removed.", "", "LogLoader"),
+    ("unknown-file", "remark", "A file that no broker writes here.", "", "LogLoader"),
+    # remote storage
+    ("remote-absent", "log", "A listed segment is not in remote storage.", "", "KIP-405"),
+    ("remote-deletion", "remark", "A remote segment whose deletion is not finished.", "", "KIP-405"),
+    ("remote-epoch", "derived", "Leader epochs of a remote segment differ from the list.", "", "KIP-405"),
+    ("remote-hole", "log", "Offsets are missing between remote and local segments.", "", "KIP-405"),
+    ("remote-size", "derived", "The size of a remote segment differs from the list.", "", "KIP-405"),
+    ("unlisted", "remark", "A file in remote storage that the list does not have.", "", "KIP-405"),
+)  # fmt: skip
+CODES: Final[Mapping[str, FindingCode]] = {row[0]: FindingCode(*row) for row in _ROWS}
+"""Code -> row, in the order of the docs page."""
+
+
+def code(kind: str) -> str:
+    """Return the stable code of a kind, the word that ``check`` has in JSON lines."""
+    return kind.replace(" ", "-")

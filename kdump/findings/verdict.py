@@ -1,0 +1,80 @@
+"""The verdict of a check in one line: whether to start the broker, what a start loses, and the commands to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kdump.findings import Level, many
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.findings import Finding
+
+SHOWN: Final = 3
+"""Files or folders that the line names."""
+STOPS: Final = frozenset({"metadata log missing"})
+"""Kinds with which a broker starts, and after which nothing is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartVerdict:
+    """One line for people, and shell commands in order. ``is_safe``: a start loses nothing."""
+
+    text: str
+    commands: tuple[str, ...]
+    is_safe: bool
+
+
+def verdict(
+    findings: Sequence[Finding], broker: str = "the broker", *, starts: bool | None = True, why: str = ""
+) -> StartVerdict:
+    """Return the verdict on one broker; ``starts`` is None where files do not decide whether it comes up, ``why``."""
+    grave = [finding for finding in findings if finding.is_grave]
+    commands = tuple(dict.fromkeys(command for finding in grave for command in finding.commands))
+    fatal = [finding for finding in findings if finding.fatal or finding.kind in STOPS]
+    if fatal:
+        others = len({finding.file for finding in fatal}) - 1
+        more = f" (and {many(others, 'other reason')})" if others else ""
+        text = fatal[0].text.removeprefix("a broker does not start: ")
+        return StartVerdict(f"DO NOT START {broker}: {fatal[0].file}: {text}{more}", commands, False)
+    loses = [finding for finding in findings if finding.loses is not None]
+    missing = [finding for finding in findings if finding.missing is not None]
+    if loses:
+        return StartVerdict(f"{broker} starts, but loses {_sum(loses, 'loses')}: {_first(loses)}", commands, False)
+    if missing:
+        return StartVerdict(
+            f"{broker} starts, but {_sum(missing, 'missing')} are missing: {_first(missing)}", commands, False
+        )
+    damaged = [finding for finding in findings if finding.level is Level.LOG]
+    if damaged and all(finding.is_hole for finding in damaged):
+        folders = many(len({finding.file for finding in damaged}), "file")
+        return StartVerdict(
+            f"{broker} starts, but offsets are missing in {folders}: {_first(damaged)}", commands, False
+        )
+    if damaged:
+        count = len({finding.file for finding in damaged})
+        logs = f"{many(count, 'log file')} {'is' if count == 1 else 'are'} damaged"
+        return StartVerdict(f"{broker} starts, but {logs}: {_first(damaged)}", commands, False)
+    if starts is None:
+        return StartVerdict(
+            f"nothing is lost here, but files do not decide whether {broker} starts{why}", commands, False
+        )
+    derived = [finding for finding in findings if finding.level is Level.DERIVED]
+    if derived:
+        wrong = many(len({finding.file for finding in derived}), "file")
+        return StartVerdict(f"safe to start {broker}: no record is lost; {wrong} can be rebuilt", commands, True)
+    return StartVerdict(f"safe to start {broker}: nothing is lost", commands, True)
+
+
+def _sum(findings: Sequence[Finding], name: str) -> str:
+    """Return the records in words; those whose number no file has are counted as partitions."""
+    total = sum(getattr(finding, name) for finding in findings)
+    return "records" if not total else f"{total:,} records" if total > 1 else "1 record"
+
+
+def _first(findings: Sequence[Finding]) -> str:
+    first = max(findings, key=lambda finding: (finding.loses or 0) + (finding.missing or 0))
+    more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    return f"{first.file}: {first.text}{more}"

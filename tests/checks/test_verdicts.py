@@ -1,0 +1,92 @@
+"""The verdict on log dirs of real brokers with one stated change each; the truth was seen by starting the broker.
+
+``golden/verdict.tar.xz`` has one folder per case, ``golden/healthy.tar.xz`` folders with which nothing is wrong.
+"""
+
+import json
+import subprocess
+import tarfile
+
+import pytest
+
+from testing import GOLDEN
+from testing.processes import kdump
+
+NO_START, LOSES, MISSING, SAFE = "DO NOT START broker 1: ", "starts, but loses ", " are missing: ", "safe to start "
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """The folders of both archives."""
+    place = tmp_path_factory.mktemp("cases")
+    for name in ("verdict", "healthy"):
+        with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
+            archive.extractall(place, filter="tar")
+    return place
+
+
+def check(place, *paths, options=()):
+    """The exit status, the lines of text, and the lines of JSON."""
+    done = kdump("check", *options, *paths, cwd=place)
+    lines = [json.loads(line) for line in kdump("check", "--json", *options, *paths, cwd=place).stdout.splitlines()]
+    return done.returncode, done.stdout.decode(), lines
+
+
+@pytest.mark.parametrize(
+    ("case", "status", "verdict", "named"),
+    [
+        ("swap0", 3, f"broker 1 {LOSES}20,000 records", "prices-0/00000000000000000000.log.swap"),
+        ("swapclean", 0, SAFE, "it is deleted"),
+        ("startgtend", 3, f"broker 1 {LOSES}10,000 records", "log-start-offset-checkpoint"),
+        ("nopm", 3, f"broker 1 {LOSES}10,000 records", "topic_id: 6QeQf_naTECEAdchox7m4Q"),
+        ("nopm-after", 3, "10,000 records" + MISSING, "-stray"),
+        ("mlog-gone", 3, NO_START, "metadata log is missing or empty"),
+        ("rmlog", 3, "10,000 records" + MISSING, "has one replica"),
+        ("rmdir", 3, "10,000 records" + MISSING, "orders-0 is assigned to broker 1"),
+        ("lost-disk", 3, "7,000 records" + MISSING, "directory.id not77NV0DWtv5eyQma6LCA"),
+        ("zerometa", 3, "DO NOT START the broker: d1/meta.properties", "node.id=1"),
+        ("jbod-sameid", 3, NO_START, "directory.id"),
+        ("baklog", 3, NO_START, "backup.log"),
+        ("baksnap", 3, NO_START, "old.snapshot"),
+        ("dangling", 3, NO_START, "Mount the disk"),
+        ("zeroepoch", 3, NO_START, "leader-epoch-checkpoint"),
+        ("zeropm", 3, NO_START, "6QeQf_naTECEAdchox7m4Q"),
+        ("dup-topic", 3, NO_START, "topic orders is there already"),
+        ("emptyepoch", 4, SAFE, "fencing by epochs"),
+        ("torn-clean", 3, "broker 1 " + LOSES, "mv d1/.kafka_cleanshutdown"),
+        ("clean-index-beyond-log", 3, LOSES + "5 records", ".index"),
+        ("jbod-cluster", 0, "log dirs of 2 brokers", "does not start"),
+        ("overflow", 3, "offsets are missing", "split"),
+        ("epochlost", 4, "can be rebuilt", "another leader epoch"),
+        ("zstd-bomb", 0, "nothing is wrong", "3 notes"),
+    ],
+)
+def test_the_verdict(cases, case, status, verdict, named):
+    place = cases / "verdict" / case
+    paths = sorted(path.name for path in place.iterdir() if path.name in {"d1", "d2"}) or ["."]
+    code, text, lines = check(place, *paths)
+    assert code == status
+    assert verdict in text
+    assert named in text
+    assert [line["status"] for line in lines if line["kind"] == "summary"] == [status]
+    found = [line for line in lines if line["kind"] == "finding"]
+    assert sum(line["findings"] for line in lines if line["kind"] == "summary") == len(found)
+
+
+@pytest.mark.parametrize(
+    "case", ["swap0", "startgtend", "nopm", "nopm-after", "jbod-sameid", "baklog", "baksnap", "zeropm"]
+)
+def test_the_commands_of_the_verdict_mend_it(cases, tmp_path, case):
+    subprocess.run(["cp", "-a", cases / "verdict" / case, tmp_path], check=True)
+    place = tmp_path / case
+    paths = sorted(path.name for path in place.iterdir())
+    _, text, _ = check(place, *paths)
+    for command in [line for line in text.splitlines() if line.startswith(("  mkdir", "  mv", "  printf", "  sed"))]:
+        subprocess.run(["bash", "-c", command], cwd=place, check=True)
+    assert check(place, *paths)[:1] == (0,)
+
+
+@pytest.mark.parametrize("case", ["client-without-producer", "follower-of-compacted", "three-clean-stops"])
+def test_no_false_alarm(cases, case):
+    code, text, _ = check(cases / "healthy" / case, ".")
+    assert (code, "what to do" in text) == (0, False)

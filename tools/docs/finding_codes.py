@@ -1,0 +1,32 @@
+"""Write docs/finding-codes.md from the one table of codes: ``python -m tools.docs.finding_codes``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from kdump.findings.codes import CODES
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "finding-codes.md"
+HEAD: Final = """# Finding codes
+
+`kdump check /var/kafka -o jsonl` prints a `code` with each finding. Codes are stable: scripts may rely on them. The
+level is that of the gravest finding with this code: `log` and everything that is fatal, missing or lost ends with 3,
+`derived` with 4, and a `remark` changes no exit status.
+
+| Code | Level | Meaning | What to do | Decided by |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    rows = (
+        f"| `{row.code}` | {row.level} | {row.sentence} | {row.hint or '-'} | {row.source} |\n"
+        for row in CODES.values()
+    )
+    return HEAD + "".join(rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
