@@ -23,7 +23,7 @@ from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.topics import Topic
@@ -237,9 +237,9 @@ class _BrokerRun:
         voters = self.image.voter_ids if self.image is not None else []
         return self._is_controller() and (not voters or voters == [self.node_id])
 
-    def _try(self, act: object) -> None:
+    def _try(self, act: Callable[[], object]) -> None:
         try:
-            act()  # type: ignore[operator]
+            act()
         except UnreadableError as error:
             self.unknown.append(log_folder.unreadable(error))
 

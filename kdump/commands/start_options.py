@@ -93,7 +93,7 @@ def log_dirs(
         path = part.folder if part.topic is None else part.log_dir
         if (part.files, path) in found:
             continue
-        if part.files is LOCAL and not any(_holds(each, os.path.abspath(path or ".")) for each in given):  # noqa: PTH100
+        if part.files is LOCAL and not any(_holds(each, os.path.abspath(path or ".")) for each in given):  # noqa: PTH100  pathlib is slow to import
             continue
         try:
             names = {entry.name for entry in part.files.entries(path or ("." if part.files is LOCAL else ""))}

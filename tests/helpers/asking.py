@@ -22,6 +22,7 @@ LINES: Final = {
     "diff": ["diff", "{folder}", "{folder}"],
     "groups": ["groups", "{folder}"],
     "groups --history": ["groups", "{folder}", "--history"],
+    "schemas": ["schemas", "{folder}"],
     "metadata": ["metadata", "{folder}"],
     "metadata --events": ["metadata", "{folder}", "--events"],
     "du": ["du", "{folder}"],
@@ -32,6 +33,11 @@ LINES: Final = {
 }
 """Command lines of the answering commands; ``{folder}`` is a folder as :func:`subject` names it."""
 _INTERNAL: Final = {
+    "schemas": (
+        "_schemas-0",
+        b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}',
+        b'{"subject":"s","version":1,"id":1,"schema":"\\"%s\\""}' % (b"n" * 5000),
+    ),
     "groups": ("__consumer_offsets-0", commit_key("g"), commit_value(1, metadata="m" * 5000)),
     "metadata": ("__cluster_metadata-0", None, metadata_value("ConfigRecord", name="n", value="v" * 5000)),
 }
