@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from kdump import kernel
-from kdump.errors import UnreadableError
+from kdump.errors import FailingDiskError, UnreadableError
 from kdump.formats import txn_index
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.header_scan import attempt
@@ -273,7 +273,7 @@ def test_a_segment_that_cannot_be_read_leaves_unknown_what_may_have_ended_in_it(
 
     def opens(segment):
         if segment is lost:
-            raise UnreadableError(segment.name, "Input/output error")
+            raise FailingDiskError(segment.name, "Input/output error")
         return real(segment)
 
     monkeypatch.setattr(type(lost), "open", opens)
