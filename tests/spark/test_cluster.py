@@ -50,7 +50,9 @@ def test_a_cluster_exports_what_the_json_lines_hold(cluster, tmp_path):
     running = export(cluster, folders, tmp_path / "out", "--partition-by", "none", "--min-partitions", "4")
     _, told = running.communicate(timeout=400)
     assert running.returncode == 0, told
-    lines = dump("dump", "-o", "jsonl", "--show-secrets", "--type", "data,tombstone", *folders).splitlines()
+    lines = dump(
+        "dump", "-o", "jsonl", "--show-secrets", "--every-replica", "--type", "data,tombstone", *folders
+    ).splitlines()
     assert len(lines) > 1000
     assert list(prove_spark.differences(lines, prove_spark.exported(tmp_path / "out"))) == []
 

@@ -73,7 +73,7 @@ def prepare(spark, out, rows, before=()):
             parquet.write_table(pa.table({"row": [] if row is None else [row]}), folder / file)
         (folder / "_SUCCESS").touch()
         named = [{"file": file, "rows": int(row is not None), "bytes": 0} for file, row in files.items()]
-        run = {"totals": {**NOTHING, "rows": len(rows)}, "output": named}
+        run = {"totals": {**NOTHING, "rows": len(rows)}, "output": named, "files": [], "options": {}}
         staging.write_runs([*before, run])
     return output, name, staging, run
 

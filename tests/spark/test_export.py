@@ -59,7 +59,7 @@ def exported(spark, tmp_path_factory):
 
 
 def test_rows_are_those_of_the_json_lines(exported):
-    done = kdump("dump", "-o", "jsonl", "--show-secrets", "--type", "data,tombstone", BROKERS)
+    done = kdump("dump", "-o", "jsonl", "--show-secrets", "--every-replica", "--type", "data,tombstone", BROKERS)
     assert done.returncode == 0, done.stderr.decode()
     lines, found = done.stdout.splitlines(), rows(exported[0])
     assert list(prove_spark.differences(lines, found)) == []
@@ -110,7 +110,9 @@ def test_damage_is_written_beside_and_accounted_for(spark, tmp_path):
     assert len(lost) == sum(len(file["damaged"]) for file in told["files"])
     for row in lost:
         assert Path(row["file"]).read_bytes()[row["position"] : row["position"] + row["length"]] == row["bytes"]
-    lines = kdump("dump", "-o", "jsonl", "--show-secrets", "--type", "data,tombstone", *folders).stdout.splitlines()
+    lines = kdump(
+        "dump", "-o", "jsonl", "--show-secrets", "--every-replica", "--type", "data,tombstone", *folders
+    ).stdout.splitlines()
     lines = [line for line in lines if json.loads(line)["kind"] == "record"]
     assert list(prove_spark.differences(lines, rows(tmp_path / "out"))) == []
     assert summary.rows == len(lines)

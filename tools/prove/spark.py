@@ -155,7 +155,7 @@ def main() -> int:
     paths = with_segments([str(Path(path).resolve()) for path in given.paths])
     if not paths:
         sys.exit("there is nothing to compare")
-    dump = [*MAIN, "dump", "-o", "jsonl", "--show-secrets", "--type", "data,tombstone", *paths]
+    dump = [*MAIN, "dump", "-o", "jsonl", "--show-secrets", "--every-replica", "--type", "data,tombstone", *paths]
     done = subprocess.run(dump, cwd=ROOT, capture_output=True, check=False)
     if done.returncode not in (0, 1, 3, 4):
         sys.exit(done.stderr.decode())
