@@ -15,7 +15,7 @@ from kdump.broker_start import checkpoint_files, folder_names, ids, log_folder, 
 from kdump.broker_start.checkpoint_files import BadFileError, BadNumberError
 from kdump.broker_start.log_dir_files import LogDirFiles
 from kdump.broker_start.outcome import BrokerStart, Code, LogStart, OfflineDir, StartCause, StartOutcome
-from kdump.errors import UnreadableError
+from kdump.errors import StoreError, UnreadableError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives import java_hash_order
@@ -82,6 +82,8 @@ def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[
 def _broker_of(log_dir: LogDirFiles) -> object:
     try:
         there = ids.read(log_dir).ids
+    except StoreError:
+        raise
     except UnreadableError:
         return None
     if there is None or there.node_id is None:
@@ -201,6 +203,8 @@ class _BrokerRun:
     def _ids(self, log_dir: LogDirFiles) -> ids.DirIds:
         try:
             return ids.read(log_dir)
+        except StoreError:
+            raise
         except UnreadableError as error:
             cause = StartCause(
                 code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}"
@@ -212,6 +216,8 @@ class _BrokerRun:
         try:
             known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER))
             found = metadata_log.start(self.metadata_dir, self.options.release, self.options.limit, known)
+        except StoreError:
+            raise
         except UnreadableError as error:
             self.unknown.append(log_folder.unreadable(error))
             self.decides = False
@@ -240,6 +246,8 @@ class _BrokerRun:
     def _try(self, act: Callable[[], object]) -> None:
         try:
             act()
+        except StoreError:
+            raise
         except UnreadableError as error:
             self.unknown.append(log_folder.unreadable(error))
 
@@ -249,6 +257,8 @@ class _BrokerRun:
         """Load the logs of a log dir (``LogManager.loadLogs``)."""
         try:
             entries = log_dir.entries
+        except StoreError:
+            raise
         except UnreadableError as error:
             cause = StartCause(
                 code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}"
@@ -296,6 +306,8 @@ class _BrokerRun:
             return {}
         except BadNumberError:  # caught: as if the file were empty
             return {}
+        except StoreError:
+            raise
         except UnreadableError as error:
             self.unknown.append(log_folder.unreadable(error))
             return {}
@@ -320,6 +332,8 @@ class _BrokerRun:
             else:
                 self.fatal.append(stop.cause)
             cause = stop.cause
+        except StoreError:
+            raise
         except UnreadableError as error:
             cause = log_folder.unreadable(error)
             self.unknown.append(cause)
@@ -599,6 +613,8 @@ def _is_old(log_dir: LogDirFiles) -> bool:
 def _names(log_dir: LogDirFiles) -> set[str]:
     try:
         return set(log_dir.entries)
+    except StoreError:
+        raise
     except UnreadableError:
         return set()
 

@@ -16,7 +16,7 @@ from kdump.log_dirs.file_names import Name
 from kdump.primitives.terminal import path_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.outcome import BrokerStart
@@ -28,12 +28,17 @@ if TYPE_CHECKING:
 METADATA_TOPIC = "__cluster_metadata"
 
 
-def metadata_image(partitions: Sequence[Partition]) -> ClusterImage | None:
-    """Return the image of the metadata log among partitions; what does not replay is the dry start's to report."""
+def metadata_image(
+    partitions: Sequence[Partition], fail: Callable[[UnreadableError], None] = lambda _: None
+) -> ClusterImage | None:
+    """Return the image of the metadata log among partitions; the dry start reports what does not replay.
+
+    ``fail`` takes what cannot be read.
+    """
     copies = [part for part in partitions if part.topic == METADATA_TOPIC]
     if not copies:
         return None
-    return image_of(copies, damage=lambda _: None, fail=lambda _: None)
+    return image_of(copies, damage=lambda _: None, fail=fail)
 
 
 def known(results: Sequence[CheckedPartition]) -> dict[str, int]:
@@ -105,7 +110,7 @@ def started(
         marks = _marks(of_broker)
         context = Context(
             facts,
-            lambda topic, number, marks=marks: marks.get((topic, number), {}),  # type: ignore[misc]
+            lambda topic, number, marks=marks: marks.get((topic, number), {}),  # type: ignore[misc]  # bound now
             {}
             if image is None
             else {

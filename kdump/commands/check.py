@@ -15,7 +15,7 @@ from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import StoreError, UnreadableError, UsageError
 from kdump.findings import many
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
@@ -27,6 +27,8 @@ from kdump.primitives import timestamps
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.broker_start.started import Started
     from kdump.checks.everything import CheckedPartition
     from kdump.commands.findings_output import Telling
     from kdump.findings import Finding
@@ -89,7 +91,7 @@ def command(
         from kdump.answers.topic_configs import compacted_topics  # many modules, for few runs
         from kdump.broker_start.started import metadata_image
 
-        image = metadata_image(partitions)
+        image = metadata_image(partitions, lambda error: run.fail(error) if isinstance(error, StoreError) else None)
         how = how._replace(compacted=compacted_topics(image))
     much = who_reads.MANY_HEADERS if headers_only else who_reads.many_records(partitions)
     if who.master is None:
@@ -103,13 +105,11 @@ def command(
             _tell(checked, run, told)
             results.append(checked)
         told.tell(list(everything.across(partitions, dirs)))
-        places = start_options.log_dirs(paths, partitions, configs)
-        if places:
-            from kdump.broker_start import started  # many modules, for few runs
-
-            found = start_options.starts(places, release, configs, started.known(results), wanted)
-            for each in started.started(found, partitions, results, image, configs, wanted):
+        try:
+            for each in _started(paths, partitions, results, image, release, configs, wanted):
                 told.start(each)
+        except StoreError as error:  # nothing is known of the rest; what a disk does not give is a cause of the start
+            run.fail(error)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, told, finder.met)
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
@@ -117,6 +117,24 @@ def command(
         first, segments = closed[0], many(len(closed), "segment")
         raise UsageError(f"{segments} in remote storage: objects and sizes are checked, records are not: {first}")
     return run.status
+
+
+def _started(
+    paths: tuple[str, ...],
+    partitions: list[Partition],
+    results: list[CheckedPartition],
+    image: ClusterImage | None,
+    release: str | None,
+    configs: dict[str, str],
+    wanted: Wanted,
+) -> Iterator[Started]:
+    """Yield what the next start of each broker among the paths does."""
+    places = start_options.log_dirs(paths, partitions, configs)
+    if places:
+        from kdump.broker_start import started  # many modules, for few runs
+
+        found = start_options.starts(places, release, configs, started.known(results), wanted)
+        yield from started.started(found, partitions, results, image, configs, wanted)
 
 
 def _remote(

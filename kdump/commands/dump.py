@@ -161,11 +161,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     finder = Finder(options.wanted, note=run.note, fail=run.fail)
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
-        partitions = list(partitions)
-        if len(partitions) > 1:
-            from kdump.log_reader import replicas  # a dump of one partition does without
-
-            partitions = replicas.each_once(partitions, run.note, "--every-replica")
+        partitions = _each_once(partitions, run)
     if not sys.stdout.isatty() and not options.follow:
         partitions = run.watched(partitions)
     in_pages = options.ending == "table" and not options.follow and not options.count
@@ -186,6 +182,16 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     for text in absent(options.wanted, finder.met, paths):
         run.insist(text)
     return run.status
+
+
+def _each_once(partitions: Iterable[Partition], run: session.Session) -> Iterator[Partition]:
+    """Yield each partition once: of several replicas the best one."""
+    found = list(partitions)
+    if len(found) > 1:
+        from kdump.log_reader import replicas  # a dump of one partition does without
+
+        found = list(replicas.each_once(found, run.note, "--every-replica"))
+    yield from found
 
 
 class PrintedSoFar(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import StoreError, UnreadableError, UsageError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
@@ -97,6 +97,8 @@ def log_dirs(
             continue
         try:
             names = {entry.name for entry in part.files.entries(path or ("." if part.files is LOCAL else ""))}
+        except StoreError:
+            raise
         except UnreadableError:
             continue
         if names & LOG_DIR_FILES:

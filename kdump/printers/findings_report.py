@@ -23,7 +23,7 @@ VERSION: Final = 1
 COMMONPLACE: Final = frozenset({"convention", "empty", "zero tail", "absent", "coverage", "preallocation", "leftover"})
 """Notes that healthy files get in large numbers: people get their count, and the text with --notes."""
 LOUD: Final = frozenset(
-    {"cleaned discards swap", "partition missing", "stray folder", "metadata elsewhere", "foreign folder"}
+    {"cleaned discards swap", "partition missing", "stray folder", "metadata elsewhere", "foreign folder", "limit"}
 )
 """Notes that people read without --notes too: they are not of a healthy partition."""
 UNREADABLE: Final = 1

@@ -14,8 +14,13 @@ from testing import ROOT, forge
 from testing.processes import kdump
 
 PACKAGE = ROOT / "kdump"
-HOMES = {PACKAGE / "dump_log_segments" / "dialects", PACKAGE / "internal_topics" / "schema.py", PACKAGE / "answers"}
-"""Those of the answers know what brokers do, release by release."""
+HOMES = {
+    PACKAGE / "dump_log_segments" / "dialects",
+    PACKAGE / "internal_topics" / "schema.py",
+    PACKAGE / "answers",
+    PACKAGE / "broker_start",
+}
+"""Those of the answers and of the start know what brokers do, release by release."""
 TABLES = [dialects.DIALECTS, dialects_payload.DIALECTS, dialects_state.DIALECTS]
 
 

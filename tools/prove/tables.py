@@ -74,7 +74,17 @@ def prove(form: str, paths: list[str], show: int) -> bool:
                 return False
         account = place / f"{Path(table).name}.kdump"
         runs = json.loads((account / "_manifest.json").read_text())["runs"]
-        dump = [*prove_spark.MAIN, "dump", "-o", "jsonl", "--show-secrets", "--every-replica", "--type", "data,tombstone", *paths]
+        dump = [
+            *prove_spark.MAIN,
+            "dump",
+            "-o",
+            "jsonl",
+            "--show-secrets",
+            "--every-replica",
+            "--type",
+            "data,tombstone",
+            *paths,
+        ]
         told = subprocess.run(dump, cwd=ROOT, capture_output=True, check=False).stdout.splitlines()
         lines = [line for line in told if b'"kind":"record"' in line[:40]]
         spark = SparkSession.builder.master("local[2]").config(map={**OURS, **given}).getOrCreate()
