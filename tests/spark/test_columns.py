@@ -24,6 +24,7 @@ NAME = "00000000000000000000.log"
 
 
 def table(path, **given):
+    given = {"mode": "PERMISSIVE"} | given  # damaged files are read, too
     options = words.parse({"path": str(path), **{name: str(value) for name, value in given.items()}})
     splits = [split for planned in planning.plan(options) for split in planned.splits]
     shape = schema.arrow(schema.chosen(options.names))

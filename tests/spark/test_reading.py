@@ -325,7 +325,7 @@ INTERNAL = sorted({path.parent for path in (GOLDEN / "brokers").rglob("__*/*.log
 
 @pytest.mark.parametrize("folder", INTERNAL, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_records_of_kafkas_own_topics_are_decoded_as_in_the_json_lines(folder):
-    done = kdump("dump", "-o", "jsonl", "--decode", "auto", "--fields", "offset,decoded", folder)
+    done = kdump("dump", "-o", "jsonl", "--decode", "auto", "--show-secrets", "--fields", "offset,decoded", folder)
     assert done.returncode == 0, done.stderr.decode()
     expected = [(line["offset"], line.get("decoded")) for line in map(json.loads, done.stdout.splitlines())]
     rows = read(folder, includeControl=True, decode="auto")
