@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import Code, StartOutcome
+from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside
 from kdump.findings import Finding, Level, many
 from kdump.log_dirs import file_names
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
 
 NO_START: Final = "a broker does not start: "
-METADATA_TOPIC: Final = "__cluster_metadata"
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
 MOVED: Final = frozenset(
     {
@@ -140,7 +140,7 @@ class _StartFindings:
             yield self._forgotten() if self._metadata_is_here() else self._elsewhere_metadata()
         absent: list[LogStart] = []
         for log in self.start.logs:
-            if log.topic == METADATA_TOPIC or not self.context.takes(log.topic, log.partition):
+            if log.topic == kraft_snapshot.TOPIC or not self.context.takes(log.topic, log.partition):
                 continue
             if log.outcome is StartOutcome.STRAY:
                 yield from () if forgotten and not _named_stray(log) else self._stray(log)
@@ -217,7 +217,7 @@ class _StartFindings:
             yield f"ls -l {shell_path(file)}"
         elif cause.code is Code.METADATA_REPLAY_BROKEN:
             parent, name = posixpath.split(file)
-            is_folder = name.startswith(METADATA_TOPIC)
+            is_folder = name.startswith(kraft_snapshot.TOPIC)
             yield f"kdump metadata {shell_path((parent if is_folder else posixpath.dirname(parent)) or '.')}"
 
     def _offline(self, log_dir: str, cause: StartCause) -> Finding:
@@ -240,13 +240,13 @@ class _StartFindings:
         return any(
             cause.code in {Code.METADATA_LOG_EMPTY}
             for log in self.start.logs
-            if log.topic == METADATA_TOPIC
+            if log.topic == kraft_snapshot.TOPIC
             for cause in log.causes
         )
 
     def _metadata_is_here(self) -> bool:
         """Whether the paths have, or must have, the metadata log: its folder is there, or they are all log dirs."""
-        folder = (log for log in self.start.logs if log.topic == METADATA_TOPIC and log.folder is not None)
+        folder = (log for log in self.start.logs if log.topic == kraft_snapshot.TOPIC and log.folder is not None)
         return self.context.is_complete or any(log.path is None or self._exists(log) for log in folder)
 
     def _exists(self, log: LogStart) -> bool:
@@ -264,7 +264,7 @@ class _StartFindings:
     def _forgotten(self) -> Finding:
         strays = [log for log in self.start.logs if log.outcome is StartOutcome.STRAY and not _named_stray(log)]
         records = sum(self._records(log) for log in strays)
-        metadata = next(log for log in self.start.logs if log.topic == METADATA_TOPIC)
+        metadata = next(log for log in self.start.logs if log.topic == kraft_snapshot.TOPIC)
         return Finding(
             level=Level.LOG,
             file=metadata.path or self.start.log_dirs[0],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kdump.answers.metadata.image import image_of
 from kdump.broker_start.start_findings import Context, LogEvidence, findings
+from kdump.checks import kraft_snapshot
 from kdump.checks.evidence import evidence_of
 from kdump.errors import UnreadableError
 from kdump.findings.verdict import StartVerdict, verdict
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
 
-METADATA_TOPIC = "__cluster_metadata"
-
 
 def metadata_image(
     partitions: Sequence[Partition], fail: Callable[[UnreadableError], None] = lambda _: None
@@ -35,7 +34,7 @@ def metadata_image(
 
     ``fail`` takes what cannot be read.
     """
-    copies = [part for part in partitions if part.topic == METADATA_TOPIC]
+    copies = [part for part in partitions if part.topic == kraft_snapshot.TOPIC]
     if not copies:
         return None
     return image_of(copies, damage=lambda _: None, fail=fail)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.checks import everything
+from kdump.checks import everything, kraft_snapshot
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import options, session, start_options, who_reads
 from kdump.commands.answering import AT
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
-
-METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 @click.command("check")
@@ -87,7 +85,7 @@ def command(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
     image = None
-    if any(part.topic == METADATA_TOPIC for part in partitions):
+    if any(part.topic == kraft_snapshot.TOPIC for part in partitions):
         from kdump.answers.topic_configs import compacted_topics  # many modules, for few runs
         from kdump.broker_start.started import metadata_image
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kdump.formats.record import Header
     from kdump.kernel.avro_text import AvroText
     from kdump.rows.selection import SegmentFacts
-    from kdump.schemas.decoder import PayloadDecoder
+    from kdump.schemas.decoder import Decoded, PayloadDecoder
     from kdump.schemas.framing import Side
 
 _NULL: Final = b"null"
@@ -56,14 +56,13 @@ class DecodedText:
         return self._general(side, payload, headers)
 
     def _general(self, side: Side, payload: bytes, headers: Sequence[Header]) -> bytes:
-        decoded = self._decoder.side(self._topic, side, payload, headers)
-        return _NULL if decoded is None else scalar(DECODED, decoded).encode()
+        return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
         """Write the first payload of a schema by the general path, and keep what others of it begin with."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded:
-            return _NULL if decoded is None else scalar(DECODED, decoded).encode()
+            return _text(decoded)
         text = None
         if decoded["format"] == "avro":
             from kdump.schemas.kernel_avro import avro_text  # few topics hold Avro
@@ -71,4 +70,8 @@ class DecodedText:
             text = avro_text(self._decoder.avro_type(decoded["subject"], decoded["version"]), quote)
         head = scalar(DECODED, {name: each for name, each in decoded.items() if name != "data"})
         self._heads[prefix] = None if text is None else (f'{head[:-1]},"data":'.encode(), text)
-        return scalar(DECODED, decoded).encode()
+        return _text(decoded)
+
+
+def _text(decoded: Decoded | None) -> bytes:
+    return _NULL if decoded is None else scalar(DECODED, decoded).encode()

@@ -14,8 +14,6 @@ from kdump.schemas.proto_model import EnumType, FieldType, MessageType, ProtoFil
 from kdump.schemas.protobuf import ProtobufReader
 
 _MESSAGES: Final = ("TYPE_MESSAGE", "TYPE_GROUP", "TYPE_ENUM")
-
-
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}\s*")
 
 
@@ -31,11 +29,15 @@ def _reader() -> ProtobufReader:
 
 def from_descriptor(text: str) -> ProtoFile:
     """Return the file of a descriptor in base64. Raises SchemaError."""
+    return _Converter(_fields(text)).file()
+
+
+def _fields(text: str) -> dict[str, Any]:
+    """Return the fields of a descriptor in base64. Raises SchemaError."""
     try:
-        found = _reader().message("google.protobuf.FileDescriptorProto", a2b_base64(text))
+        return _reader().message("google.protobuf.FileDescriptorProto", a2b_base64(text))
     except (Base64Error, UndecodableError) as reason:
         raise SchemaError(f"the schema is neither text nor a descriptor: {reason}") from None
-    return _Converter(found).file()
 
 
 class _Converter:
@@ -103,10 +105,7 @@ def as_text(text: str) -> str:
     """Return a schema as .proto text: as it is, or printed from its descriptor. Raises SchemaError."""
     if not _BASE64.fullmatch(text):
         return text
-    try:
-        found = _reader().message("google.protobuf.FileDescriptorProto", a2b_base64(text))
-    except (Base64Error, UndecodableError) as reason:
-        raise SchemaError(f"the schema is neither text nor a descriptor: {reason}") from None
+    found = _fields(text)
     lines = [f'syntax = "{found.get("syntax", "proto2")}";']
     if "package" in found:
         lines.append(f"package {found['package']};")
