@@ -32,6 +32,7 @@ LAYERS = """
     salvage
     answers
     broker_start
+    rebuild
     printers
     arrow
     report
