@@ -79,7 +79,8 @@ class LogDirPass:
             if number >= first:
                 since = since if number == first else 0
                 self._segment(segment, reading, since=since, is_last=number == len(segments) - 1)
-            self._progress(segment.size)
+            else:
+                self._progress(segment.size)
 
     def alongside(self, place: Place) -> PassTap | None:
         """Return what feeds the collectors while something else reads the partition, None where they need no batch.
@@ -111,8 +112,13 @@ class LogDirPass:
         for collector in reading:
             collector.turn_to(segment)
         runs = any(collector.takes_runs for collector in reading)
+        done = 0
         for region in self.regions(segment, since=since, is_last=is_last, runs=runs):
             self.feed(reading, segment, region)
+            end = region.position + region.size
+            self._progress(end - done)
+            done = end
+        self._progress(segment.size - done)
 
     def feed(self, reading: Sequence[Collector], segment: Segment, region: Region | Run) -> None:
         """Give a region of a segment to collectors."""

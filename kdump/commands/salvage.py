@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kdump.salvage.sound_batches import Account
 
     _Salvaged: TypeAlias = tuple[str, writer.WrittenLog, Account, list[UnreadableError]]
+    _Progress: TypeAlias = Callable[[int], None]
 
 
 @click.command("salvage")
@@ -108,7 +109,11 @@ def command(
             jobs = 1  # keys stay in this process
         elif jobs is None:
             jobs = min(len(copies), who_reads.each_in_one(found, who_reads.many_records(found)))
-        for name, written, account, errors in _salvaged(jobs, folder, limits, copies):
+        run.watched(found)
+        done = 0
+        for name, written, account, errors in _salvaged(jobs, folder, limits, copies, run.progress):
+            done += copies[name].size
+            run.progress(done - run.progress.done)  # of what is there twice only one is written
             for error in errors:
                 run.fail(error)
             all_written.append(written)
@@ -123,6 +128,7 @@ def command(
                 back = "is back" if below == 1 else "are back"
                 run.note(f"{name}: {what} {start} (DeleteRecords or retention), and {back}")
             _tell(name, account, run)
+    run.progress.clear()
     run.note(_conclusion(all_written, missing, out, run, _back(copies.values(), all_written)))
     return run.status
 
@@ -148,32 +154,42 @@ class _Copies:
         self.parts: list[Partition] = []
         self.log_start: int | None = None
 
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
     def add(self, part: Partition, log_start: int | None = None) -> None:
         self.parts.append(part)
         if log_start is not None:
             self.log_start = max(log_start, self.log_start or 0)
 
 
-def _salvaged(jobs: int, folder: Path, limits: writer.SegmentLimits, copies: dict[str, _Copies]) -> Iterator[_Salvaged]:
-    """Yield what comes of each partition, in order."""
+def _salvaged(
+    jobs: int, folder: Path, limits: writer.SegmentLimits, copies: dict[str, _Copies], progress: _Progress
+) -> Iterator[_Salvaged]:
+    """Yield what comes of each partition, in order. One process shows the bytes that are done within a partition."""
     tasks = list(copies.items())
     if 1 in (jobs, len(tasks)):
-        return map(partial(_salvage, folder, limits), tasks)
+        return map(partial(_salvage, folder, limits, progress), tasks)
     return Processes(jobs).results(partial(_one_of_several, folder, limits), tasks)
 
 
-def _salvage(folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]) -> _Salvaged:
+def _salvage(
+    folder: Path, limits: writer.SegmentLimits, progress: _Progress, named: tuple[str, _Copies]
+) -> _Salvaged:
     """Write one partition; return what is written, what became of the copies, and the errors of reading."""
     name, copies = named
     errors: list[UnreadableError] = []
-    written, account = writer.write(name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append)
+    written, account = writer.write(
+        name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append, progress=progress
+    )
     return name, written, account, errors
 
 
 def _one_of_several(folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]) -> _Salvaged:
     """Do the same in one of several processes, without threads."""
     read_ahead.alone()
-    return _salvage(folder, limits, named)
+    return _salvage(folder, limits, lambda _: None, named)
 
 
 def _back(copies: Iterable[_Copies], all_written: list[writer.WrittenLog]) -> str:

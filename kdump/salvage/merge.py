@@ -18,7 +18,7 @@ from kdump.salvage.sound_batches import Account, ahead, judged, left_out
 from kdump.segments import read, read_ahead, shared_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from typing import TypeVar
 
     from kdump.log_dirs.partition import Partition, Segment
@@ -30,16 +30,19 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Region | Run)
 
 
-def merge(copies: Iterable[Partition]) -> tuple[list[Chain], Account]:
+def merge(
+    copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None
+) -> tuple[list[Chain], Account]:
     """Return the sound batches of all copies in order. What cannot be read is among the lost.
 
-    Raises UnreadableError where a file is not any more what it was, as far as copies overlap.
+    ``progress`` is called with the bytes read. Raises UnreadableError where a file is not any more what it was, as far
+    as copies overlap.
     """
     account = Account()
     found: list[Chain] = []
     for copy in copies:
         for each in copy.segments:
-            for place, is_credible in judged(each, _rows(each), account):
+            for place, is_credible in judged(each, _rows(each), account, progress):
                 if is_credible:
                     link(found, place)
     merging = _Merging(account)

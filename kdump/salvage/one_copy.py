@@ -16,7 +16,7 @@ from kdump.segments.batch_runs import Run, of_data
 from kdump.segments.read_ahead import Leash
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.salvage.chains import LeftOutRange
@@ -28,10 +28,12 @@ class OutOfOrderError(Exception):
     """An offset is not above all that stand before it: the copy takes two passes."""
 
 
-def batches(copy: Partition, account: Account) -> Generator[RecordBatch | Run, None, None]:
+def batches(
+    copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
+) -> Generator[RecordBatch | Run, None, None]:
     """Yield what :func:`kdump.salvage.merge.merge` places of a copy, data that are alike in one go.
 
-    Tells the account the same. Raises OutOfOrderError where batches do not stand in order: then the account is wrong.
+    Tells the account the same, and ``progress`` the bytes read. Raises OutOfOrderError where batches do not stand in order: then the account is wrong.
     """
     if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
         raise OutOfOrderError
@@ -39,7 +41,7 @@ def batches(copy: Partition, account: Account) -> Generator[RecordBatch | Run, N
         held: deque[RecordBatch | Run] = deque()
         spans: list[tuple[int, int]] = []
         with closing(_regions(each)) as regions:
-            for place, is_credible in judged(each, _rows(each, regions, held), account):
+            for place, is_credible in judged(each, _rows(each, regions, held), account, progress):
                 if place.position >= held[0].end:
                     yield from _cut(held.popleft(), spans)
                     spans.clear()

@@ -16,7 +16,7 @@ from kdump.segments import read_ahead
 from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeVar
 
     from kdump.log_dirs.files import Source
@@ -65,17 +65,21 @@ def ahead(regions: Iterator[T], source: Source, leash: Leash, size: int) -> Iter
 
 
 def judged(
-    each: Segment, rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding], account: Account
+    each: Segment,
+    rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding],
+    account: Account,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
     """Yield the batches among what stands in a segment, and whether their neighbours in the file let them be placed.
 
     The account is told of those that these contradict, of all else, and of what of the segment cannot be read.
+    ``progress`` is called with the bytes read.
     """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
     place: BatchPlace | PlacesInARow | None = None
     ends: dict[int, int] = {}  # the last offset of each leader epoch
-    for behind in itertools.chain(_batches(each, rows, account), (None,)):
+    for behind in itertools.chain(_batches(each, rows, account, progress), (None,)):
         if isinstance(place, BatchPlace) and _is_contradicted(before, place, behind, ends.get(place.epoch)):
             misplaced.append(left_out(place, "misplaced", "its neighbours in the file contradict its offset"))
             yield place, False
@@ -87,13 +91,17 @@ def judged(
 
 
 def _batches(
-    each: Segment, rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding], account: Account
+    each: Segment,
+    rows: Iterable[BatchPlace | PlacesInARow | LeftOutRange | Padding],
+    account: Account,
+    progress: Callable[[int], None],
 ) -> Iterator[BatchPlace | PlacesInARow]:
     """Yield the batches of a segment."""
     end = 0
     try:
         for one in rows:
             end = one.position + one.size
+            progress(one.size)
             if isinstance(one, LeftOutRange):
                 account.lost.append(one)
             elif isinstance(one, Padding):

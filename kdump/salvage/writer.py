@@ -94,10 +94,12 @@ def write(
     *,
     log_start: int | None = None,
     fail: Callable[[UnreadableError], None] = raise_it,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[WrittenLog, Account]:
     """Write one partition below ``out``, which :func:`kdump.output.files.new_folder` gives.
 
-    ``fail`` is told of a partition.metadata that cannot be read. What is written has the modes of the copies.
+    ``fail`` is told of a partition.metadata that cannot be read, ``progress`` of the bytes of the copies that are done;
+    a copy that is read twice counts half each time. What is written has the modes of the copies.
 
     ``log_start`` is the log start offset, None where no checkpoint has it: what lies below it was removed by
     DeleteRecords or by retention.
@@ -106,7 +108,7 @@ def write(
     """
     access = of_sources(copies)
     folder = files.make_folders(out, LOGS, name, access=access)
-    log, account = _write_log(folder, copies, limits, log_start, access)
+    log, account = _write_log(folder, copies, limits, log_start, access, progress)
     files.fill(folder / file_names.LEADER_EPOCHS, leader_epoch.encode(log.epochs), access)
     _copy_metadata(copies, folder, fail, access)
     lost = files.make_folders(out, files.LOST_AND_FOUND, name, access=access)
@@ -121,28 +123,58 @@ def begin(out: Path, access: Access) -> None:
 
 
 def _write_log(
-    folder: Path, copies: list[Partition], limits: SegmentLimits, log_start: int | None, access: Access
+    folder: Path,
+    copies: list[Partition],
+    limits: SegmentLimits,
+    log_start: int | None,
+    access: Access,
+    progress: Callable[[int], None],
 ) -> tuple[_LogWriter, Account]:
     """Write the segments: one copy as it is read, unless its batches do not stand in order."""
     if len(copies) == 1:
         log, account = _LogWriter(folder, limits, log_start, access), Account()
+        once = _BytesDone(progress)
         try:
-            log.add_all(one_copy.batches(copies[0], account))
+            log.add_all(one_copy.batches(copies[0], account, once))
         except OutOfOrderError:
+            once.take_back()
             for path in folder.iterdir():
                 files.drop(path)
         else:
             return log, account
-    chains, account = merge.merge(copies)
-    log = _LogWriter(folder, limits, log_start, access)
+    chains, account = merge.merge(copies, lambda size: progress(size // 2))
+    log = _LogWriter(folder, limits, log_start, access, lambda size: progress(size // 2))
     log.add_all(merge.batches(chains))
     return log, account
+
+
+class _BytesDone:
+    """Passes the bytes on that are done, and takes them back where all is read again."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress, self._done = progress, 0
+
+    def __call__(self, size: int) -> None:
+        self._done += size
+        self._progress(size)
+
+    def take_back(self) -> None:
+        self._progress(-self._done)
 
 
 class _LogWriter:
     """Writes batches that come in order to segments with indexes."""
 
-    def __init__(self, folder: Path, limits: SegmentLimits, log_start: int | None, access: Access) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        limits: SegmentLimits,
+        log_start: int | None,
+        access: Access,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """``progress`` is called with the bytes of log that are written."""
+        self._progress = progress
         self.epochs: list[EpochEntry] = []
         self.written = WrittenLog(0, 0, 0, 0)
         self._folder, self._limits, self._log_start, self._access = folder, limits, log_start, access
@@ -225,6 +257,7 @@ class _LogWriter:
             kernel.reserve(file.fileno(), self._reserved)
         file.write(region.raw)
         self._size = end
+        self._progress(region.size)
         if self._size - self._flushed >= STEP:
             files.begin_flush(file)
             self._flushed = self._size

@@ -140,3 +140,17 @@ def test_a_checkpoint_that_is_not_what_it_should_be_is_a_derived_file_that_is_no
     assert said.startswith(f"kdump: {checkpoint}: ")
     assert said.endswith("; it is not used (kdump check says more)\n")
     assert said.count("\n") == 1
+
+
+def test_progress_counts_what_is_done_within_a_segment(tmp_path):
+    """Packing a segment again for --what-if takes minutes."""
+    partitions = log_dir(tmp_path, data(0) + data(1) + data(2), data(10), data(20) + bytes(7))
+    done = []
+    states = LogDirStates(in_words(raise_), raise_)
+    LogDirPass([Offsets(since=11)], states, damage=raise_, fail=raise_, note=print, progress=done.append).run(partitions)
+    sizes = [segment.size for segment in partitions[0].segments]
+    assert sum(done) == sum(sizes)
+    done.clear()
+    LogDirPass([Offsets()], states, damage=raise_, fail=raise_, note=print, progress=done.append).run(partitions)
+    assert sum(done) == sum(sizes)
+    assert [size for size in done if size][:3] == [len(data(0)), len(data(1)), len(data(2))]

@@ -1,7 +1,14 @@
 """What every command that reads logs shares."""
 
-from kdump import kernel
+import io
+import sys
+
+import pytest
+
+from kdump import cli, kernel
+from kdump.commands import session
 from kdump.commands.session import Session
+from testing import forge
 
 
 def test_a_run_keeps_the_memory_that_it_frees(monkeypatch):
@@ -10,3 +17,42 @@ def test_a_run_keeps_the_memory_that_it_frees(monkeypatch):
     monkeypatch.setattr(kernel, "keep_freed_memory", lambda: asked.append(True))
     Session()
     assert asked == [True]
+
+
+class Terminal(io.StringIO):
+    """Standard error as a terminal has it."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "IN"],
+        ["salvage", "IN", "--out", "OUT", "-q"],
+        ["salvage", "IN", "AGAIN", "--out", "OUT", "-q"],
+        ["stats", "IN", "--what-if", "zstd"],
+        ["dump", "IN", "-o", "jsonl", "--jobs", "1"],
+    ],
+)
+def test_progress_is_shown_and_cleared(words, tmp_path, monkeypatch, capfdbinary):
+    """Of one segment too: the last look is before its end, and the line is empty at the end."""
+    for name in ("in", "again"):
+        place = tmp_path / name / "orders-0"
+        place.mkdir(parents=True)
+        batches = (forge.batch([forge.record(b"k", b"v" * 300)], base_offset=offset) for offset in range(4000))
+        (place / f"{0:020}.log").write_bytes(b"".join(batches))
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(session, "EVERY", 0)
+    paths = {"IN": tmp_path / "in", "AGAIN": tmp_path / "again", "OUT": tmp_path / "out"}
+    monkeypatch.setattr(sys, "argv", ["kdump", *(str(paths.get(word, word)) for word in words)])
+    assert cli.main() == 0
+    lines = shown.getvalue().split("\r")
+    steps = [line for line in lines if " MiB of " in line or " KiB of " in line]
+    assert len(steps) > 1, lines
+    assert any("left" in line for line in steps)
+    assert lines[-1] == ""
+    assert lines[-2].isspace()
+    assert capfdbinary.readouterr().err == b""

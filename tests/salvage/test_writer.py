@@ -45,3 +45,48 @@ def test_room_is_set_aside_a_step_at_a_time(tmp_path, monkeypatch):
     assert len(told) > 4
     assert max(told) <= 5000
     assert max(after - before for before, after in zip([0, *told], told, strict=False)) <= 4000
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    for name in ("FIRST_BLOCK", "BLOCK"):
+        monkeypatch.setattr(walk, name, 1000)
+
+
+def copy_of(folder, batches):
+    place = folder / "orders-0"
+    place.mkdir(parents=True)
+    (place / f"{0:020}.log").write_bytes(b"".join(batches))
+    return next(iter(Finder().find([str(place)])))
+
+
+BATCHES = [forge.batch([forge.record(b"k", b"v" * 300)], base_offset=offset) for offset in range(40)]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_progress_counts_the_bytes_of_one_copy_as_they_are_read(tmp_path):
+    done = []
+    part = copy_of(tmp_path, BATCHES)
+    writer.write("orders-0", [part], tmp_path / "out", writer.SegmentLimits(), progress=done.append)
+    assert sum(done) == part.size
+    assert len(done) > 5
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_progress_counts_copies_that_are_read_twice_once(tmp_path):
+    """The first pass over them is half of the work, and what is there twice is not read again."""
+    done = []
+    parts = [copy_of(tmp_path / name, BATCHES) for name in "ab"]
+    writer.write("orders-0", parts, tmp_path / "out", writer.SegmentLimits(), progress=done.append)
+    assert parts[0].size <= sum(done) <= 2 * parts[0].size
+    assert len(done) > 10
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_progress_takes_back_what_is_read_again(tmp_path):
+    """A copy whose batches do not stand in order."""
+    done = []
+    part = copy_of(tmp_path, BATCHES[20:] + BATCHES[:20])
+    writer.write("orders-0", [part], tmp_path / "out", writer.SegmentLimits(), progress=done.append)
+    assert min(done) < 0
+    assert part.size - len(done) <= sum(done) <= part.size
