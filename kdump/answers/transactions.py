@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.replay import EndedTransaction, OpenTransaction
 
 State: TypeAlias = Literal["open", "hanging", "committed", "aborted"]
+Clock: TypeAlias = Literal["coordinator", "records"]
+"""The source of the time at which an age begins: the coordinator, or the last batch (a producer sets its time)."""
 MAX_TIMEOUT: Final = 900_000
 """The age in ms from which on find-hanging suspects a transaction: the default of transaction.max.timeout.ms."""
 
@@ -47,7 +49,11 @@ TWO_PHASE: Final = (
 
 @dataclass(frozen=True)
 class PartitionTransaction:
-    """A transaction in one partition. Times are in ms; None = none, or not known."""
+    """A transaction in one partition. Times are in ms; None = none, or not known.
+
+    ``age_ms`` is the time since ``start_time_ms``, the coordinator's own, of a transaction that a coordinator names;
+    since ``last_timestamp_ms``, a timestamp of records, of all others. ``clock`` is the one that counts.
+    """
 
     kind: ClassVar[str] = "transaction"
 
@@ -73,6 +79,8 @@ class PartitionTransaction:
     held_back: int = 0
     """Offsets that a read_committed consumer is not given for it; 0 where an older one holds them back."""
     why: str = ""
+    start_time_ms: int | None = None
+    clock: Clock = "records"
 
 
 @dataclass(frozen=True)
@@ -253,7 +261,10 @@ class _Judge(NamedTuple):
         elif is_doubted:
             why = f"bytes of {name} after its beginning cannot be read: whether it has ended is not known"
         elif age <= self.max_timeout:
-            why = f"no transactional id names {name} for its producer id: it hangs when it is older than --max-timeout"
+            why = (
+                f"no transactional id names {name} for its producer id: it hangs when its last timestamp is older than "
+                "--max-timeout"
+            )
         else:
             state = "hanging"
             abort = self.lines.abort(key, begun, producer, is_old=replica.is_old)
@@ -262,6 +273,7 @@ class _Judge(NamedTuple):
                 if owner is None
                 else (f"transactional id {owner.transactional_id!r} ({owner.state}) does not name {name}")
             ) + self.ids.condition
+        started = None if named is None else _start_of(named)
         is_oldest = begun.first_offset == replica.oldest
         return PartitionTransaction(
             topic,
@@ -272,7 +284,7 @@ class _Judge(NamedTuple):
             begun.first_offset,
             producer.data_offset,
             producer.timestamp,
-            age,
+            age if started is None else self.at - started,
             state,
             None,
             None if named is None or not self.ids.is_whole else named.transactional_id,
@@ -282,6 +294,8 @@ class _Judge(NamedTuple):
             None if owner is None else owner.transactional_id,
             replica.end_offset - max(begun.first_offset, replica.start_offset) if is_oldest else 0,
             why,
+            started,
+            "records" if started is None else "coordinator",
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
@@ -294,10 +308,15 @@ class _Judge(NamedTuple):
         line = self.lines.terminate(named.transactional_id)
         if named.timeout_ms == NEVER and line is not None:
             return TWO_PHASE, line
-        ends = (named.start_time_ms or named.last_update_ms) + named.timeout_ms
+        ends = _start_of(named) + named.timeout_ms
         if ends > self.at:
             return f"its coordinator aborts it at {iso_or_ms(ends)} unless it ends before", None
         return f"its coordinator should have aborted it at {iso_or_ms(ends)}", line
+
+
+def _start_of(named: TransactionalId) -> int:
+    """Return when a coordinator began a transaction, in ms by its clock."""
+    return named.start_time_ms or named.last_update_ms
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:

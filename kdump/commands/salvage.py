@@ -174,9 +174,7 @@ def _salvaged(
     return Processes(jobs).results(partial(_one_of_several, folder, limits), tasks)
 
 
-def _salvage(
-    folder: Path, limits: writer.SegmentLimits, progress: _Progress, named: tuple[str, _Copies]
-) -> _Salvaged:
+def _salvage(folder: Path, limits: writer.SegmentLimits, progress: _Progress, named: tuple[str, _Copies]) -> _Salvaged:
     """Write one partition; return what is written, what became of the copies, and the errors of reading."""
     name, copies = named
     errors: list[UnreadableError] = []

@@ -63,6 +63,10 @@ def command(
     lastTransactionalId
                        the id that has, had or will have the producer id
     heldBack           offsets that consumers are not given for it
+    startTimeMs        when its coordinator began it; null where none names it
+    ageMs              time since startTimeMs, else since lastTimestampMs, the
+                       timestamp of its last batch, which producers may set
+    clock              whose time ageMs begins at: coordinator or records
     why                what is known of its end
 
     Lines of kind "coordinator" have the last state of every transactional id, lines of kind "difference" a replica

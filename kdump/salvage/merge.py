@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Region | Run)
 
 
-def merge(
-    copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None
-) -> tuple[list[Chain], Account]:
+def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:
     """Return the sound batches of all copies in order. What cannot be read is among the lost.
 
     ``progress`` is called with the bytes read. Raises UnreadableError where a file is not any more what it was, as far

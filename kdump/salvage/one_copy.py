@@ -33,7 +33,8 @@ def batches(
 ) -> Generator[RecordBatch | Run, None, None]:
     """Yield what :func:`kdump.salvage.merge.merge` places of a copy, data that are alike in one go.
 
-    Tells the account the same, and ``progress`` the bytes read. Raises OutOfOrderError where batches do not stand in order: then the account is wrong.
+    Tells the account the same, and ``progress`` the bytes read. Raises OutOfOrderError where batches do not stand in
+    order: then the account is wrong.
     """
     if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
         raise OutOfOrderError

@@ -147,7 +147,9 @@ def test_progress_counts_what_is_done_within_a_segment(tmp_path):
     partitions = log_dir(tmp_path, data(0) + data(1) + data(2), data(10), data(20) + bytes(7))
     done = []
     states = LogDirStates(in_words(raise_), raise_)
-    LogDirPass([Offsets(since=11)], states, damage=raise_, fail=raise_, note=print, progress=done.append).run(partitions)
+    LogDirPass([Offsets(since=11)], states, damage=raise_, fail=raise_, note=print, progress=done.append).run(
+        partitions
+    )
     sizes = [segment.size for segment in partitions[0].segments]
     assert sum(done) == sum(sizes)
     done.clear()

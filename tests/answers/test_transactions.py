@@ -65,7 +65,7 @@ def test_a_transaction_hangs_when_no_coordinator_names_its_partition(tmp_path):
         "abort": "kafka-transactions.sh --bootstrap-server b1:9092 abort --topic orders --partition 0 --start-offset 0",
         "terminate": None, "twoPhase": False, "lastTransactionalId": "tx", "heldBack": 5,
         "why": "transactional id 'tx' (CompleteCommit) does not name orders-0, "
-        "if __transaction_state has no more partitions than 1",
+        "if __transaction_state has no more partitions than 1", "startTimeMs": None, "clock": "records",
     }  # fmt: skip
 
 
@@ -75,6 +75,29 @@ def test_a_named_one_is_open_whatever_its_age(tmp_path):
     found = only(tmp_path)
     assert (found["state"], found["transactionalId"], found["abort"], found["terminate"]) == ("open", "tx", None, None)
     assert "aborts it at 2023-11-14T22:14:19.000Z" in found["why"]
+
+
+@pytest.mark.parametrize("dated", [NOW - 1106 * 24 * HOUR, NOW + 50 * HOUR, -1])
+def test_the_age_of_a_named_one_is_by_its_coordinator(tmp_path, dated):
+    """Producers set the timestamps of records: those of an import may be years old."""
+    write(tmp_path, "orders-0", {0: data(0, 2, producer=7, timestamp=dated)})
+    coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], started=NOW - 2 * HOUR))
+    found = only(tmp_path)
+    assert (found["ageMs"], found["startTimeMs"], found["clock"]) == (2 * HOUR, NOW - 2 * HOUR, "coordinator")
+    assert found["lastTimestampMs"] == dated
+    shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
+    assert "open for 2 h by its coordinator's clock, holds back 2 offsets" in shown
+    shown = kdump("transactions", tmp_path, "--at", NOW - 3 * HOUR).stdout.decode()
+    assert "open, its start is 1 h in the future by its coordinator's clock, holds back" in shown
+
+
+def test_the_age_of_an_ended_one_is_that_of_its_last_batch(tmp_path):
+    """Now is not when it ended."""
+    write(tmp_path, "orders-0", {0: hung() + marker(2, 7, COMMIT)})
+    found, _, _ = transactions(tmp_path, "--all")
+    assert [(one["ageMs"], one["startTimeMs"], one["clock"]) for one in found] == [(HOUR, None, "records")]
+    shown = kdump("transactions", tmp_path, "--all", "--at", NOW).stdout.decode()
+    assert "committed at offset 2, its last batch is 1 h old by record timestamps" in shown
 
 
 def test_one_past_its_timeout_is_terminated_by_its_id(tmp_path):
@@ -207,7 +230,7 @@ def test_the_table_says_what_to_do_first(tmp_path):
     coordinators(tmp_path, state(0, "tx", status=COMPLETE_COMMIT))
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
     assert shown.startswith("Transactions: 1 hanging, 0 open; 5 offsets held back from read_committed consumers\n")
-    assert "hanging for 1 h, holds back 5 offsets of orders-0, " in shown
+    assert "hanging for 1 h by record timestamps, holds back 5 offsets of orders-0, " in shown
     assert "\nkafka-transactions.sh --bootstrap-server HOST:9092 abort --topic orders" in shown
     assert "1 transactional id: 1 CompleteCommit" in shown
 
@@ -263,7 +286,11 @@ def test_times_that_no_calendar_has_are_numbers_and_those_to_come_are_called_so(
     write(tmp_path, "orders-0", {0: data(0, producer=7, timestamp=NOW + HOUR)})
     coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], started=end))
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
-    assert "open, its last batch is 1 h in the future, holds back 1 offset of orders-0, " in shown
+    future = (end - NOW) // (24 * HOUR)
+    assert f"open, its start is {future} d in the future by its coordinator's clock, holds back 1 offset" in shown
+    coordinators(tmp_path, state(0, "tx", producer=9))
+    later = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
+    assert "open, its last batch is 1 h in the future by record timestamps, holds back 1 offset of orders-0, " in later
     assert f"its coordinator aborts it at {end + 60_000} ms unless it ends before" in shown
 
 

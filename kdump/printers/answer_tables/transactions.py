@@ -21,6 +21,11 @@ COLUMNS: Final = ("partition", "from offset", "producer", "epoch", "transactiona
 IDS: Final = ("transactional id", "state", "producer", "epoch", "started", "timeout", "partitions")
 NAMED: Final = 3
 """Partitions that one sentence names."""
+CLOCKS: Final = {
+    "coordinator": ("its start", "its coordinator's clock"),
+    "records": ("its last batch", "record timestamps"),
+}
+"""Clock of an age: the time at which the age begins, and its source in words."""
 NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 
 
@@ -57,14 +62,19 @@ def _row(one: PartitionTransaction) -> tuple[object, ...]:
 
 def sentence(one: PartitionTransaction) -> str:
     """Return what is the matter with a transaction, in words."""
+    what, clock = CLOCKS[one.clock]
     if one.end_offset is not None:
-        return f"{one.state} at offset {one.end_offset}, {span(one.age_ms)} after its last batch"
-    later = f"{one.state}, its last batch is {span(-one.age_ms)} in the future"
-    words = [f"{one.state} for {span(one.age_ms)}" if one.age_ms >= 0 else later]
+        return f"{one.state} at offset {one.end_offset}, {what} is {_age(one)} by {clock}"
+    words = [f"{one.state} for {span(one.age_ms)}" if one.age_ms >= 0 else f"{one.state}, {what} is {_age(one)}"]
+    words[0] += f" by {clock}"
     if one.held_back:
         words.append(f"holds back {counted(one.held_back, 'offset')} of {one.topic}-{one.partition}")
     words += [one.why] if one.why else []
     return ", ".join(words)
+
+
+def _age(one: PartitionTransaction) -> str:
+    return f"{span(one.age_ms)} old" if one.age_ms >= 0 else f"{span(-one.age_ms)} in the future"
 
 
 def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]]:
