@@ -1,0 +1,287 @@
+"""The log dirs that are left of a cluster, as the given volumes hold them.
+
+A log dir is a folder with ``meta.properties``, with one of a broker's checkpoints, or with a partition's folder. A
+volume of a container often holds its log dir some folders deep (``/data-0/kafka-log0``), so folders below are searched.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from kdump.broker_start import folder_names
+from kdump.errors import DamageError, UnreadableError, UsageError
+from kdump.formats import partition_metadata
+from kdump.internal_topics.cluster_metadata import TOPIC as METADATA_TOPIC
+from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, Name
+from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.partition import Partition
+from kdump.primitives.patterns import Pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from kdump.log_dirs.files import Entry
+    from kdump.log_dirs.log_dir_state import LogDirState
+
+_CHECKPOINT: Final = Pattern(r".*-offset-checkpoint")
+_OF_PARTITION: Final = Pattern(
+    rf"\d{{20}}\.(?:{file_names.LOG}|{'|'.join(file_names.SIBLINGS)})(?:\.\w+)?|"
+    rf"{file_names.PARTITION_METADATA}|{file_names.LEADER_EPOCHS}",
+)
+"""Files that make their folder one of a partition. Names with the id of a segment belong to remote storage."""
+
+
+@dataclass(frozen=True)
+class VolumeFolder:
+    """A partition's folder in a log dir.
+
+    ``state`` is empty for a live replica, else ``delete``, ``future`` or ``stray``. ``topic_id`` has 16 bytes, None
+    where ``partition.metadata`` is missing or not valid.
+    """
+
+    topic: str
+    number: int
+    state: str
+    topic_id: bytes | None
+    partition: Partition
+    log_dir: LogDirState
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Topic and partition."""
+        return self.topic, self.number
+
+    @property
+    def path(self) -> str:
+        """The path of the folder."""
+        return self.partition.folder
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The high watermark in the log dir's checkpoint. A folder put aside has none: its name is of another."""
+        return None if self.state else self.log_dir.high_watermarks.get(self.key)
+
+    @property
+    def log_start(self) -> int | None:
+        """The log start offset in the log dir's checkpoint."""
+        return None if self.state else self.log_dir.log_starts.get(self.key)
+
+    @property
+    def recovery_point(self) -> int | None:
+        """The offset up to which the log is flushed, in the log dir's checkpoint."""
+        return None if self.state else self.log_dir.recovery_points.get(self.key)
+
+    @property
+    def newest_ms(self) -> int:
+        """When a segment was last written (ms); 0 without one."""
+        return max((segment.modified or 0 for segment in self.partition.segments), default=0)
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A log dir: its checkpoints and ids (``state``), the folders of partitions, its copy of the metadata log."""
+
+    path: str
+    state: LogDirState
+    folders: tuple[VolumeFolder, ...]
+    metadata: Partition | None
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id in ``meta.properties``."""
+        return None if self.state.properties is None else self.state.properties.cluster_id
+
+    @property
+    def node_id(self) -> str | None:
+        """The id of the node, before KRaft of the broker."""
+        return self.state.broker_id
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """All log dirs of one cluster that were found. Folders stand in the order of log dirs, then by name."""
+
+    log_dirs: tuple[Volume, ...]
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id that the log dirs agree on, None where none has one."""
+        return next((each.cluster_id for each in self.log_dirs if each.cluster_id is not None), None)
+
+    @property
+    def metadata_copies(self) -> list[Partition]:
+        """The copies of the metadata log: segments, and the snapshots and other files beside them (``others``)."""
+        return [each.metadata for each in self.log_dirs if each.metadata is not None]
+
+    @property
+    def folders(self) -> Iterator[VolumeFolder]:
+        """The partitions' folders of all log dirs."""
+        return (folder for each in self.log_dirs for folder in each.folders)
+
+    @cached_property
+    def by_name(self) -> dict[tuple[str, int], list[VolumeFolder]]:
+        """The folders of each topic and partition, whatever their topic id."""
+        found: defaultdict[tuple[str, int], list[VolumeFolder]] = defaultdict(list)
+        for folder in self.folders:
+            found[folder.key].append(folder)
+        return found
+
+    def of(self, topic: str, topic_id: bytes | None, number: int) -> list[VolumeFolder]:
+        """Return the folders that hold a partition, live ones first.
+
+        A folder that was put aside counts where its id proves that it is the same topic. A live one without an id
+        counts by its name.
+        """
+        found = self.by_name.get((topic, number), ())
+        same = [each for each in found if (each.topic_id == topic_id if each.topic_id and topic_id else not each.state)]
+        return sorted(same, key=lambda each: (_ORDER.index(each.state), each.topic_id is None))
+
+
+_ORDER: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER, file_names.DELETE_FOLDER)
+"""The states of folders, the most trusted first."""
+
+
+def survey(
+    paths: Sequence[str],
+    *,
+    note: Callable[[str], None] = lambda _: None,
+    fail: Callable[[UnreadableError], None] = raise_it,
+) -> Volumes:
+    """Find the log dirs of one cluster in volumes: log dirs, or folders of them.
+
+    ``note`` is called with each small file that is not valid, ``fail`` with what cannot be read. Raises UsageError for
+    a file, for volumes without a log dir, and for log dirs of several clusters.
+    """
+    found = tuple(_Survey(note, fail).log_dirs(paths))
+    if not found:
+        raise UsageError(
+            f"{', '.join(paths)}: no log dir is in it or in the folders below (a folder with meta.properties, or with "
+            "folders such as orders-0): name the folders of log.dirs"
+        )
+    _one_cluster(found)
+    return Volumes(found)
+
+
+def _one_cluster(found: Iterable[Volume]) -> None:
+    """Raise UsageError for log dirs of several clusters."""
+    paths: defaultdict[str, list[str]] = defaultdict(list)
+    for each in found:
+        if each.cluster_id is not None:
+            paths[each.cluster_id].append(each.path)
+    if len(paths) > 1:
+        clusters = "; ".join(f"cluster.id {name} in {', '.join(where)}" for name, where in paths.items())
+        raise UsageError(f"the volumes are of {len(paths)} clusters: {clusters}: name those of one cluster")
+
+
+class _Survey:
+    """Walks through folders; each is listed once, links lead where they lead."""
+
+    def __init__(self, note: Callable[[str], None], fail: Callable[[UnreadableError], None]) -> None:
+        self._note, self._fail = note, fail
+        self._finder = Finder(Wanted(siblings=True, log_dirs=True))
+        self._states = LogDirStates(in_words(note), fail)
+        self._seen: set[object] = set()
+
+    def log_dirs(self, paths: Sequence[str]) -> Iterator[Volume]:
+        for path in paths:
+            try:
+                entry = LOCAL.look(path)
+                if entry is None:
+                    raise UnreadableError(path, "No such file or directory")
+            except UnreadableError as error:
+                self._fail(error)
+                continue
+            if not entry.is_folder:
+                raise UsageError(f"{path} is a file: name a log dir, or a folder of log dirs")
+            yield from self._below(entry)
+
+    def _below(self, folder: Entry) -> Iterator[Volume]:
+        """Yield the log dir that a folder is, and those below it."""
+        entries = self._entries(folder)
+        if entries is None:
+            return
+        names = {entry.name for entry in entries if not entry.is_folder}
+        is_named = file_names.META_PROPERTIES in names or any(map(_CHECKPOINT.fullmatch, names))
+        partitions: list[tuple[Entry, list[Entry]]] = []
+        others: list[Entry] = []
+        for entry in entries:
+            if not entry.is_folder:
+                continue
+            inside = self._partition(entry, is_named=is_named)
+            if inside is None:
+                others.append(entry)
+            else:
+                self._seen.add(entry.identity)
+                partitions.append((entry, inside))
+        if is_named or partitions:
+            yield self._log_dir(folder, partitions)
+        for entry in others:
+            yield from self._below(entry)
+
+    def _entries(self, folder: Entry) -> list[Entry] | None:
+        """Return what a folder holds, None where that was listed before or cannot be."""
+        if folder.identity in self._seen:
+            return None
+        self._seen.add(folder.identity)
+        try:
+            return LOCAL.entries(folder.path)
+        except UnreadableError as error:
+            self._fail(error)
+            return None
+
+    def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
+        """Return the files of a folder that is a partition's, None of another one.
+
+        In a log dir that is ``is_named`` as such an empty folder counts, too: its files were removed.
+        """
+        parsed = folder_names.parse(folder.name)
+        if parsed is None or folder.identity in self._seen:
+            return None
+        try:
+            inside = LOCAL.entries(folder.path)
+        except UnreadableError as error:
+            self._fail(error)
+            return [] if is_named else None
+        files = [entry for entry in inside if not entry.is_folder]
+        if any(entry.name == file_names.META_PROPERTIES for entry in files):
+            return None
+        if any(_OF_PARTITION.fullmatch(entry.name) or KRAFT_SNAPSHOT_NAME.fullmatch(entry.name) for entry in files):
+            return files
+        return files if is_named and not any(entry.is_folder for entry in inside) else None
+
+    def _log_dir(self, folder: Entry, found: Sequence[tuple[Entry, list[Entry]]]) -> Volume:
+        state = self._states.of(Partition(LOCAL, posixpath.join(folder.path, "any"), None, None, ()))
+        folders: list[VolumeFolder] = []
+        metadata: Partition | None = None
+        for entry, inside in found:
+            parsed = folder_names.parse(entry.name)
+            if parsed is None:
+                continue
+            partition = self._finder.partition(entry.path, Name(parsed.topic, parsed.partition), inside, LOCAL)
+            if parsed.topic == METADATA_TOPIC:
+                metadata = partition if not parsed.state else metadata
+                continue
+            topic_id = self._topic_id(inside)
+            folders.append(VolumeFolder(parsed.topic, parsed.partition, parsed.state, topic_id, partition, state))
+        folders.sort(key=lambda each: (each.key, each.path))
+        return Volume(folder.path, state, tuple(folders), metadata)
+
+    def _topic_id(self, inside: Iterable[Entry]) -> bytes | None:
+        entry = next((each for each in inside if each.name == file_names.PARTITION_METADATA), None)
+        if entry is None:
+            return None
+        try:
+            with LOCAL.open(entry.path) as source:
+                return partition_metadata.read(source.read(0, source.size)).topic_id
+        except DamageError as damage:
+            self._note(f"{entry.path}: {damage}; the folder counts by its name")
+        except UnreadableError as error:
+            self._fail(error)
+        return None
