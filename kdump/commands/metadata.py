@@ -54,6 +54,11 @@ class Asked(NamedTuple):
 @SHOW_SECRETS
 @click.option("--write-snapshot", "folder", metavar="DIR", help="Write the image as a .checkpoint into DIR.")
 @click.option(
+    "--voters",
+    metavar="ID@HOST:PORT,...",
+    help="With --write-snapshot: the controllers of a new quorum. Directory ids come from the PATHs, or as :ID.",
+)
+@click.option(
     "--jobs", type=AtLeast(1), default=1, metavar="N", help="Taken as everywhere; a replay needs one process."
 )
 def command(**options: Any) -> int:
@@ -69,6 +74,7 @@ def command(**options: Any) -> int:
       kdump metadata /backup --diff /var/kafka
       kdump metadata /var/kafka --tree /topics/orders
       kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
+      kdump metadata /broker1 /broker2 --write-snapshot /tmp/new --voters 1@c1:9093:xFDlBgk9SbWQUTSMHBoaVQ
 
     PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot of it. The image at an
     offset or time begins with the newest sound snapshot at or below it; then record by record is applied, metadata
@@ -88,10 +94,18 @@ def command(**options: Any) -> int:
 
     --write-snapshot is for rescue: with the node stopped, put the file alone into an empty __cluster_metadata-0.
 
+    --voters gives the snapshot another quorum, when most controllers are lost and the brokers are whole. PATHs are the
+    metadata log dirs of all controllers and brokers that are left: the snapshot ends beyond each copy, so that brokers
+    load it. A voter whose meta.properties is not there needs its directory id: 1@controller1:9093:DIRECTORYID.
+    Controllers that are gone are not registered in it. Standard error says where the file goes.
+
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met, or the replay breaks.
     """
     asked = Asked(options["topics"], options.pop("offset"), options["at"], options.pop("show_secrets"))
     modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "folder")}
+    voters: str | None = options.pop("voters")
+    if voters is not None and not modes["folder"]:
+        raise UsageError("--voters goes with --write-snapshot DIR alone")
     if sum(bool(mode) for mode in modes.values()) > 1:
         raise UsageError("give one of --topics, --tree, --events, --diff and --write-snapshot")
     if asked.topics and (modes["tree"] is not None or modes["folder"]):
@@ -107,10 +121,16 @@ def command(**options: Any) -> int:
     if modes["diff"]:
         return _diff(run, log, modes["diff"], asked)
     image = _image(run, log, asked.offset, asked.at)
+    if voters is not None:
+        from kdump.commands import metadata_snapshot
+
+        return metadata_snapshot.write_quorum(run, image, log, modes["folder"], voters)
     if image.open_transaction is not None:
         run.session.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
     if modes["folder"]:
-        return _write(run, image, log, modes["folder"])
+        from kdump.commands import metadata_snapshot
+
+        return metadata_snapshot.write(run, image, log, modes["folder"])
     return _show(run, image, asked, list_topics=modes["list_topics"], tree=modes["tree"])
 
 
@@ -202,21 +222,6 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
         earlier, later = (_image(run, each, asked.offset, asked.at) for each in (log, other))
     found = (each for each in differences(earlier, later) if takes(asked.topics, each.topic))
     return run.answer(found if asked.show_secrets else map(without_secrets, found), tables.differences)
-
-
-def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -> int:
-    from kdump.answers.metadata import snapshot_writer
-    from kdump.output import access, files
-    from kdump.printers.answer_tables import metadata as tables
-
-    if run.session.met:
-        raise UsageError("no snapshot is written of an image that has breaks or damage: choose an --offset below")
-    files.outside(run.paths, folder)
-    data = snapshot_writer.encode(image)
-    who = access.of_files(log.copies.sources())  # it holds the secrets that they hold
-    written = files.write(folder, {snapshot_writer.file_name(image): data}, access=who, note=run.session.note)
-    line = snapshot_writer.Written(str(written[0]), image.end_offset, image.epoch, len(data))
-    return run.answer([line], tables.written)
 
 
 def _show(run: Answering, image: ClusterImage, asked: Asked, *, list_topics: bool, tree: str | None) -> int:

@@ -140,3 +140,72 @@ def test_what_cannot_be_asked():
     assert b"no metadata log" in done.stderr
     snapshot = LOG / f"{147:020}-{1:010}.checkpoint"
     assert kdump("metadata", snapshot, "--offset", "5").returncode == 2
+
+
+def metadata_dirs(tmp_path, node=1, directory="AAAAAAAAAAAAAAAAAAAAZA", epoch=7):
+    """A metadata log dir with ids, and a broker's copy of its log that saw the epoch of a failed election."""
+    for name, number in (("controller", node), ("broker", 9)):
+        folder = tmp_path / name / LOG.name
+        folder.mkdir(parents=True)
+        for file in LOG.iterdir():
+            if file.suffix in {".log", ".checkpoint"}:
+                (folder / file.name).write_bytes(file.read_bytes())
+        ids = f"version=1\ncluster.id=c\nnode.id={number}\ndirectory.id={directory if name == 'controller' else ''}\n"
+        (tmp_path / name / "meta.properties").write_text(ids)
+    state = {"leaderId": -1, "leaderEpoch": epoch, "votedId": -1, "votedDirectoryId": "A", "data_version": 1}
+    (tmp_path / "broker" / LOG.name / "quorum-state").write_text(json.dumps(state))
+    return tmp_path / "controller", tmp_path / "broker"
+
+
+def test_a_snapshot_with_other_voters_lies_beyond_all_copies(tmp_path):
+    dirs = metadata_dirs(tmp_path)
+    out = tmp_path / "out"
+    done = kdump(
+        "metadata", *dirs, "--write-snapshot", out, "--voters", "1@[::1]:9093,2@c2:9093:BBBBBBBBBBBBBBBBBBBBBA"
+    )
+    assert done.returncode == 0, done.stderr
+    (written,) = out.iterdir()
+    end, epoch = map(int, written.stem.split("-"))
+    assert end > max(ENDS["4.2.2"])
+    assert epoch > 7
+    found = lines(written)
+    assert not [line for line in found if line["type"] == "REGISTER_CONTROLLER_RECORD"]
+    assert [line for line in found if line["type"] != "REGISTER_CONTROLLER_RECORD"] == [
+        line for line in lines(LOG) if line["type"] != "REGISTER_CONTROLLER_RECORD"
+    ]
+    tree = {line["path"]: line["value"] for line in lines(written, "--tree", "/")}
+    assert not [path for path in tree if "/controllers/" in path]
+    done = kdump("--files", written, "--cluster-metadata-decoder")
+    voters = [line for line in done.stdout.decode().splitlines() if "KRaftVoters" in line]
+    assert len(voters) == 1
+    for part in ("AAAAAAAAAAAAAAAAAAAAZA", "BBBBBBBBBBBBBBBBBBBBBA", '"host":"::1"', '"name":"CONTROLLER"'):
+        assert part in voters[0]
+
+
+def test_a_quorum_that_would_never_elect_is_refused(tmp_path):
+    dirs = metadata_dirs(tmp_path)
+    out = tmp_path / "out"
+    for voters, reason in (
+        ("2@c2:9093", b"no meta.properties of node 2"),
+        ("1@c1:9093:BBBBBBBBBBBBBBBBBBBBBA", b"has directory.id=AAAAAAAAAAAAAAAAAAAAZA"),
+        ("1@c1:9093,1@c2:9093", b"id 1 is given twice"),
+        ("c1:9093", b"is no ID@HOST:PORT"),
+        ("1@c1:0", b"0 is no port"),
+        (",", b"names no voter"),
+    ):
+        done = kdump("metadata", *dirs, "--write-snapshot", out, "--voters", voters)
+        assert done.returncode == 2, voters
+        assert reason in done.stderr
+    assert kdump("metadata", *dirs, "--voters", "1@c1:9093").returncode == 2
+    assert not out.exists()
+
+
+def test_voters_need_a_log_without_breaks_but_not_sound_copies(tmp_path):
+    first, second = metadata_dirs(tmp_path)
+    log = first / LOG.name / f"{390:020}.log"
+    data = bytearray(log.read_bytes())
+    data[-5] ^= 1
+    log.write_bytes(data)
+    done = kdump("metadata", first, second, "--write-snapshot", tmp_path / "out", "--voters", "1@c1:9093")
+    assert done.returncode == 3, done.stderr  # the other copy has what this one lacks
+    assert len(list((tmp_path / "out").iterdir())) == 1

@@ -63,12 +63,12 @@ class Copies:
 
     def __init__(self, partitions: Iterable[Partition], said: Said) -> None:
         self._said = said
+        self.partitions = tuple(part for part in partitions if part.topic in (TOPIC, None))
         self._logs: list[tuple[Segment, ...]] = []
         self.snapshots: list[SnapshotFile] = []
         """By end offset and epoch."""
-        for partition in partitions:
-            if partition.topic in (TOPIC, None):
-                self._take(partition)
+        for partition in self.partitions:
+            self._take(partition)
         self.snapshots.sort(key=lambda found: (found.end_offset, found.epoch, found.name))
 
     def __bool__(self) -> bool:

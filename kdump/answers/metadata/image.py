@@ -68,6 +68,8 @@ class MetadataLog:
     def __init__(self, copies: Copies, damage: Callable[[str], None]) -> None:
         self.copies = copies
         self._damage = damage
+        self.breaks = 0
+        """At how many places the last image did not replay."""
 
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
@@ -81,6 +83,7 @@ class MetadataLog:
             if not replay.add(batch):
                 break
         breaks.finish()
+        self.breaks = breaks.count
         return image
 
     def begins_at(self) -> int | None:

@@ -1,0 +1,502 @@
+"""The metadata of a rebuilt cluster: the image that the volumes hold, and the snapshot that new nodes begin with.
+
+Source: what real nodes of 3.9.2 to 4.4.0 demand of a snapshot (KIP-630, KIP-853, KIP-858):
+
+- It must end beyond the log of every copy that stays, else a broker follows the new leader but never reads it. Its
+  epoch must be above that of every ``quorum-state``, else such a node follows no leader.
+- A registration of the old cluster makes a node wait for a session that nobody holds. Without any registration a
+  follower that loads the snapshot before its leader registers never learns the leader's address: so each new broker
+  has one, fenced.
+- The leader epoch of a partition must be above those of its batches, and the leader must be named: none is elected.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from kdump.answers.metadata import snapshot_writer
+from kdump.answers.metadata.cluster_image import ClusterImage
+from kdump.answers.metadata.configs import BROKER, TOPIC
+from kdump.answers.metadata.copies import Copies, Said
+from kdump.answers.metadata.image import MetadataLog
+from kdump.answers.metadata.metadata_versions import FEATURE, level_name
+from kdump.answers.metadata.topics import PartitionImage, id_text
+from kdump.errors import DamageError, UnreadableError, UsageError
+from kdump.formats import leader_epoch, quorum_state
+from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
+from kdump.log_dirs import file_names
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.rebuild import release_facts
+from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
+from kdump.records.record_batch import RecordBatch
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from kdump.answers.metadata.records import Fields
+    from kdump.broker_start.release import StartRelease
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.rebuild.nodes import NewNode, Replicas, Voter
+
+BEYOND: Final = 1_000_000
+"""Offsets between the end of the longest copy and that of the new snapshot.
+
+One is enough for the copies that are given. A broker whose volume is not among them may have more: an idle controller
+appends two records a second, so this is worth five days.
+"""
+ABOVE: Final = 1_000
+"""Epochs between the highest one that is met and that of the new snapshot: failed elections use up epochs."""
+SPARE_IDS: Final = 1_000
+"""Producer ids of a block. A broker may have used a block whose record no copy has."""
+OLD_LEADER: Final = -1
+
+INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
+    consumer_offsets.TOPIC: {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    },
+    transaction_state.TOPIC: {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "2",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    },
+    share_group_state.TOPIC: {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": "2",
+        "retention.ms": "-1",
+        "segment.bytes": "104857600",
+    },
+    remote_log_metadata.TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
+}
+"""The configs that coordinators give their topics when they create them; a broker adds none to one that is there."""
+KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
+"""The configs of topics whose own are lost: the defaults of a broker would delete records."""
+MIN_ISR: Final = "min.insync.replicas"
+
+
+class ClusterChange(NamedTuple):
+    """Something of the old cluster that the new one has not, or has with another value."""
+
+    what: str
+    """``topic config``, ``broker config``, ``feature``, ``folder``, ``topic``, ..."""
+    name: str
+    key: str | None
+    value: str | None
+    why: str
+
+
+class FolderCopy(NamedTuple):
+    """A partition's folder on a volume: what its name and ``partition.metadata`` tell."""
+
+    topic: str
+    partition: int
+    topic_id: bytes | None
+    node: object
+    """Which node's volume it is on: copies on several disks of a node count once."""
+    newest_ms: int
+    """When a segment of it was last written."""
+
+
+class LostCluster(NamedTuple):
+    """What the volumes tell of the cluster that is lost."""
+
+    image: ClusterImage
+    sources: tuple[str, ...]
+    """The copies of the metadata log, empty where there is none."""
+    breaks: tuple[str, ...]
+    """What is damaged in them or does not replay."""
+    log_end: int
+    epoch: int
+    changes: tuple[ClusterChange, ...]
+
+    @property
+    def from_log(self) -> bool:
+        """Whether a metadata log tells topics and configs."""
+        return bool(self.sources)
+
+    @property
+    def end_offset(self) -> int:
+        """The end offset of the new snapshot."""
+        return self.log_end + BEYOND
+
+    @property
+    def new_epoch(self) -> int:
+        """The epoch of the new snapshot."""
+        return self.epoch + ABOVE
+
+
+class CopyEnds(NamedTuple):
+    """Where copies of the metadata log end: the greatest end offset, the greatest epoch that a node has seen."""
+
+    end_offset: int
+    epoch: int
+
+
+def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
+    """Return the greatest end offset and epoch of all copies, in batches, snapshots and ``quorum-state``.
+
+    ``note`` is called with each small file that does not tell. Raises UnreadableError.
+    """
+    end, epoch = 0, 0
+    for copy in copies:
+        for snapshot in Copies([copy], Said(note, note, lambda error: note(str(error)))).snapshots:
+            end, epoch = max(end, snapshot.end_offset), max(epoch, snapshot.epoch)
+        logs = [each for each in copy.segments if not file_names.is_kraft_snapshot(each.path)]
+        for segment in logs[-1:]:
+            found = _segment_end(segment)
+            end, epoch = max(end, found.end_offset), max(epoch, found.epoch)
+        epoch = max(epoch, *_epochs(copy, note), 0)
+    return CopyEnds(end, epoch)
+
+
+def _segment_end(segment: Segment) -> CopyEnds:
+    end, epoch = segment.base_offset or 0, 0
+    with segment.open() as source:
+        for region in read.read_runs(source, on_error="resync"):
+            if isinstance(region, Run | RecordBatch):
+                of = (
+                    region.field("partition_leader_epoch", region.count - 1)
+                    if isinstance(region, Run)
+                    else region.partition_leader_epoch
+                )
+                end, epoch = max(end, region.last_offset + 1), max(epoch, -1 if of is None else of)
+    return CopyEnds(end, epoch)
+
+
+def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
+    """Yield the epochs that the small files beside a copy have."""
+    for name, highest in ((file_names.QUORUM_STATE, _of_quorum), (file_names.LEADER_EPOCHS, _of_checkpoint)):
+        path = posixpath.join(copy.folder, name)
+        try:
+            if copy.files.look(path) is None:
+                continue
+            with copy.files.open(path) as source:
+                yield highest(source.read(0, source.size))
+        except (DamageError, UnreadableError) as error:
+            note(f"{copy.files.shown(path)}: {error}; the epoch of the new snapshot is {ABOVE} above all others")
+
+
+def _of_quorum(data: bytes) -> int:
+    return quorum_state.read(data).leader_epoch
+
+
+def _of_checkpoint(data: bytes) -> int:
+    return max((entry.epoch for entry in leader_epoch.read(data)), default=0)
+
+
+def found(
+    copies: Sequence[Partition],
+    folders: Sequence[FolderCopy],
+    release: StartRelease | None,
+    said: Said,
+) -> LostCluster:
+    """Return the image of the lost cluster: of the metadata log, and of folders as far as that is missing.
+
+    ``copies`` are folders of the metadata log with the files beside their segments, ``release`` the one that is to
+    start. Raises UsageError where there is no metadata log and no release is named.
+    """
+    breaks: list[str] = []
+
+    def damage(text: str) -> None:
+        breaks.append(text)
+        said.damage(text)
+
+    replay = Copies(copies, Said(damage, said.note, said.fail))
+    if not replay:
+        image, changes = _without_log(folders, release)
+        return LostCluster(image, (), (), 0, 0, tuple(changes))
+    image = MetadataLog(replay, damage).image()
+    if image.open_transaction is not None:
+        said.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
+    end = ends(copies, said.note)
+    changes = []
+    if breaks or not image.topics.by_name:
+        changes += _complete(image, folders, release)
+    sources = tuple(copy.files.shown(copy.folder) for copy in copies)
+    top = max(end.epoch, image.epoch)
+    return LostCluster(image, sources, tuple(breaks), max(end.end_offset, image.end_offset), top, tuple(changes))
+
+
+def _without_log(
+    folders: Sequence[FolderCopy], release: StartRelease | None
+) -> tuple[ClusterImage, list[ClusterChange]]:
+    if release is None:
+        raise UsageError(
+            "no volume holds a metadata log (__cluster_metadata-0): name the release that is to start on the new log "
+            "dirs, such as --release 4.3.1"
+        )
+    image = ClusterImage()
+    image.features.levels.update(release_facts.default_features(release))
+    return image, _add_topics(image, folders)
+
+
+def _complete(image: ClusterImage, folders: Sequence[FolderCopy], release: StartRelease | None) -> list[ClusterChange]:
+    """Add what a damaged metadata log has lost: topics of folders that it neither knows by id nor by name."""
+    if FEATURE not in image.features.levels:
+        if release is None:
+            raise UsageError(
+                "the metadata log is damaged and tells no metadata.version: name the release that is to start on the "
+                "new log dirs, such as --release 4.3.1"
+            )
+        image.features.levels.update(release_facts.default_features(release))
+    known = [
+        each for each in folders if each.topic not in image.topics.by_name and each.topic_id not in image.topics.by_id
+    ]
+    return _add_topics(image, known)
+
+
+def _add_topics(image: ClusterImage, folders: Iterable[FolderCopy]) -> list[ClusterChange]:
+    """Add topics that only folders tell of. Of a name with several ids the one that was written last counts."""
+    by_name: dict[str, dict[bytes | None, list[FolderCopy]]] = {}
+    for folder in folders:
+        by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)
+    changes = []
+    for name, ids in sorted(by_name.items()):
+        number = max(ids, key=lambda one: (one is not None, max(each.newest_ms for each in ids[one]), len(ids[one])))
+        copies = [each for one, held in ids.items() if one in (number, None) for each in held]
+        number = new_directory_id() if number is None else number
+        _add_topic(image, name, number, copies)
+        for other in ids:
+            if other not in (number, None):
+                why = f"the topic was deleted and created again: {id_text(number)} was written later"
+                changes.append(ClusterChange("topic", name, "topicId", id_text(other), why))
+    return changes
+
+
+def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[FolderCopy]) -> None:
+    nodes: dict[int, set[object]] = {}
+    for copy in copies:
+        nodes.setdefault(copy.partition, set()).add(copy.node)
+    factor = max(map(len, nodes.values()))
+    image.handlers["TopicRecord"]({"name": name, "topicId": number})
+    topic = image.topics.by_id[number]
+    for partition in range(max(nodes) + 1):
+        topic.partitions[partition] = _partition((OLD_LEADER,) * factor, 0, 0)
+    configs = INTERNAL_CONFIGS.get(name, KEEP_ALL)
+    image.configs.resources[TOPIC, name] = dict(configs)
+
+
+def _partition(replicas: Sequence[int], epoch: int, version: int, directories: Sequence[bytes] = ()) -> PartitionImage:
+    """Return the state of a partition whose replicas are all in sync, led by the first."""
+    return PartitionImage(
+        replicas=list(replicas),
+        directories=list(directories) or [bytes(16)] * len(replicas),
+        isr=list(replicas),
+        removing=[],
+        adding=[],
+        leader=replicas[0],
+        recovery_state=0,
+        leader_epoch=epoch,
+        partition_epoch=version,
+        elr=[],
+        last_known_elr=[],
+    )
+
+
+def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
+    """Return the release that is to start: the named one, else the oldest that knows the metadata.version.
+
+    Raises UsageError where the named one is too old for the metadata, or runs no KRaft.
+    """
+    level = lost.image.features.metadata_version
+    if named is None:
+        return release_facts.oldest_for(level)
+    release_facts.default_features(named)
+    if level > named.highest_level:
+        least = release_facts.oldest_for(level)
+        raise UsageError(
+            f"--release {named.name} is too old: metadata.version is {level_name(level)} ({level}), and "
+            f"{named.name} knows levels up to {level_name(named.highest_level)} ({named.highest_level}); "
+            f"use {least.name} or later"
+        )
+    return named
+
+
+class NewCluster(NamedTuple):
+    """What the new cluster is to be."""
+
+    release: StartRelease
+    nodes: Sequence[NewNode]
+    replicas: Replicas
+    epochs: Mapping[tuple[bytes, int], int]
+    """Topic id and partition -> the highest leader epoch of its copies, -1 for none."""
+    max_producer_id: int
+    """The greatest producer id in batches and transactions, -1 for none."""
+    listeners: Listeners = Listeners()
+
+
+def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[ClusterChange]]:
+    """Return the image of the new cluster, and what it has not of the old one. ``lost.image`` stays as it is."""
+    old, image = lost.image, ClusterImage()
+    changes: list[ClusterChange] = []
+    image.end_offset, image.epoch, image.timestamp = lost.end_offset, lost.new_epoch, old.timestamp
+    image.features.levels.update(old.features.levels)
+    changes += _lift(image, to.release)
+    image.configs.resources.update({key: dict(values) for key, values in old.configs.resources.items()})
+    image.quotas, image.acls, image.scram, image.tokens = old.quotas, old.acls, old.scram, old.tokens
+    image.producer_ids.next = _next_producer_id(old.producer_ids.next or 0, to.max_producer_id)
+    directories = {node.id: node.directory_id for node in to.nodes}
+    for number, topic in old.topics.by_id.items():
+        image.handlers["TopicRecord"]({"name": topic.name, "topicId": number})
+        for partition, state in topic.partitions.items():
+            replicas = to.replicas[number, partition]
+            epoch = max(state.leader_epoch, to.epochs.get((number, partition), -1)) + 1
+            made = _partition(replicas, epoch, state.partition_epoch + 1, [directories[one] for one in replicas])
+            image.topics.by_id[number].partitions[partition] = made
+    changes += fit_configs(image, to.release, len(to.nodes))
+    for node in to.nodes:
+        image.cluster.brokers[node.id] = _registration(node, to, lost, image.features.metadata_version)
+    if release_facts.has_voters(to.release):
+        image.kraft_version = 1
+        image.voters = [
+            voter_fields(node.id, node.directory_id, node.host, node.controller_port, to.listeners.controller)
+            for node in to.nodes
+            if node.controller_port is not None
+        ]
+    return image, changes
+
+
+def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]:
+    """Lift a metadata.version that is too low for the release, or for voters in the metadata log."""
+    level = image.features.metadata_version
+    least = release_facts.VOTERS_LEVEL if release_facts.has_voters(release) else release_facts.LEAST_LEVEL
+    if level < least:
+        image.features.levels[FEATURE] = least
+        why = f"{release.name} wants at least {level_name(least)} ({least})"
+        yield ClusterChange("feature", FEATURE, None, str(level), why)
+
+
+def _next_producer_id(known: int, used: int) -> int:
+    """Return the first producer id of the next block: above all that are used, on the border of a block."""
+    first = max(known, used + 1) + SPARE_IDS
+    return -(-first // SPARE_IDS) * SPARE_IDS
+
+
+def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Iterator[ClusterChange]:
+    """Change configs that would keep the new brokers from starting or from taking records; yield what was changed.
+
+    A topic config below the least value of the release is fatal when the log is loaded. A min.insync.replicas above
+    the number of replicas refuses every record with acks=all, and all transactions.
+    """
+    factors = {
+        topic.name: min((len(state.replicas) for state in topic.partitions.values()), default=brokers)
+        for topic in image.topics.by_id.values()
+    }
+    for (kind, name), configs in sorted(image.configs.resources.items()):
+        what = "topic config" if kind == TOPIC else "broker config"
+        for least in release_facts.LEAST_VALUES if kind == TOPIC else ():
+            value = configs.get(least.config)
+            if value is not None and release.number >= least.since and _int(value) < least.least:
+                configs[least.config] = str(least.least)
+                why = f"{release.name} does not start with less than {least.least}, which is set now"
+                yield ClusterChange(what, name, least.config, value, why)
+        most = factors.get(name, brokers) if kind == TOPIC else brokers
+        value = configs.get(MIN_ISR)
+        if kind in (TOPIC, BROKER) and value is not None and _int(value) > most:
+            configs[MIN_ISR] = str(most)
+            why = f"there are {most} replicas now, and acks=all would be refused: it is {most} until there are more"
+            yield ClusterChange(what, name, MIN_ISR, value, why)
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text.strip())
+    except ValueError:
+        return 0
+
+
+def voter_fields(number: int, directory: bytes, host: str, port: int | None, listener: str) -> Fields:
+    """Return a voter as VotersRecord has it."""
+    return {
+        "voterId": number,
+        "voterDirectoryId": directory,
+        "endpoints": [{"name": listener, "host": host, "port": port}],
+        "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+    }
+
+
+def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
+    """Give an image another quorum: the brokers' volumes are whole, and only controllers are lost.
+
+    It gets an end beyond all copies, so that brokers load it, and forgets the controllers: those that are left register
+    again. Where the voters stood in properties files alone, kraft.version is lifted to 1 if metadata.version allows it.
+    The directory id of each voter must be known.
+    """
+    names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])
+    listener = next(names, Listeners().controller)
+    image.end_offset = max(image.end_offset, copies.end_offset) + BEYOND
+    image.epoch = max(image.epoch, copies.epoch) + ABOVE
+    image.cut_batch = image.open_transaction = None
+    image.cluster.controllers.clear()
+    if image.features.metadata_version >= release_facts.VOTERS_LEVEL:
+        image.kraft_version = 1
+        image.voters = [
+            voter_fields(one.id, one.directory_id or bytes(16), one.host, one.port, listener) for one in voters
+        ]
+
+
+def what_to_do(path: str, voters: Sequence[Voter], image: ClusterImage, *, was_static: bool) -> Iterator[str]:
+    """Yield what to do with a snapshot that has other voters, step by step."""
+    servers = ",".join(address(voter.host, voter.port) for voter in voters)
+    ids = ", ".join(str(voter.id) for voter in voters)
+    yield f"stop every controller and every broker first. Controllers of the new quorum: {ids}"
+    yield (
+        "on each of them, move all files but quorum-state out of its __cluster_metadata-0 (keep them), and copy "
+        f"{path} there, under this name, as the user that runs Kafka"
+    )
+    if image.kraft_version:
+        yield f"in the server.properties of every node: controller.quorum.bootstrap.servers={servers}"
+    if was_static:
+        quorum = ",".join(f"{voter.id}@{address(voter.host, voter.port)}" for voter in voters)
+        yield f"where server.properties has controller.quorum.voters, set it on every node: {quorum}"
+    yield (
+        "start these controllers, then the brokers; leave the brokers' log dirs as they are. Never start a controller "
+        "that is not among them on its old log dir: format it, and add it with kafka-metadata-quorum.sh"
+    )
+
+
+def _registration(node: NewNode, to: NewCluster, lost: LostCluster, level: int) -> Fields:
+    """Return the fenced registration of a broker, in the fields of RegisterBrokerRecord."""
+    name = to.listeners.broker
+    return {
+        "brokerId": node.id,
+        "isMigratingZkBroker": False,
+        "incarnationId": uuid4().bytes,
+        "brokerEpoch": lost.end_offset - 1,
+        "endPoints": [
+            {"name": name, "host": node.host, "port": node.port, "securityProtocol": protocol_of(name, lost.image)}
+        ],
+        "features": [
+            {
+                "name": FEATURE,
+                "minSupportedVersion": min(level, release_facts.LEAST_LEVEL),
+                "maxSupportedVersion": max(level, to.release.highest_level),
+            }
+        ],
+        "rack": None,
+        "fenced": True,
+        "inControlledShutdown": False,
+        "logDirs": [node.directory_id],
+        "cordonedLogDirs": None,
+    }
+
+
+def protocol_of(listener: str, image: ClusterImage) -> int:
+    """Return the security protocol of a listener: as its name says, else as the old brokers had it."""
+    if listener in PROTOCOLS:
+        return PROTOCOLS[listener]
+    endpoints = (one for broker in image.cluster.brokers.values() for one in broker["endPoints"])
+    return next((int(one["securityProtocol"]) for one in endpoints if one["name"] == listener), 0)
+
+
+def snapshot(image: ClusterImage) -> tuple[str, bytes]:
+    """Return the name and the bytes of the snapshot of an image."""
+    return snapshot_writer.file_name(image), snapshot_writer.encode(image)

@@ -1,0 +1,231 @@
+"""The nodes of a rebuilt cluster: who they are, which replicas each holds, and the files that name them."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Final, TypeAlias
+from uuid import uuid4
+
+from kdump.errors import UsageError
+from kdump.formats import meta_properties
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.patterns import Pattern
+from kdump.primitives.wire import INT32_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from kdump.answers.metadata.topics import PartitionImage, Topics
+
+DEFAULT: Final = "1@localhost:9092/9093"
+NODE: Final = Pattern(
+    r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?:/(?P<controller>\d{1,5}))?"
+)
+VOTER: Final = Pattern(
+    r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?::(?P<directory>[\w-]{22}))?"
+)
+PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+"""Security protocol -> its number (``SecurityProtocol``). A listener that is called as one has it."""
+CLUSTER_ID: Final = Pattern(r"[\w.-]{1,64}", re.ASCII)
+
+Replicas: TypeAlias = "dict[tuple[bytes, int], tuple[int, ...]]"
+"""Topic id and partition -> the nodes that hold it, the leader first."""
+
+
+class NewNode(NamedTuple):
+    """A node of the new cluster; without a controller port it is a broker only."""
+
+    id: int
+    host: str
+    port: int
+    controller_port: int | None
+    directory_id: bytes
+
+    @property
+    def folder(self) -> str:
+        """The name of its log dir in the output."""
+        return f"node-{self.id}"
+
+    @property
+    def roles(self) -> str:
+        """The value of process.roles."""
+        return "broker" if self.controller_port is None else "broker,controller"
+
+    @property
+    def directory_text(self) -> str:
+        """The id of its log dir as Kafka writes it."""
+        return urlsafe_b64encode(self.directory_id)[:22].decode()
+
+
+class Voter(NamedTuple):
+    """A member of the quorum: id, address of its controller listener, id of its metadata log dir (None: not known)."""
+
+    id: int
+    host: str
+    port: int
+    directory_id: bytes | None
+
+
+class Listeners(NamedTuple):
+    """The names of the listeners of brokers (``inter.broker.listener.name``) and of controllers."""
+
+    broker: str = "PLAINTEXT"
+    controller: str = "CONTROLLER"
+
+
+def new_directory_id() -> bytes:
+    """Return a random id of a log dir. As Kafka's ``Uuid.randomUuid`` it does not begin with a dash."""
+    while True:
+        made = uuid4().bytes
+        if not urlsafe_b64encode(made).startswith(b"-"):
+            return made
+
+
+def parse_nodes(texts: Sequence[str]) -> list[NewNode]:
+    """Return the nodes of ``--node``. Raises UsageError for a malformed one, an id or an address twice, no voter."""
+    found = [_node(text) for text in texts or (DEFAULT,)]
+    _once("node id", (each.id for each in found))
+    addresses = ((each.host, port) for each in found for port in (each.port, each.controller_port) if port is not None)
+    _once("address", (f"{host}:{port}" for host, port in addresses))
+    if all(each.controller_port is None for each in found):
+        first = found[0]
+        text = f"{first.id}@{first.host}:{first.port}/{min(first.port + 1, 65535)}"
+        raise UsageError(f"no node is a controller: add a controller port to at least one, such as --node {text}")
+    return found
+
+
+def _once(what: str, values: Iterable[object]) -> None:
+    seen: set[object] = set()
+    for value in values:
+        if value in seen:
+            raise UsageError(f"--node: {what} {value} is given twice")
+        seen.add(value)
+
+
+def _node(text: str) -> NewNode:
+    found = NODE.fullmatch(text)
+    if found is None:
+        raise UsageError(
+            f"--node {text!r} is no ID@HOST:PORT[/CONTROLLERPORT], such as 1@broker1.example.com:9092/9093"
+        )
+    controller = found["controller"]
+    return NewNode(
+        _number(text, found["id"], INT32_MAX),
+        found["host"].strip("[]"),
+        _port(text, found["port"]),
+        None if controller is None else _port(text, controller),
+        new_directory_id(),
+    )
+
+
+def parse_voters(text: str) -> list[Voter]:
+    """Return the voters of ``--voters``. Raises UsageError."""
+    voters = []
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        found = VOTER.fullmatch(part)
+        if found is None:
+            raise UsageError(
+                f"--voters {part!r} is no ID@HOST:PORT[:DIRECTORYID], such as 1@controller1.example.com:9093"
+            )
+        directory = found["directory"]
+        number, port = _number(part, found["id"], INT32_MAX), _port(part, found["port"])
+        voters.append(Voter(number, found["host"].strip("[]"), port, None if directory is None else uuid(directory)))
+    if not voters:
+        raise UsageError("--voters names no voter: ID@HOST:PORT[:DIRECTORYID],...")
+    ids = [voter.id for voter in voters]
+    for number in ids:
+        if ids.count(number) > 1:
+            raise UsageError(f"--voters: id {number} is given twice")
+    return voters
+
+
+def uuid(text: str) -> bytes:
+    """Return the 16 bytes of an id of 22 letters. Raises UsageError."""
+    from base64 import urlsafe_b64decode
+
+    try:
+        value = urlsafe_b64decode(text + "==")
+    except ValueError:
+        value = b""
+    if len(value) != meta_properties.UUID_BYTES:
+        raise UsageError(f"{text!r} is no id: 22 letters of base64 for URLs")
+    return value
+
+
+def _number(text: str, digits: str, most: int) -> int:
+    number = int(digits)
+    if number > most:
+        raise UsageError(f"{text!r}: {digits} is more than {most}")
+    return number
+
+
+def _port(text: str, digits: str) -> int:
+    port = _number(text, digits, 65535)
+    if not port:
+        raise UsageError(f"{text!r}: 0 is no port")
+    return port
+
+
+def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int:
+    """Return how many replicas a partition gets: the smaller of its old factor and the number of brokers.
+
+    ``wanted`` is the value of ``--replication``. Replicas that a reassignment was adding do not count.
+    """
+    factor = len(old.replicas) - len(old.adding) if wanted is None else wanted
+    return max(1, min(factor, brokers))
+
+
+def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) -> Replicas:
+    """Return the nodes of each partition, the leader first.
+
+    Where the new brokers have the ids of the old ones each keeps its replicas, and with them the placement by rack.
+    Otherwise leaders go round the nodes, from topic to topic one further, and followers with a growing distance.
+    """
+    ids = [node.id for node in nodes]
+    partitions = [
+        (topic.id, number, state)
+        for _, topic in sorted(topics.by_name.items())
+        for number, state in sorted(topic.partitions.items())
+    ]
+    old = {number for _, _, state in partitions for number in state.replicas}
+    stays = old == set(ids) and wanted is None
+    made: Replicas = {}
+    starts = _starts(topics)
+    for topic, number, state in partitions:
+        count = replication_of(state, len(ids), wanted)
+        made[topic, number] = tuple(_stay(state)[:count] if stays else _go_round(ids, starts[topic] + number, count))
+    return made
+
+
+def _starts(topics: Topics) -> Mapping[bytes, int]:
+    return {topic.id: place for place, (_, topic) in enumerate(sorted(topics.by_name.items()))}
+
+
+def _stay(state: PartitionImage) -> list[int]:
+    return [number for number in state.replicas if number not in state.adding] or state.replicas
+
+
+def _go_round(ids: Sequence[int], leader: int, count: int) -> Iterator[int]:
+    """Yield nodes as Kafka's placer does: the leader, then others at a distance that grows with each round."""
+    yield ids[leader % len(ids)]
+    others = len(ids) - 1
+    shift = leader // len(ids)
+    for number in range(count - 1):
+        yield ids[(leader + 1 + (shift + number) % others) % len(ids)]
+
+
+def meta_properties_file(node: NewNode, cluster_id: str) -> bytes:
+    """Return the bytes of ``meta.properties`` (version 1, KIP-858)."""
+    values = {
+        "version": "1",
+        "cluster.id": cluster_id,
+        "node.id": str(node.id),
+        "directory.id": node.directory_text,
+    }
+    return meta_properties.encode(meta_properties.MetaProperties(values, ("#",)))
+
+
+def address(host: str, port: int) -> str:
+    """Return host and port; an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
