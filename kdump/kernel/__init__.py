@@ -18,7 +18,9 @@ MODULES: Final = (
     "spelling",
     "lines",
     "row_lines",
+    "json_text",
     "avro_text",
+    "protobuf_text",
     "arrow",
     "indexes",
     "messages",
@@ -30,7 +32,7 @@ MODULES: Final = (
     "payloads",
 )
 """What is compiled, each module after those that it builds on."""
-VERSION: Final = 20
+VERSION: Final = 21
 """Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
 
 

@@ -8,14 +8,10 @@ to the general path: :meth:`AvroText.text` returns None then.
 from __future__ import annotations
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcmp, memcpy
-from kdump.kernel.spelling cimport base64
-
-cdef extern from "Python.h":
-    char* PyOS_double_to_string(double value, char format_code, int precision, int flags, int* kind) except NULL
-    int Py_DTSF_ADD_DOT_0
+from kdump.kernel.json_text cimport AROUND, JsonText, Text
 
 KINDS = (
     *("null", "boolean", "int", "long", "float", "double", "string", "bytes", "fixed", "enum", "record", "array", "map"),
@@ -34,33 +30,18 @@ cdef struct Node:
     int count
     long long size  # of a fixed decimal
 
-cdef struct Text:
-    char* data
-    Py_ssize_t size
-
 cdef int _MAX_LEVEL = 200  # of records, arrays and maps, as the general path
 cdef int _MAX_KEYS = 32  # of a map whose keys are compared with each other
-cdef Py_ssize_t _AROUND = 64  # bytes of any number, time or name of an infinity
-cdef long long _DAY = 86_400
-cdef long long _FIRST_DAY = -719_162  # 0001-01-01
-cdef long long _LAST_DAY = 2_932_896  # 9999-12-31
 
 
 @cython.final
-cdef class AvroText:
-    """Writes payloads of one schema. ``quote`` writes a text with other characters than printable ASCII as JSON."""
+cdef class AvroText(JsonText):
+    """Writes payloads of one schema."""
 
     cdef Node* nodes
     cdef int* links
     cdef Text* texts
     cdef list kept
-    cdef object quote
-    cdef unsigned char* out
-    cdef Py_ssize_t used
-    cdef Py_ssize_t room
-    cdef const unsigned char* data
-    cdef Py_ssize_t at
-    cdef Py_ssize_t end
 
     def __cinit__(self, nodes, links, texts, quote):
         cdef int index
@@ -69,9 +50,7 @@ cdef class AvroText:
         self.nodes = <Node*> PyMem_Malloc(max(1, len(nodes)) * sizeof(Node))
         self.links = <int*> PyMem_Malloc(max(1, len(links)) * sizeof(int))
         self.texts = <Text*> PyMem_Malloc(max(1, len(texts)) * sizeof(Text))
-        self.room = 1024
-        self.out = <unsigned char*> PyMem_Malloc(self.room)
-        if not (self.nodes and self.links and self.texts and self.out):
+        if not (self.nodes and self.links and self.texts):
             raise MemoryError
         for index, (kind, number, first, count, size) in enumerate(nodes):
             self.nodes[index] = Node(kind, number, first, count, size)
@@ -84,26 +63,13 @@ cdef class AvroText:
         PyMem_Free(self.nodes)
         PyMem_Free(self.links)
         PyMem_Free(self.texts)
-        PyMem_Free(self.out)
 
     def text(self, bytes payload, Py_ssize_t position):
         """Return the value from ``position`` up to the end of the payload as JSON; None leaves it to the general path."""
-        self.data = <const unsigned char*> PyBytes_AS_STRING(payload)
-        self.at, self.end, self.used = position, len(payload), 0
+        self.begin(payload, position)
         if not self.write(0, 0) or self.at != self.end:
             return None
-        return PyBytes_FromStringAndSize(<char*> self.out, self.used)
-
-    cdef bint reserve(self, Py_ssize_t size) except False:
-        """Make room for ``size`` more bytes."""
-        cdef unsigned char* grown
-        if self.used + size > self.room:
-            grown = <unsigned char*> PyMem_Realloc(self.out, 2 * (self.used + size))
-            if grown == NULL:
-                raise MemoryError
-            self.out = grown
-            self.room = 2 * (self.used + size)
-        return True
+        return self.made()
 
     cdef bint varint(self, long long* value) noexcept:
         """Read a zigzag varint of at most 64 bits; return whether there is one."""
@@ -132,12 +98,6 @@ cdef class AvroText:
         size[0] = value
         return True
 
-    cdef bint literal(self, Text text) except False:
-        self.reserve(text.size)
-        memcpy(&self.out[self.used], text.data, text.size)
-        self.used += text.size
-        return True
-
     cdef int write(self, int index, int level) except -1:
         """Write the value of a node; return whether it could be written here."""
         cdef Node* node = &self.nodes[index]
@@ -160,7 +120,7 @@ cdef class AvroText:
             return self.items(node, level)
         if node.kind == STRING:
             return self.length(&size) and self.string(size)
-        self.reserve(_AROUND)
+        self.reserve(AROUND)
         if node.kind == NULL_:
             memcpy(&self.out[self.used], <char*> b"null", 4)
             self.used += 4
@@ -170,7 +130,7 @@ cdef class AvroText:
         if node.kind == INT or node.kind == LONG or DATE <= node.kind <= TIMESTAMP:
             return self.varint(&value) and self.whole(node, value)
         if node.kind == FLOAT or node.kind == DOUBLE:
-            return self.real(node.kind == FLOAT)
+            return self.real(4 if node.kind == FLOAT else 8, False)
         if node.kind == ENUM:
             if not self.varint(&value) or value < 0 or value >= node.count:
                 return False
@@ -196,9 +156,7 @@ cdef class AvroText:
         cdef bint is_map = node.kind == MAP
         if level > _MAX_LEVEL:
             return False
-        self.reserve(1)
-        self.out[self.used] = 123 if is_map else 91
-        self.used += 1
+        self.character(123 if is_map else 91)
         while True:
             if not self.varint(&count):
                 return False
@@ -212,9 +170,7 @@ cdef class AvroText:
                 return False
             for _ in range(count):
                 if done:
-                    self.reserve(1)
-                    self.out[self.used] = 44
-                    self.used += 1
+                    self.character(44)
                 if is_map:
                     if not self.length(&length):
                         return False
@@ -224,41 +180,12 @@ cdef class AvroText:
                     keys[done], sizes[done] = self.at, length
                     if not self.string(length):
                         return False
-                    self.reserve(1)
-                    self.out[self.used] = 58
-                    self.used += 1
+                    self.character(58)
                 if not self.write(self.links[node.first], level + 1):
                     return False
                 done += 1
-        self.reserve(1)
-        self.out[self.used] = 125 if is_map else 93
-        self.used += 1
+        self.character(125 if is_map else 93)
         return True
-
-    cdef int string(self, Py_ssize_t size) except -1:
-        """Write bytes of the payload, which are there, as a string."""
-        cdef const unsigned char* text = &self.data[self.at]
-        cdef unsigned char* out
-        cdef unsigned char byte
-        cdef unsigned char odd = 0
-        cdef Py_ssize_t place
-        self.reserve(size + 2)
-        out = &self.out[self.used]
-        out[0] = 34
-        for place in range(size):
-            byte = text[place]
-            odd |= (<unsigned char> (byte - 32) > 94) | (byte == 34) | (byte == 92)
-            out[place + 1] = byte
-        out[size + 1] = 34
-        self.at += size
-        if not odd:
-            self.used += size + 2
-            return True
-        try:
-            shown = self.quote(PyBytes_FromStringAndSize(<char*> text, size).decode()).encode()
-        except UnicodeError:
-            return False
-        return self.literal(Text(PyBytes_AS_STRING(shown), len(shown)))
 
     cdef int boolean(self) noexcept:
         if self.at >= self.end or self.data[self.at] > 1:
@@ -272,30 +199,6 @@ cdef class AvroText:
         self.at += 1
         return True
 
-    cdef int real(self, bint is_single) except -1:
-        cdef Py_ssize_t size = 4 if is_single else 8
-        cdef float single
-        cdef double value
-        cdef char* shown
-        if size > self.end - self.at:
-            return False
-        if is_single:
-            memcpy(&single, &self.data[self.at], 4)
-            value = single
-        else:
-            memcpy(&value, &self.data[self.at], 8)
-        self.at += size
-        if value - value != 0:
-            return False
-        shown = PyOS_double_to_string(value, b"r", 0, Py_DTSF_ADD_DOT_0, NULL)
-        size = 0
-        while shown[size]:
-            self.out[self.used] = shown[size]
-            self.used += 1
-            size += 1
-        PyMem_Free(shown)
-        return True
-
     cdef int whole(self, Node* node, long long value) noexcept:
         """Write a whole number, as what it means."""
         if (node.kind == INT or node.kind == DATE or node.size == 4) and not -(1LL << 31) <= value < 1LL << 31:
@@ -306,9 +209,8 @@ cdef class AvroText:
         self.out[self.used] = 34
         self.used += 1
         if node.kind == DATE:
-            if not _FIRST_DAY <= value <= _LAST_DAY:
+            if not self.date(value):
                 return False
-            self.date(value)
         elif not self.time(node, value):
             return False
         self.out[self.used] = 34
@@ -320,8 +222,6 @@ cdef class AvroText:
         cdef int digits = node.number & 15
         cdef long long unit = 1
         cdef long long fraction
-        cdef long long day
-        cdef int place
         for _ in range(digits):
             unit *= 10
         fraction = value % unit
@@ -329,88 +229,25 @@ cdef class AvroText:
         if fraction < 0:
             fraction += unit
             value -= 1
-        if node.kind == TIMESTAMP:
-            day = value // _DAY
-            value %= _DAY
-            if value < 0:
-                value += _DAY
-                day -= 1
-            if not _FIRST_DAY <= day <= _LAST_DAY:
-                return False
-            self.date(day)
-            self.out[self.used] = 84
-            self.used += 1
-        elif not 0 <= value < _DAY:
+        if not (self.moment(value) if node.kind == TIMESTAMP else self.clock(value)):
             return False
-        self.two(value // 3600, 58)
-        self.two(value // 60 % 60, 58)
-        self.two(value % 60, 46)
-        for place in range(digits):
-            self.out[self.used + digits - 1 - place] = <unsigned char> (48 + fraction % 10)
-            fraction //= 10
-        self.used += digits
+        self.fraction(fraction, digits)
         if node.kind == TIMESTAMP and not node.number & 16:
             self.out[self.used] = 90
             self.used += 1
         return True
-
-    cdef void two(self, long long value, unsigned char after) noexcept:
-        """Write two digits and what follows them."""
-        self.out[self.used] = <unsigned char> (48 + value // 10)
-        self.out[self.used + 1] = <unsigned char> (48 + value % 10)
-        self.out[self.used + 2] = after
-        self.used += 3
-
-    cdef void date(self, long long day) noexcept:
-        """Write a day since 1970; years begin in March here."""
-        day += 719_468
-        cdef long long cycle = day // 146_097
-        day %= 146_097
-        cdef long long year = (day - day // 1460 + day // 36524 - day // 146096) // 365
-        day -= 365 * year + year // 4 - year // 100
-        cdef long long month = (5 * day + 2) // 153
-        day -= (153 * month + 2) // 5
-        month += 3
-        year += 400 * cycle
-        if month > 12:
-            month -= 12
-            year += 1
-        self.two(year // 100, 0)
-        self.used -= 1
-        self.two(year % 100, 45)
-        self.two(month, 45)
-        self.two(day + 1, 0)
-        self.used -= 1
-
-    cdef void digits(self, long long value) noexcept:
-        """Write a whole number."""
-        cdef unsigned char[24] reverse
-        cdef int count = 0
-        cdef unsigned long long left = <unsigned long long> value
-        if value < 0:
-            self.out[self.used] = 45
-            self.used += 1
-            left = 0 - left
-        while True:
-            reverse[count] = <unsigned char> (48 + left % 10)
-            count += 1
-            left //= 10
-            if left == 0:
-                break
-        while count:
-            count -= 1
-            self.out[self.used] = reverse[count]
-            self.used += 1
 
     cdef int binary(self, Node* node, Py_ssize_t size) except -1:
         """Write bytes of the payload, which are there: in base64, or as what they mean."""
         cdef const unsigned char* data = &self.data[self.at]
         cdef int place
         cdef unsigned int part
+        if node.kind == BYTES or node.kind == FIXED:
+            return self.binary_text(size)
         self.at += size
         if node.kind == DECIMAL or node.kind == FIXED_DECIMAL:
             return self.decimal(node.number, data, size)
-        self.reserve(2 * size + _AROUND)
+        self.reserve(2 * size + AROUND)
         self.out[self.used] = 34
         self.used += 1
         if node.kind == UUID:
@@ -421,16 +258,14 @@ cdef class AvroText:
                 self.out[self.used] = <unsigned char> b"0123456789abcdef"[data[place] >> 4]
                 self.out[self.used + 1] = <unsigned char> b"0123456789abcdef"[data[place] & 15]
                 self.used += 2
-        elif node.kind == DURATION:
+        else:
             self.used -= 1
             for place in range(3):
                 self.literal(self.texts[node.first + place])
                 part = data[4 * place] | data[4 * place + 1] << 8 | data[4 * place + 2] << 16
-                self.reserve(_AROUND)
+                self.reserve(AROUND)
                 self.digits(<long long> part + (<long long> data[4 * place + 3] << 24))
             return self.literal(self.texts[node.first + 3])
-        else:
-            self.used = base64(&self.out[self.used], data, size) - self.out
         self.out[self.used] = 34
         self.used += 1
         return True

@@ -10,7 +10,7 @@ cimport cython
 
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 
-VERSION = 20
+VERSION = 21
 """The number that ``kdump/kernel/__init__.py`` must have: it counts up when what they ask of each other changes."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""

@@ -1,8 +1,8 @@
-"""Decoded payloads as the text of a JSON member: what the kernel can write of Avro, the rest by the general path."""
+"""Decoded payloads as the text of a JSON member: Avro and Protobuf by the kernel, the rest by the general path."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from kdump import kernel
 from kdump.printers.json_text import quote, scalar
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Header
     from kdump.kernel.avro_text import AvroText
+    from kdump.kernel.protobuf_text import ProtobufText
     from kdump.rows.selection import SegmentFacts
+    from kdump.schemas.avro import AvroReader
     from kdump.schemas.decoder import Decoded, PayloadDecoder
     from kdump.schemas.framing import Side
+    from kdump.schemas.protobuf import ProtobufReader
 
 _NULL: Final = b"null"
 
@@ -26,7 +29,7 @@ class DecodedText:
 
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
-        self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText] | None] = {}
+        self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
         """By side and prefix: what stands before the data, and what writes it; None is for the general path."""
 
     def is_of(self, file: SegmentFacts) -> bool:
@@ -59,18 +62,32 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Write the first payload of a schema by the general path, and keep what others of it begin with."""
+        """Write the first sound payload of a schema by the general path, and keep what others of it begin with."""
         decoded = self._decoder.side(self._topic, side, payload)
-        if decoded is None or "problem" in decoded:
+        if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)
-        text = None
-        if decoded["format"] == "avro":
-            from kdump.schemas.kernel_avro import avro_text  # few topics hold Avro
-
-            text = avro_text(self._decoder.avro_type(decoded["subject"], decoded["version"]), quote)
+        writer = self._writer(decoded, payload)
         head = scalar(DECODED, {name: each for name, each in decoded.items() if name != "data"})
-        self._heads[prefix] = None if text is None else (f'{head[:-1]},"data":'.encode(), text)
+        self._heads[prefix] = None if writer is None else (f'{head[:-1]},"data":'.encode(), writer)
         return _text(decoded)
+
+    def _writer(self, decoded: Decoded, payload: bytes) -> AvroText | ProtobufText | None:
+        """Return what writes other payloads of the schema of this one in the kernel; few topics hold any."""
+        if decoded["format"] == "avro":
+            from kdump.schemas.kernel_avro import avro_text
+
+            avro = cast("AvroReader", self._decoder.reader(decoded["subject"], decoded["version"]))
+            return avro_text(avro.schema, quote)
+        if decoded["format"] == "protobuf":
+            from kdump.schemas.kernel_protobuf import protobuf_text
+            from kdump.schemas.protobuf import read_indexes
+
+            protobuf = cast("ProtobufReader", self._decoder.reader(decoded["subject"], decoded["version"]))
+            indexes, end = read_indexes(payload, PREFIX_SIZE)
+            message = protobuf.first_message(indexes)
+            if message is not None and message.full_name == decoded["name"]:
+                return protobuf_text(message, payload[PREFIX_SIZE:end], quote)
+        return None
 
 
 def _text(decoded: Decoded | None) -> bytes:

@@ -55,6 +55,7 @@ class AvroReader:
     """Reads payloads of a schema. ``name`` is the full name of the schema where it is a named type, else None."""
 
     def __init__(self, schema: AvroType) -> None:
+        self.schema = schema
         self.name = schema.name if isinstance(schema, (AvroRecord, Enum, Fixed)) else None
         self._raw = isinstance(schema, Primitive) and schema.kind == "bytes"
         self._logical = schema.logical if isinstance(schema, Primitive) else None

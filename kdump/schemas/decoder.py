@@ -17,7 +17,8 @@ from kdump.schemas.store import DEFAULT_CONTEXT, STATES, split_context
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.schemas.avro_schema import AvroType
+    from kdump.schemas.avro import AvroReader
+    from kdump.schemas.protobuf import ProtobufReader
     from kdump.schemas.readers import PayloadReader
     from kdump.schemas.store import SchemaStore, SchemaVersion
 
@@ -79,14 +80,10 @@ class PayloadDecoder:
             return self._missing(frame) if self._every else None
         return self._framed(topic, side, payload, frame, candidates)
 
-    def avro_type(self, subject: str, version: int) -> AvroType:
-        """Return the type of an Avro schema of the store that payloads were decoded with."""
-        from kdump.schemas import readers
-
+    def reader(self, subject: str, version: int) -> AvroReader | ProtobufReader | None:
+        """Return the reader of a schema that payloads were decoded with, None for JSON."""
         found = self._store.version(subject, version)
-        if found is None:
-            raise SchemaError(f"version {version} of {subject!r} is not in the log")
-        return readers.avro_type(found, self._store)
+        return None if found is None else self._schema(found).reader
 
     def _missing(self, frame: SchemaFrame) -> Decoded:
         made = _begun(frame)
