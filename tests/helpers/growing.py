@@ -6,6 +6,7 @@ import json
 
 from kdump.spark.source import options as words
 from kdump.spark.source import reading, streaming
+from kdump.spark.source.listings import Listings
 from kdump.spark.source.marks import DataLossError
 from kdump.spark.source.streaming import TriggerLimits
 from testing import forge
@@ -56,16 +57,17 @@ class Stream:
     def __init__(self, path, **given):
         self.options = words.SourceOptions(paths=(str(path),), **given)
         self.at = {}
+        self.listings = Listings()
         self.told = []
 
     def trigger(self, limits=NONE, output="records"):
         """The offsets of the records of one trigger."""
-        end = json.loads(json.dumps(streaming.latest(self.options, self.at, limits)))
+        end = json.loads(json.dumps(streaming.latest(self.options, self.at, limits, listings=self.listings)))
         start, self.at = self.at, end
         return self.replay(start, end, output)
 
     def replay(self, start, end, output="records"):
-        splits = streaming.between(self.options, start, end, self.lost)
+        splits = streaming.between(self.options, start, end, self.lost, listings=self.listings)
         kind = output if output == "damaged" else "records"
         options = words.SourceOptions(paths=self.options.paths, output=kind, isolation=self.options.isolation)
         rows = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]

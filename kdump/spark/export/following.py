@@ -24,6 +24,7 @@ from kdump.spark.export.output import FORMATS, Output
 from kdump.spark.failures import MalformedError, errors
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, streaming
+from kdump.spark.source.listings import Listings
 from kdump.spark.source.marks import Mark
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Follower:
         self._lost: list[str] = []
         self._unreadable: dict[str, UnreadableError] = {}
         self._steps = 0
+        self._listings = Listings()
         self._forever = False
         self._began = time.monotonic()
 
@@ -93,6 +95,7 @@ class Follower:
         session.check()
         # what cannot be read at all is told before Spark starts
         found = streaming.partitions(self._options, self._listener.note, self._fail, self._listener.plans)
+        self._listings.remember(found)
         self._listener.plans("")
         if not found and self._unreadable:
             raise next(iter(self._unreadable.values()))
@@ -143,7 +146,8 @@ class Follower:
         """Take what is new; return the state after it, and whether that was all there was."""
         tries = TRIES
         while True:
-            advance = streaming.advance(self._options, state.offsets, _limits(self._options), fail=self._fail)
+            limits = _limits(self._options)
+            advance = streaming.advance(self._options, state.offsets, limits, fail=self._fail, listings=self._listings)
             if advance.offsets == state.offsets:
                 return state, advance.is_complete
             try:

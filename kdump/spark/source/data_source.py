@@ -15,6 +15,7 @@ from kdump.findings import many
 from kdump.spark.carried import Carried
 from kdump.spark.source import answers, findings, planning, pushdown, reading, schema, streaming
 from kdump.spark.source import options as words
+from kdump.spark.source.listings import Listings
 from kdump.spark.source.marks import lose
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ class _StreamReader(Carried):
         self._at: streaming.Offsets | None = None
         self._looked_from: streaming.Offsets | None = None
         self._planned: list[Split] = []
+        self._listings = Listings()
         self._met: tuple[streaming.Offsets, streaming.Damaged] | None = None
         self._damaged = streaming.Damaged()
         self._limits = streaming.TriggerLimits(
@@ -193,7 +195,7 @@ class _StreamReader(Carried):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """Return where to begin: one answer, however often Spark asks before the first trigger."""
         if self._initial is None:
-            self._initial = streaming.initial(self._options, _say)
+            self._initial = streaming.initial(self._options, _say, self._listings)
         return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
@@ -212,10 +214,10 @@ class _StreamReader(Carried):
         if start is None:
             start = self._looked_from = self.initialOffset() if self._at is None else self._at
         if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
-            self._target = streaming.latest(self._options, start, streaming.TriggerLimits())
+            self._target = streaming.latest(self._options, start, streaming.TriggerLimits(), listings=self._listings)
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
         limits = streaming.TriggerLimits() if everything else self._limits
-        advance = streaming.advance(self._options, start, limits, self._target)
+        advance = streaming.advance(self._options, start, limits, self._target, listings=self._listings)
         self._met = advance.offsets, advance.damaged
         return advance.offsets
 
@@ -226,7 +228,7 @@ class _StreamReader(Carried):
                 "spark.sql.streaming.triggerAvailableNowWrapper.enabled, or use Spark 4.2 or later"
             )
         self._at, self._looked_from = end, None
-        splits = self._planned = streaming.between(self._options, start, end, self._lost, _say)
+        splits = self._planned = streaming.between(self._options, start, end, self._lost, _say, self._listings)
         self._damaged = self._damaged_of(splits, end)
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 

@@ -21,12 +21,13 @@ from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.spark.source import kafka_edges, planning
+from kdump.spark.source.listings import Listings, key_of
 from kdump.spark.source.marks import START, Mark, ahead, cut_back, holds, lose, topic_id
 from kdump.spark.source.planning import Split
 from kdump.transaction_replay.outcomes import Outcomes, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Region
@@ -102,15 +103,17 @@ class Advance(NamedTuple):
         return total_damage(taken.damaged for taken in self.taken)
 
 
-def initial(options: SourceOptions, note: Callable[[str], None]) -> Offsets:
+def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
     """Return where a stream begins that is asked for as one of Kafka's source; what is not in it begins at its start.
 
-    ``note`` is told what is not there. Raises UsageError, DataLossError and UnreadableError.
+    ``note`` is told what is not there; ``listings`` are those of the run. Raises UsageError, DataLossError and
+    UnreadableError.
     """
-    return {} if options.kafka is None else _until_still(lambda _: _initial(options, note), options)
+    known = listings or Listings()
+    return {} if options.kafka is None else _until_still(lambda _: _initial(options, note, known), options)
 
 
-def _initial(options: SourceOptions, note: Callable[[str], None]) -> Offsets:
+def _initial(options: SourceOptions, note: Callable[[str], None], listings: Listings) -> Offsets:
     query = options.kafka
     if query is None:
         return {}
@@ -121,30 +124,45 @@ def _initial(options: SourceOptions, note: Callable[[str], None]) -> Offsets:
     found = partitions(options, note)
     for text in kafka_edges.hold_against(query, found, lost):
         note(text)
+    listings.remember(found)
     checkpoints = CheckpointMarks(note, fail=planning.marks_unread(note))
     begin: Offsets = {}
     for partition in found:
         start, _ = kafka_edges.edges(query, partition, checkpoints.facts(partition).log_start, lost)
         if start > (_first(partition) or 0):
-            begin[_key(partition)] = START._replace(offset=start, topicId=topic_id(partition))._asdict()
+            begin[key_of(partition)] = START._replace(offset=start, topicId=topic_id(partition))._asdict()
     return begin
 
 
-def latest(options: SourceOptions, start: Offsets, limits: TriggerLimits, target: Offsets | None = None) -> Offsets:
+def latest(
+    options: SourceOptions,
+    start: Offsets,
+    limits: TriggerLimits,
+    target: Offsets | None = None,
+    listings: Listings | None = None,
+) -> Offsets:
     """Return how far a trigger that begins at ``start`` gets; see :func:`advance`."""
-    return advance(options, start, limits, target).offsets
+    return advance(options, start, limits, target, listings=listings).offsets
 
 
 def advance(
-    options: SourceOptions, start: Offsets, limits: TriggerLimits, target: Offsets | None = None, fail: Fail = raise_it
+    options: SourceOptions,
+    start: Offsets,
+    limits: TriggerLimits,
+    target: Offsets | None = None,
+    fail: Fail = raise_it,
+    listings: Listings | None = None,
 ) -> Advance:
     """Return how far a trigger that begins at ``start`` gets, and not beyond ``target``.
 
     Only whole batches with a right checksum count as the end: what is half written at the end of the last segment waits
     for the next trigger. The folder that has waited longest comes first. ``fail`` is told what cannot be read, maybe
-    more than once; its folder stops before it. By default that raises.
+    more than once; its folder stops before it. By default that raises. So it is with a folder that lacks a segment
+    which ``listings``, those of the run, have had: :class:`~kdump.spark.source.listings.Listings` says when. Without
+    ``failOnDataLoss`` such a folder goes on with the segments that are left.
     """
-    return _until_still(lambda fail: _advance(options, start, limits, target, fail), options, fail)
+    known = listings or Listings()
+    return _until_still(lambda fail: _advance(options, start, limits, target, fail, known), options, fail)
 
 
 def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: Fail = raise_it) -> Looked:
@@ -166,16 +184,25 @@ def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: F
 
 
 def _advance(
-    options: SourceOptions, start: Offsets, limits: TriggerLimits, target: Offsets | None, fail: Fail
+    options: SourceOptions,
+    start: Offsets,
+    limits: TriggerLimits,
+    target: Offsets | None,
+    fail: Fail,
+    listings: Listings,
 ) -> Advance:
     meter = _Meter(limits)
     end = dict(start)
     taken: list[Taken] = []
     marks = {key: Mark(**fields) for key, fields in start.items()}
     trigger = 1 + max((mark.trigger for mark in marks.values()), default=0)
-    found = {_key(partition): partition for partition in partitions(options, fail=fail)}
+    found = {key_of(partition): partition for partition in partitions(options, fail=fail)}
+    lacking = _lacking(options, found, marks, listings)
+    for error in lacking.values() if options.fail_on_data_loss else ():
+        fail(error)
+    left_out = lacking if options.fail_on_data_loss else {}
     for key, partition in sorted(found.items(), key=lambda item: marks.get(item[0], START).trigger):
-        if target is not None and key not in target:
+        if key in left_out or (target is not None and key not in target):
             continue
         begun = marks.get(key, START)
         begin = at = begun
@@ -197,9 +224,24 @@ def _advance(
             since = _first(partition) if begin.offset is None else begin.offset
             end[key] = at._replace(topicId=here or at.topicId, since=since, trigger=trigger)._asdict()
     for key, mark in marks.items():
-        if key not in found and not mark.gone and not _is_there(key, options):
-            end[key] = mark._replace(trigger=trigger, gone=True)._asdict()
+        try:
+            if key not in found and key not in left_out and not mark.gone and not _is_there(key, options):
+                end[key] = mark._replace(trigger=trigger, gone=True)._asdict()
+        except UnreadableError as error:
+            fail(error)
     return Advance(end, taken, found, not meter.is_full)
+
+
+def _lacking(
+    options: SourceOptions, found: dict[str, Partition], marks: Mapping[str, Mark], listings: Listings
+) -> dict[str, UnreadableError]:
+    def is_there(key: str) -> bool:
+        try:
+            return _is_there(key, options)
+        except UnreadableError:  # nothing is known of it: listing it has failed, too
+            return True
+
+    return listings.compare(found, marks, is_there)
 
 
 def partitions(
@@ -298,10 +340,6 @@ class _Meter:
         return True
 
 
-def _key(partition: Partition) -> str:
-    return partition.files.shown(partition.folder)
-
-
 def _parts_from(partition: Partition, at: Mark, meter: _Meter, split_bytes: int) -> Iterator[Taken]:
     """Yield what the trigger takes of the segments from a mark on. Raises UnreadableError."""
     for segment, position in ahead(partition, at):
@@ -364,16 +402,20 @@ def between(
     end: Offsets,
     lost: Callable[[str], None],
     note: Callable[[str], None] = lambda _: None,
+    listings: Listings | None = None,
 ) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
-    ``lost`` is told of records that ``start`` waits for and that are gone; where it returns, what is left is read.
+    ``lost`` is told of records that ``start`` waits for and that are gone, as far as marks and the ``listings`` of the
+    run show it; where it returns, what is left is read.
     ``note`` is told what a read_committed consumer cannot be given, since nothing tells what became of it.
     Each split reads by Kafka's offsets: a segment that was compacted in between gives what is left of it.
     """
-    splits, told, unknown = _until_still(lambda _: _planned(options, start, end), options)
+    known = listings or Listings()
+    splits, told, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
     for text in told:
         lost(text)
+    known.accept()
     for text in unknown:
         note(text)
     return splits
@@ -385,11 +427,14 @@ def unknown(key: str, outcomes: Outcomes | None, since: int | None) -> list[str]
     return [] if text is None else [f"{key}: {text}"]
 
 
-def _planned(options: SourceOptions, start: Offsets, end: Offsets) -> tuple[list[Split], list[str], list[str]]:
+def _planned(
+    options: SourceOptions, start: Offsets, end: Offsets, listings: Listings
+) -> tuple[list[Split], list[str], list[str]]:
     splits: list[Split] = []
-    told: list[str] = []
     notes: list[str] = []
-    folders = {_key(partition): partition for partition in partitions(options)}
+    folders = {key_of(partition): partition for partition in partitions(options)}
+    marks = {key: Mark(**fields) for key, fields in start.items()}
+    told = [str(error) for error in _lacking(options, folders, marks, listings).values()]
     for key, fields in end.items():
         since, until = Mark(**start.get(key, {})), Mark(**fields)
         if since == until or until.is_untouched:

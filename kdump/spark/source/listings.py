@@ -1,0 +1,127 @@
+"""The segments that the listings of one run have found: a later listing that lacks one is held against them.
+
+A run lists its inputs more than once. A segment that has gone in between, and of which something was still to be read,
+has a reason where the names and sizes of the others show one:
+
+- Retention deletes from the front (``LocalLog.deleteSegments``): no earlier segment is left, and a later one is there.
+- Compaction replaces a segment and deletes those that it merges into it (``Cleaner.cleanSegments``), and a broker that
+  truncates a log cuts the segment before those that it deletes (``LocalLog.truncateTo``, KIP-101): the nearest earlier
+  segment has another size or time.
+
+Nothing else explains it: a hole, an end or a whole folder that is missing would make the answer a short one.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import UnreadableError
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.spark.source.marks import START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.spark.source.marks import Mark
+
+GONE: Final = (
+    "it was listed and is gone, before all of it was read; retention, compaction and truncation leave other segments"
+)
+"""The reason of the error."""
+HINT: Final = "put it back, or start again to read the rest without it"
+
+
+class ListedSegment(NamedTuple):
+    """What is kept of a listed segment: base offset, name in its folder, bytes, and time of the last write in ms."""
+
+    base: int | None
+    name: str
+    size: int
+    modified: int | None
+
+
+class Listings:
+    """The last listing of each partition folder, by the name that messages have for it, as far as it is not read."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[ListedSegment]] = {}
+        self._lacking_now: set[str] = set()
+
+    def remember(self, found: Iterable[Partition]) -> None:
+        """Keep a first listing."""
+        for partition in found:
+            self._known[key_of(partition)] = [_listed(segment) for segment in partition.segments]
+
+    def accept(self) -> None:
+        """Forget what the last comparison missed: the loss is known, and the run goes on with the rest."""
+        for key in self._lacking_now:
+            self._known.pop(key, None)
+
+    def compare(
+        self, found: Mapping[str, Partition], marks: Mapping[str, Mark], is_there: Callable[[str], bool]
+    ) -> dict[str, UnreadableError]:
+        """Return the folders that lack a segment for no known reason, each with the error that names it.
+
+        ``marks`` say how far each folder is read; ``is_there`` tells whether a folder that was not found exists. A
+        folder with an error keeps its earlier listing, all others get the new one.
+        """
+        errors: dict[str, UnreadableError] = {}
+        for key in [key for key in self._known if key not in found]:
+            if is_there(key):  # it could not be listed: its error is known
+                continue
+            missing = self._lacking(key, [], marks.get(key, START))
+            if missing is None:
+                del self._known[key]
+            else:
+                errors[key] = missing
+        for key, partition in found.items():
+            now = [_listed(segment) for segment in partition.segments]
+            missing = self._lacking(key, now, marks.get(key, START))
+            if missing is None:
+                self._known[key] = now[max(0, _first_unread(key, now, marks.get(key, START)) - 1) :]
+            else:
+                errors[key] = missing
+        self._lacking_now = {*errors}
+        return errors
+
+    def _lacking(self, key: str, now: list[ListedSegment], mark: Mark) -> UnreadableError | None:
+        before = self._known.get(key, [])
+        names, bases = {one.name for one in now}, {one.base for one in now if one.base is not None}
+        for number, one in enumerate(before):
+            is_unread = number >= _first_unread(key, before, mark) and one.size
+            if is_unread and one.name not in names and one.base not in bases and not _is_explained(before, number, now):
+                return UnreadableError(posixpath.join(key, one.name), GONE, HINT)
+        return None
+
+
+def key_of(partition: Partition) -> str:
+    """Return the name that messages and offsets of a stream have for a folder."""
+    return partition.files.shown(partition.folder)
+
+
+def _listed(segment: Segment) -> ListedSegment:
+    return ListedSegment(segment.base_offset, posixpath.basename(segment.path), segment.size, segment.modified)
+
+
+def _first_unread(key: str, listed: list[ListedSegment], mark: Mark) -> int:
+    """Return the index of the first segment of which something is still to be read at ``mark``."""
+    for number, one in enumerate(listed):
+        following = listed[number + 1].base if number + 1 < len(listed) else None
+        is_last_read = mark.file == posixpath.join(key, one.name) and mark.position >= one.size
+        is_before = mark.offset is not None and following is not None and following <= mark.offset
+        if not is_before and not is_last_read:
+            return number
+    return len(listed)
+
+
+def _is_explained(before: list[ListedSegment], number: int, now: list[ListedSegment]) -> bool:
+    """Tell whether retention, compaction or truncation has deleted a segment of a listing."""
+    base = before[number].base
+    left = {one.base: one for one in now if one.base is not None}
+    for earlier in reversed(before[:number]):
+        if earlier.base in left:
+            after = left[earlier.base]
+            return (after.size, after.modified) != (earlier.size, earlier.modified)
+    return base is not None and any(other > base for other in left)
