@@ -1,0 +1,225 @@
+"""The plan of a partition: copies of several nodes, damaged, diverged, compacted, tiered."""
+
+import pytest
+
+from kdump.formats.leader_epoch import EpochEntry
+from tests.rebuild.replicas import batch, batches, copy, flipped, log_of, plan
+
+HEALTHY = batches(0, 3, 5, 9)
+
+
+def states(found):
+    return found.state, [(one.from_offset, one.until_offset) for one in found.lost]
+
+
+def test_the_copy_with_the_highest_end_is_taken_whole(tmp_path):
+    copy(tmp_path, 1, {0: batches(0, 3, 5)})
+    best = copy(tmp_path, 2, {0: HEALTHY})
+    found = plan(tmp_path)
+    assert states(found) == ("whole", [])
+    assert log_of(found) == {0: HEALTHY}
+    assert [one.path for one in found.sources] == [str(best)]
+    assert (found.log_start, found.end, found.leader_epoch) == (0, 9, 0)
+
+
+def test_the_newest_leader_epoch_wins_and_the_other_tail_has_no_place(tmp_path):
+    copy(tmp_path, 1, {0: batches(0, 3, 5) + batches(5, 6, 9, 12, text="old")}, epochs=[(0, 0)])
+    copy(tmp_path, 2, {0: batches(0, 3, 5) + batches(5, 7, epoch=2)}, epochs=[(0, 0), (2, 5)])
+    found = plan(tmp_path)
+    assert states(found) == ("whole", [])
+    assert found.end == 7
+    assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("diverged", 5, 12)]
+    assert found.epochs == (EpochEntry(0, 0), EpochEntry(2, 5))
+
+
+def test_a_leader_without_a_record_of_its_own_still_ends_the_older_tail(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY}, epochs=[(0, 0)])
+    copy(tmp_path, 2, {0: batches(0, 3, 5)}, epochs=[(0, 0), (1, 5)])
+    found = plan(tmp_path)
+    assert (found.end, found.leader_epoch) == (5, 1)
+    assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("diverged", 5, 9)]
+
+
+def test_a_checkpoint_that_the_batches_contradict_is_not_believed(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY}, epochs=[(0, 0), (7, 3)])
+    found = plan(tmp_path)
+    assert states(found) == ("whole", [])
+    assert log_of(found) == {0: HEALTHY}
+
+
+@pytest.mark.parametrize("position", range(61))
+def test_a_flipped_bit_in_a_header_is_repaired_from_another_copy(tmp_path, position):
+    size = len(batches(0, 3))
+    copy(tmp_path, 1, {0: flipped(HEALTHY, size + position)}, epochs=[(0, 0)])
+    copy(tmp_path, 2, {0: flipped(HEALTHY, size - 1)}, epochs=[(0, 0)])
+    found = plan(tmp_path)
+    assert states(found)[1] == []
+    assert log_of(found) == {0: HEALTHY}
+
+
+def test_each_copy_is_damaged_elsewhere_and_the_merge_has_all(tmp_path):
+    size = len(batches(0, 3))
+    for node, at in enumerate((70, size + 70, len(HEALTHY) - 1)):
+        copy(tmp_path, node, {0: flipped(HEALTHY, at)}, epochs=[(0, 0)])
+    found = plan(tmp_path)
+    assert states(found) == ("merged", [])
+    assert log_of(found) == {0: HEALTHY}
+    assert found.repaired
+    assert found.left_out == ()
+
+
+def test_what_no_copy_has_is_lost_with_the_reason(tmp_path):
+    size = len(batches(0, 3))
+    damaged = flipped(HEALTHY, size + 70)
+    copy(tmp_path, 1, {0: damaged})
+    copy(tmp_path, 2, {0: damaged})
+    found = plan(tmp_path)
+    assert states(found) == ("partial", [(3, 5)])
+    assert f"at byte {size} and no other copy has them: the checksum is wrong" in found.lost[0].why
+    assert log_of(found) == {0: batches(0, 3) + batches(5, 9)}
+    assert [(one.position, one.first_offset, one.end_offset) for one in found.left_out] == [(size, 3, 5)] * 2
+
+
+@pytest.mark.parametrize("bit", range(8))
+@pytest.mark.parametrize("position", [*range(8), *range(12, 16)])
+def test_a_wrong_offset_or_epoch_in_the_only_copy_is_corrected(tmp_path, position, bit):
+    size = len(batches(0, 3))
+    copy(tmp_path, 1, {0: flipped(HEALTHY, size + position, bit)}, epochs=[(0, 0)])
+    found = plan(tmp_path)
+    assert states(found) == ("whole", [])
+    assert log_of(found) == {0: HEALTHY}
+    assert found.repaired
+
+
+def test_a_lost_tail_keeps_its_offsets(tmp_path):
+    copy(tmp_path, 1, {0: flipped(HEALTHY, len(HEALTHY) - 1)})
+    found = plan(tmp_path)
+    assert states(found) == ("partial", [(5, 9)])
+    assert (found.end, list(log_of(found))) == (9, [0, 9])
+
+
+def test_a_batch_that_the_end_of_the_file_cuts_off_is_lost(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY[:-1]})
+    assert states(plan(tmp_path)) == ("partial", [(5, 9)])
+
+
+def test_a_high_watermark_above_the_end_shows_a_loss(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY}, replication=12)
+    found = plan(tmp_path)
+    assert states(found) == ("partial", [(9, 12)])
+    assert (found.end, log_of(found)) == (12, {0: HEALTHY, 12: b""})
+
+
+def test_the_end_of_an_empty_last_segment_stays(tmp_path):
+    copy(tmp_path, 1, {9: b""})
+    found = plan(tmp_path)
+    assert (found.state, found.log_start, found.end, log_of(found)) == ("whole", 9, 9, {9: b""})
+
+
+def test_log_start_offsets_are_kept_and_whole_segments_below_are_not(tmp_path):
+    copy(tmp_path, 1, {0: batches(0, 3), 3: batches(3, 5), 5: batches(5, 9)}, log_start=4)
+    copy(tmp_path, 2, {0: batches(0, 3), 3: batches(3, 5), 5: batches(5, 9)}, log_start=1)
+    found = plan(tmp_path)
+    assert (found.state, found.log_start, list(log_of(found))) == ("whole", 4, [3, 5])
+
+
+def test_a_log_start_offset_above_the_end_is_not_believed(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY}, log_start=900)
+    assert (plan(tmp_path).log_start, plan(tmp_path).end) == (0, 9)
+
+
+def test_a_compacted_log_keeps_the_name_of_its_first_segment_and_its_gaps(tmp_path):
+    last = batch(20, 2) + batch(30)
+    copy(tmp_path, 1, {0: b"", 10: batch(14) + batch(17, 2), 20: last})
+    found = plan(tmp_path, is_compacted=True)
+    assert states(found) == ("whole", [])
+    assert (found.log_start, found.end, list(log_of(found))) == (0, 31, [0, 10, 20])
+
+
+def test_in_a_compacted_log_only_what_may_have_been_there_is_lost(tmp_path):
+    first, second, third = batch(3), batch(14, 2), batch(30)
+    copy(tmp_path, 1, {0: first + flipped(second, 65) + third})
+    found = plan(tmp_path, is_compacted=True)
+    assert states(found) == ("partial", [(14, 16)])
+    copy(tmp_path, 2, {0: flipped(first, 65) + second + third})
+    found = plan(tmp_path, is_compacted=True)
+    assert states(found) == ("merged", [])
+    assert log_of(found) == {0: first + second + third}
+
+
+def test_a_deleted_key_does_not_come_back_from_a_damaged_copy(tmp_path):
+    copy(tmp_path, 1, {0: batch(3) + flipped(batch(5), 65) + batch(30)})
+    copy(tmp_path, 2, {0: batch(3) + batch(9) + flipped(batch(12), 65) + batch(30)})
+    found = plan(tmp_path, is_compacted=True)
+    assert log_of(found)[0] == batch(3) + batch(30)  # the cleaner removed offset 9 where the first copy is undamaged
+    assert states(found) == ("whole", [])  # and offset 5 where the second one is
+
+
+def test_a_missing_segment_comes_from_another_copy_under_its_name(tmp_path):
+    segments = {0: batches(0, 3), 3: batches(3, 5), 5: batches(5, 9)}
+    copy(tmp_path, 1, {0: segments[0], 5: segments[5]}, epochs=[(0, 0), (1, 9)])
+    copy(tmp_path, 2, segments, epochs=[(0, 0)])
+    found = plan(tmp_path)
+    assert states(found) == ("merged", [])
+    assert log_of(found) == segments
+
+
+def test_the_first_segment_is_missing_and_its_index_is_not(tmp_path):
+    copy(tmp_path, 1, {3: batches(3, 5)}, files={f"{0:020}.index": b""})
+    found = plan(tmp_path)
+    assert states(found) == ("partial", [(0, 3)])
+    assert found.log_start == 0
+
+
+def test_committed_only_ends_at_the_high_watermark(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY}, replication=5)
+    assert (plan(tmp_path).uncommitted, plan(tmp_path).end) == (4, 9)
+    found = plan(tmp_path, committed_only=True)
+    assert (found.state, found.end, log_of(found)) == ("whole", 5, {0: batches(0, 3, 5)})
+    assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("uncommitted", 5, 9)]
+
+
+def test_a_partition_that_no_volume_has_begins_where_it_is_known_to_have_come(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY})
+    found = plan(tmp_path, "orders-7", known_end=123)
+    assert (found.state, found.log_start, found.end, log_of(found)) == ("lost", 123, 123, {123: b""})
+    assert states(found)[1] == [(0, 123)]
+
+
+def test_a_tiered_log_keeps_its_start_and_its_old_leader_epochs(tmp_path):
+    copy(tmp_path, 1, {5: batches(5, 9, epoch=4)}, epochs=[(0, 0), (4, 3)], log_start=1)
+    found = plan(tmp_path, is_tiered=True)
+    assert states(found) == ("whole", [])
+    assert (found.log_start, found.end, found.epochs) == (1, 9, (EpochEntry(0, 0), EpochEntry(4, 3)))
+
+
+def test_epochs_without_a_checkpoint_come_from_other_copies(tmp_path):
+    copy(tmp_path, 1, {5: batches(5, 9, epoch=4)})
+    copy(tmp_path, 2, {5: batches(5, 7, epoch=4)}, epochs=[(0, 0), (4, 3)])
+    assert plan(tmp_path, is_tiered=True).epochs == (EpochEntry(0, 0), EpochEntry(4, 3))
+
+
+def test_a_folder_without_a_file_is_a_copy_that_holds_nothing(tmp_path):
+    copy(tmp_path, 1, {}, topic_id=None)
+    copy(tmp_path, 2, {0: HEALTHY})
+    assert states(plan(tmp_path)) == ("whole", [])
+
+
+def test_the_highest_producer_id_is_found(tmp_path):
+    copy(tmp_path, 1, {0: batch(0) + batch(1, producer_id=4711, producer_epoch=0, base_sequence=0) + batch(2)})
+    assert plan(tmp_path).highest_producer_id == 4711
+
+
+def test_a_segment_cut_at_every_byte_loses_what_is_behind(tmp_path):
+    for size in range(len(HEALTHY) + 1):
+        folder = copy(tmp_path / str(size), 1, {0: HEALTHY[:size]})
+        found = plan(tmp_path / str(size))
+        whole = [cut for cut in (0, len(batches(0, 3)), len(batches(0, 3, 5)), len(HEALTHY)) if cut <= size][-1]
+        assert log_of(found)[0] == HEALTHY[:whole]
+        assert (folder / f"{0:020}.log").stat().st_size == size
+
+
+def test_garbage_after_the_last_batch_is_left_out(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY + b"garbage" * 20})
+    found = plan(tmp_path)
+    assert (states(found), log_of(found)) == (("whole", []), {0: HEALTHY})
