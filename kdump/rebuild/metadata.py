@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.release import StartRelease
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.rebuild.nodes import NewNode, Replicas, Voter
+    from kdump.rebuild.volumes import VolumeFolder, Volumes
 
 BEYOND: Final = 1_000_000
 """Offsets between the end of the longest copy and that of the new snapshot.
@@ -91,18 +92,6 @@ class ClusterChange(NamedTuple):
     key: str | None
     value: str | None
     why: str
-
-
-class FolderCopy(NamedTuple):
-    """A partition's folder on a volume: what its name and ``partition.metadata`` tell."""
-
-    topic: str
-    partition: int
-    topic_id: bytes | None
-    node: object
-    """Which node's volume it is on: copies on several disks of a node count once."""
-    newest_ms: int
-    """When a segment of it was last written."""
 
 
 class LostCluster(NamedTuple):
@@ -192,17 +181,12 @@ def _of_checkpoint(data: bytes) -> int:
     return max((entry.epoch for entry in leader_epoch.read(data)), default=0)
 
 
-def found(
-    copies: Sequence[Partition],
-    folders: Sequence[FolderCopy],
-    release: StartRelease | None,
-    said: Said,
-) -> LostCluster:
+def found(volumes: Volumes, release: StartRelease | None, said: Said) -> LostCluster:
     """Return the image of the lost cluster: of the metadata log, and of folders as far as that is missing.
 
-    ``copies`` are folders of the metadata log with the files beside their segments, ``release`` the one that is to
-    start. Raises UsageError where there is no metadata log and no release is named.
+    ``release`` is the one that is to start. Raises UsageError where there is no metadata log and no release is named.
     """
+    copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOLD]
     breaks: list[str] = []
 
     def damage(text: str) -> None:
@@ -213,20 +197,25 @@ def found(
     if not replay:
         image, changes = _without_log(folders, release)
         return LostCluster(image, (), (), 0, 0, tuple(changes))
-    image = MetadataLog(replay, damage).image()
+    log = MetadataLog(replay, damage)
+    image = log.image()
     if image.open_transaction is not None:
         said.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
     end = ends(copies, said.note)
     changes = []
-    if breaks or not image.topics.by_name:
+    if log.breaks or not image.topics.by_name:
         changes += _complete(image, folders, release)
     sources = tuple(copy.files.shown(copy.folder) for copy in copies)
     top = max(end.epoch, image.epoch)
     return LostCluster(image, sources, tuple(breaks), max(end.end_offset, image.end_offset), top, tuple(changes))
 
 
+_TOLD: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
+"""The states of folders that tell of topics: a broker that was started with wrong metadata made them stray."""
+
+
 def _without_log(
-    folders: Sequence[FolderCopy], release: StartRelease | None
+    folders: Sequence[VolumeFolder], release: StartRelease | None
 ) -> tuple[ClusterImage, list[ClusterChange]]:
     if release is None:
         raise UsageError(
@@ -238,7 +227,9 @@ def _without_log(
     return image, _add_topics(image, folders)
 
 
-def _complete(image: ClusterImage, folders: Sequence[FolderCopy], release: StartRelease | None) -> list[ClusterChange]:
+def _complete(
+    image: ClusterImage, folders: Sequence[VolumeFolder], release: StartRelease | None
+) -> list[ClusterChange]:
     """Add what a damaged metadata log has lost: topics of folders that it neither knows by id nor by name."""
     if FEATURE not in image.features.levels:
         if release is None:
@@ -253,14 +244,14 @@ def _complete(image: ClusterImage, folders: Sequence[FolderCopy], release: Start
     return _add_topics(image, known)
 
 
-def _add_topics(image: ClusterImage, folders: Iterable[FolderCopy]) -> list[ClusterChange]:
+def _add_topics(image: ClusterImage, folders: Iterable[VolumeFolder]) -> list[ClusterChange]:
     """Add topics that only folders tell of. Of a name with several ids the one that was written last counts."""
-    by_name: dict[str, dict[bytes | None, list[FolderCopy]]] = {}
+    by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)
     changes = []
     for name, ids in sorted(by_name.items()):
-        number = max(ids, key=lambda one: (one is not None, max(each.newest_ms for each in ids[one]), len(ids[one])))
+        number = max(ids, key=lambda one: _rank(one, ids[one]))
         copies = [each for one, held in ids.items() if one in (number, None) for each in held]
         number = new_directory_id() if number is None else number
         _add_topic(image, name, number, copies)
@@ -271,10 +262,16 @@ def _add_topics(image: ClusterImage, folders: Iterable[FolderCopy]) -> list[Clus
     return changes
 
 
-def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[FolderCopy]) -> None:
+def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object, ...]:
+    """Return how likely an id is the last one of a topic's name."""
+    is_live = any(not each.state for each in folders)
+    return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
+
+
+def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[VolumeFolder]) -> None:
     nodes: dict[int, set[object]] = {}
     for copy in copies:
-        nodes.setdefault(copy.partition, set()).add(copy.node)
+        nodes.setdefault(copy.number, set()).add(copy.log_dir.broker_id or copy.log_dir.path)
     factor = max(map(len, nodes.values()))
     image.handlers["TopicRecord"]({"name": name, "topicId": number})
     topic = image.topics.by_id[number]
@@ -383,8 +380,8 @@ def _next_producer_id(known: int, used: int) -> int:
 def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Iterator[ClusterChange]:
     """Change configs that would keep the new brokers from starting or from taking records; yield what was changed.
 
-    A topic config below the least value of the release is fatal when the log is loaded. A min.insync.replicas above
-    the number of replicas refuses every record with acks=all, and all transactions.
+    A topic config below the least value of the release is fatal when the log is loaded. Before 3.7 a
+    min.insync.replicas above the number of replicas refuses every record with acks=all, and all transactions.
     """
     factors = {
         topic.name: min((len(state.replicas) for state in topic.partitions.values()), default=brokers)
@@ -400,9 +397,9 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
                 yield ClusterChange(what, name, least.config, value, why)
         most = factors.get(name, brokers) if kind == TOPIC else brokers
         value = configs.get(MIN_ISR)
-        if kind in (TOPIC, BROKER) and value is not None and _int(value) > most:
+        if not release_facts.caps_min_isr(release) and kind in (TOPIC, BROKER) and value and _int(value) > most:
             configs[MIN_ISR] = str(most)
-            why = f"there are {most} replicas now, and acks=all would be refused: it is {most} until there are more"
+            why = f"{release.name} refuses acks=all with fewer replicas, and there is at most {most} now"
             yield ClusterChange(what, name, MIN_ISR, value, why)
 
 
