@@ -108,9 +108,17 @@ def new_file(target: str | os.PathLike[str], *, access: Access = ANY, note: Note
 
 @contextmanager
 def new_folder(
-    target: str | os.PathLike[str], *, last: str = "", access: Access = ANY, note: Note = _nothing
+    target: str | os.PathLike[str],
+    *,
+    last: str = "",
+    access: Access = ANY,
+    note: Note = _nothing,
+    resumes: Callable[[Path], bool] | None = None,
 ) -> Iterator[Path]:
     """Give a folder to fill, which becomes ``target`` when the block ends, and goes where the block fails.
+
+    With ``resumes`` it is one that a dead run has left where that tells so of its path, with what is in it; and it
+    stays where the block fails.
 
     Where ``target`` is a folder that holds nothing, what was made is moved into it, ``last`` at the end: where that is
     there, all is. An empty ``lost+found``, as new file systems have it, is nothing. Raises and calls as
@@ -122,7 +130,7 @@ def new_folder(
         _must_be_empty(path)
     else:
         must_be_free(path)
-    with parts.work_in(path if inside else path.parent, path, access, note) as work:
+    with parts.work_in(path if inside else path.parent, path, access, note, resumes) as work:
         if inside:  # a run that was killed before the folder was there
             work.name_left_over(path.resolve().parent)
         part = work.folder()
@@ -147,6 +155,17 @@ def fill(path: Path, data: bytes, access: Access) -> None:
         file.write(data)
 
 
+def append(path: Path, access: Access) -> BinaryIO:
+    """Open a file in a new folder for more at its end; it is made where it is missing. Raises OSError."""
+    return parts.append(path, access)
+
+
+def flush(file: BinaryIO) -> None:
+    """Wait until the disk has what was written to a file. Raises OSError."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
 def make_folders(root: Path, *names: str, access: Access) -> Path:
     """Make the folders of a path in a new folder as far as they are missing, and return its last. Raises OSError."""
     for name in ("", *names):
@@ -157,8 +176,11 @@ def make_folders(root: Path, *names: str, access: Access) -> Path:
 
 
 def drop(path: Path) -> None:
-    """Delete a file of a new folder. Raises OSError."""
-    path.unlink()
+    """Delete a file of a new folder, or a folder in it that is empty. Raises OSError."""
+    if path.is_dir():
+        path.rmdir()
+    else:
+        path.unlink()
 
 
 def begin_flush(file: BinaryIO) -> None:

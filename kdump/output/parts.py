@@ -87,10 +87,20 @@ class FolderPart(AnyPart):
     def __init__(self, path: Path, access: Access) -> None:
         path.mkdir(0o700)
         try:
-            super().__init__(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            self._open(path, access)
         except BaseException:
             path.rmdir()
             raise
+
+    @classmethod
+    def left_over(cls, path: Path, access: Access) -> FolderPart:
+        """Take over a folder that a dead run has not finished. Raises OSError."""
+        part = cls.__new__(cls)
+        part._open(path, access)
+        return part
+
+    def _open(self, path: Path, access: Access) -> None:
+        super().__init__(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         self._access = access
 
     def settle(self) -> None:
@@ -108,8 +118,17 @@ P = TypeVar("P", FilePart, FolderPart)
 class OutputWork:
     """What one run makes in the folder ``place`` on the way to the output ``target``."""
 
-    def __init__(self, place: Path, target: Path, access: Access, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        place: Path,
+        target: Path,
+        access: Access,
+        note: Callable[[str], None],
+        resumes: Callable[[Path], bool] | None = None,
+    ) -> None:
+        """``resumes`` tells of a part of a dead run whether this run goes on with it. Then parts outlive a failure."""
         self._place, self._target, self._access, self._note = place, target, access, note
+        self._resumes = resumes
         self._parts: list[AnyPart] = []
         self._made: list[Path] = []
         self.is_done = False
@@ -134,6 +153,8 @@ class OutputWork:
         """Name the parts in a folder that no run holds."""
         with _locked(folder):
             for path, is_dead in _left_over(folder):
+                if is_dead and self._resumes is not None and self._resumes(path):
+                    continue
                 whose = "a run that was killed" if is_dead else "another run, which may still work,"
                 self._note(f"{path}: {whose} has left it unfinished; to delete it: rm -r {shlex.quote(str(path))}")
 
@@ -142,8 +163,20 @@ class OutputWork:
         return self._add(FilePart)
 
     def folder(self) -> FolderPart:
-        """Make a folder. Raises OSError."""
-        return self._add(FolderPart)
+        """Make a folder, or take over one of a dead run that this one resumes. Raises OSError."""
+        return self._resumed() or self._add(FolderPart)
+
+    def _resumed(self) -> FolderPart | None:
+        if self._resumes is None:
+            return None
+        with signals.held(), _locked(self._place):
+            found = [path for path, is_dead in _left_over(self._place) if is_dead and self._resumes(path)]
+            for path in found[:1]:
+                part = FolderPart.left_over(path, self._access)
+                self._parts.append(part)
+                _lock(part.descriptor)
+                return part
+        return None
 
     def _add(self, kind: Callable[[Path, Access], P]) -> P:
         """Make a part and lock it. It is renamed once: where that is refused, all that follows would be in vain."""
@@ -163,6 +196,12 @@ class OutputWork:
         """Delete the parts that have not got their names, and the folders that were made for them."""
         for part in self._parts:
             part.close()
+            if self._resumes is not None and not self.is_done and self._resumes(part.path):
+                self._note(
+                    f"{part.path}: what is written stays there: the same command with --resume goes on; to delete it: "
+                    f"rm -r {shlex.quote(str(part.path))}"
+                )
+                continue
             try:
                 _remove(part.path)
             except OSError as reason:
@@ -181,12 +220,18 @@ class OutputWork:
 
 
 @contextmanager
-def work_in(place: Path, target: Path, access: Access, note: Callable[[str], None]) -> Iterator[OutputWork]:
-    """Begin work on an output; delete at its end what has not got its name.
+def work_in(
+    place: Path,
+    target: Path,
+    access: Access,
+    note: Callable[[str], None],
+    resumes: Callable[[Path], bool] | None = None,
+) -> Iterator[OutputWork]:
+    """Begin work on an output; delete at its end what has not got its name, unless a later run ``resumes`` it.
 
     Raises UnreadableError where the disk refuses.
     """
-    work = OutputWork(place, target, access, note)
+    work = OutputWork(place, target, access, note, resumes)
     with signals.cleaned_up(work.end):
         try:
             work.begin()
@@ -264,6 +309,13 @@ def create(path: Path, access: Access) -> BinaryIO:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     access.settle(descriptor, is_folder=False)
     return open(descriptor, "wb")  # noqa: PTH123  it is open already
+
+
+def append(path: Path, access: Access) -> BinaryIO:
+    """Open a file for more at its end; it is made where it is missing. Raises OSError."""
+    if not path.exists():
+        create(path, access).close()
+    return path.open("ab")
 
 
 def make_folder(path: Path, access: Access) -> None:

@@ -1,0 +1,64 @@
+"""Bytes of files of this machine copied into outputs by the system, which shares them where the file system can.
+
+``copy_file_range`` clones on Btrfs and XFS, and copies without a detour through this process elsewhere. Where it fails,
+the bytes are read and written: then an error of the disk names the file that it is of.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from kdump.errors import UnreadableError
+from kdump.output import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.log_dirs.local import LocalFile
+
+AT_ONCE: Final = 32 << 20
+"""Bytes that the system copies in one call: progress is told in between."""
+BLOCK: Final = 1 << 20
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def copy_range(
+    source: LocalFile, position: int, size: int, target: BinaryIO, done: Callable[[int], None] = lambda _: None
+) -> None:
+    """Append ``size`` bytes of a file to another one. ``done`` is called with the bytes that were copied.
+
+    Raises UnreadableError where the source ends before that or cannot be read, OSError where the disk refuses.
+    """
+    target.flush()
+    end = position + size
+    while position < end:
+        copied = _by_system(source, position, min(AT_ONCE, end - position), target)
+        if not copied:
+            copied = _by_hand(source, position, min(BLOCK, end - position), target)
+        position += copied
+        done(copied)
+        files.begin_flush(target)
+
+
+def _by_system(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
+    """Return how many bytes the system has copied, 0 where it does not."""
+    descriptor = source.descriptor
+    if descriptor is None or not hasattr(os, "copy_file_range"):
+        return 0
+    try:
+        return os.copy_file_range(descriptor, target.fileno(), size, offset_src=position)
+    except OSError as reason:
+        if reason.errno in _FULL:
+            raise
+        return 0
+
+
+def _by_hand(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
+    data = source.read(position, size)
+    if not data:
+        raise UnreadableError(source.name, f"it ends at byte {position}: it was longer when kdump read it first")
+    target.write(data)
+    target.flush()
+    return len(data)

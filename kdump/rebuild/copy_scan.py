@@ -1,0 +1,240 @@
+"""The valid batches of one copy of a partition as a few numbers, every batch verified.
+
+A span is a row of valid batches of one leader epoch in one segment, so a healthy log is a few hundred spans.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import UnreadableError
+from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
+from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.records.record_batch import RecordBatch
+from kdump.salvage.chains import BatchPlace, in_rows, places
+from kdump.salvage.sound_batches import Account, judged
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.log_dirs.partition import Segment
+    from kdump.rebuild.volumes import VolumeFolder
+    from kdump.salvage.chains import LeftOutRange, PlacesInARow
+    from kdump.segments.regions import Padding, Region
+
+SPAN_BYTES: Final = 4 << 20
+"""Bytes of a span, about: where copies have to be merged batch by batch, so much is read again at a time."""
+
+
+class BatchSpan(NamedTuple):
+    """Valid batches of one leader epoch (-1 below magic 2), one after the other in a segment of a copy."""
+
+    segment: Segment
+    position: int
+    end: int
+    base_offset: int
+    last_offset: int
+    epoch: int
+    batches: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return self.end - self.position
+
+    def places(self) -> Iterator[BatchPlace]:
+        """Yield the batches, read again. Raises UnreadableError."""
+        with self.segment.open() as source:
+            for place in places(self.segment, read.read_runs(source, self.position, self.end, on_error="stop")):
+                if isinstance(place, BatchPlace):
+                    yield place
+
+
+class ScannedCopy:
+    """What a folder holds: spans in the order of the files, and all that is not valid.
+
+    ``doubtful`` are single valid batches whose base offset or leader epoch their neighbours contradict, with the base
+    offset that is right: no checksum guards these two fields. ``left_out`` are damaged ranges, and the offsets that
+    may be missing there: until None where the log ends with the range.
+    """
+
+    def __init__(self, folder: VolumeFolder, segments: Iterable[Segment], *, is_compacted: bool) -> None:
+        """Read all segments. Gaps between offsets end a span, unless the log ``is_compacted``."""
+        self.folder = folder
+        self.segments = tuple(segments)
+        self.spans: list[BatchSpan] = []
+        self.doubtful: list[BatchSpan] = []
+        self.highest_producer_id = -1
+        self.claimed_end = 0
+        """The offset after the last batch that a damaged range at the end of a segment claims; 0 for none."""
+        self._is_compacted = is_compacted
+        self.left_out: list[LeftOutRange] = []
+        for number, each in enumerate(self.segments):
+            account, begin = Account(), len(self.spans)
+            for place, is_credible in judged(each, self._rows(each), account):
+                if is_credible:
+                    self._add(each, place)
+            self._take_lost(account.lost, begin, self.segments[number + 1 : number + 2])
+        self._doubt_offsets()
+        self._doubt_epochs()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every byte belongs to a valid batch in its place."""
+        return not (self.left_out or self.doubtful)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last valid batch, 0 without one."""
+        return max((span.last_offset + 1 for span in self.spans), default=0)
+
+    def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
+        with each.open() as source:
+            for region in read.read_runs(source, on_error="resync", first_offset=each.base_offset):
+                yield from in_rows(each, [self._seen(region)])
+
+    def _seen(self, region: Region | Run) -> Region | Run:
+        if isinstance(region, Run):
+            self.highest_producer_id = max(self.highest_producer_id, region.greatest("producer_id"))
+        elif isinstance(region, RecordBatch):
+            self.highest_producer_id = max(self.highest_producer_id, region.producer_id or -1)
+        return region
+
+    def _take_lost(self, found: Iterable[LeftOutRange], begin: int, following: Sequence[Segment]) -> None:
+        """Note damaged ranges of a segment, whose spans are those from ``begin`` on, by what stands around them."""
+        spans = self.spans[begin:]
+        for one in found:
+            before = max((span.last_offset for span in spans if span.end <= one.position), default=None)
+            start = one.segment.base_offset or 0 if before is None else before + 1
+            stop = min((span.base_offset for span in spans if span.position >= one.end), default=None)
+            if stop is None and following:
+                stop = following[0].base_offset
+            claimed = _claimed(one, start, is_compacted=self._is_compacted)
+            if stop is None:
+                self.claimed_end = max(self.claimed_end, claimed.stop)
+            elif self._is_compacted and claimed.is_whole and claimed.stop <= stop:
+                start, stop = claimed.start, claimed.stop
+            self.left_out.append(one._replace(missing_from=start, missing_until=stop))
+            if one.kind in {"misplaced", "offset"} and stop is not None:
+                self.doubtful += _replaced(one, start, stop)
+
+    def _add(self, each: Segment, place: BatchPlace | PlacesInARow) -> None:
+        if isinstance(place, BatchPlace):
+            self._link(BatchSpan(each, place.position, place.end, place.base_offset, place.last_offset, place.epoch, 1))
+            return
+        bases, lasts, epochs, _ = place.columns
+        is_even = epochs.count(epochs[0]) == len(epochs)
+        if is_even and not self._is_compacted:
+            is_even = sum(lasts) - sum(bases) + place.batches == place.last_offset - place.base_offset + 1
+        if is_even:
+            self._link(
+                BatchSpan(
+                    each,
+                    place.position,
+                    place.end,
+                    place.base_offset,
+                    place.last_offset,
+                    epochs[0],
+                    place.batches,
+                )
+            )
+            return
+        whole = BatchSpan(each, place.position, place.end, place.base_offset, place.last_offset, -1, place.batches)
+        for one in whole.places():
+            self._add(each, one)
+
+    def _link(self, new: BatchSpan) -> None:
+        """Add to the last span, or begin another."""
+        last = self.spans[-1] if self.spans else None
+        if (
+            last is not None
+            and last.segment is new.segment
+            and last.end == new.position
+            and last.epoch == new.epoch
+            and last.size < SPAN_BYTES
+            and (new.base_offset > last.last_offset if self._is_compacted else new.base_offset == last.last_offset + 1)
+        ):
+            self.spans[-1] = last._replace(end=new.end, last_offset=new.last_offset, batches=last.batches + new.batches)
+        else:
+            self.spans.append(new)
+
+    def _doubt_epochs(self) -> None:
+        """Take out single batches whose leader epoch does not lie between those of their neighbours."""
+        kept: list[BatchSpan] = []
+        for number, span in enumerate(self.spans):
+            before = kept[-1].epoch if kept else -1
+            after = self.spans[number + 1].epoch if number + 1 < len(self.spans) else None
+            is_alone = span.batches == 1 and after is not None and before <= after
+            if span.epoch < -1 or (is_alone and after is not None and not before <= span.epoch <= after):
+                self.doubtful.append(span)
+            else:
+                kept.append(span)
+        self.spans = kept
+
+    def _doubt_offsets(self) -> None:
+        """Take out single batches that one wrong bit in their base offset puts elsewhere. No checksum guards it."""
+        if self._is_compacted:
+            return
+        kept: list[BatchSpan] = []
+        for number, span in enumerate(self.spans):
+            before = kept[-1] if kept else None
+            after = self.spans[number + 1] if number + 1 < len(self.spans) else None
+            if before is not None and before.segment is span.segment and span.batches == 1 and span.epoch >= 0:
+                right = before.last_offset + 1
+                last = right + span.last_offset - span.base_offset
+                follows = after is None or after.segment is not span.segment or after.base_offset == last + 1
+                if follows and (span.base_offset ^ right).bit_count() == 1:
+                    self.doubtful.append(span._replace(base_offset=right, last_offset=last))
+                    continue
+            kept.append(span)
+        self.spans = kept
+
+
+def _replaced(one: LeftOutRange, start: int, stop: int) -> Iterator[BatchSpan]:
+    """Yield a batch that its neighbours contradict at the offsets that are missing between them, if it has as many."""
+    with one.segment.open() as source:
+        header = source.read(one.position, BATCH_HEADER.size)
+    if len(header) == BATCH_HEADER.size:
+        batch = BATCH_HEADER.read(header)
+        if batch.magic == MAGIC_2 and start + batch.last_offset_delta + 1 == stop:
+            epoch = batch.partition_leader_epoch
+            yield BatchSpan(one.segment, one.position, one.end, start, stop - 1, epoch, 1)
+
+
+class ClaimedOffsets(NamedTuple):
+    """Offsets that the headers of batches in a damaged range claim; ``is_whole``: they fill the range exactly."""
+
+    start: int
+    stop: int
+    is_whole: bool
+
+
+def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
+    """Return the offsets of the batches in a damaged range whose headers go on with ``expected``; 0 and 0 for none.
+
+    A flipped bit mostly spoils records, and the end of the file cuts a batch off behind its header.
+    """
+    start = stop = 0
+    position = one.position
+    try:
+        with one.segment.open() as source:
+            while position < one.end:
+                header = source.read(position, BATCH_HEADER.size)
+                if len(header) < BATCH_HEADER.size:
+                    break
+                batch = BATCH_HEADER.read(header)
+                follows = expected <= batch.base_offset if is_compacted else expected == batch.base_offset
+                is_near = batch.base_offset - expected <= MAX_RELATIVE_OFFSET
+                is_batch = batch.magic == MAGIC_2 and batch.length >= BATCH_HEADER.size - LOG_OVERHEAD.size
+                has_room = batch.records_count - 1 <= batch.last_offset_delta <= batch.length
+                if not (follows and is_near and is_batch and has_room and batch.last_offset_delta >= 0):
+                    break
+                start = batch.base_offset if position == one.position else start
+                stop = expected = batch.base_offset + batch.last_offset_delta + 1
+                position += batch.length + LOG_OVERHEAD.size
+    except UnreadableError:
+        return ClaimedOffsets(start, stop, False)
+    return ClaimedOffsets(start, stop, position == one.end)

@@ -1,0 +1,310 @@
+"""The folders of partitions in the log dirs of new nodes, and what has no place there.
+
+A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``. A
+broker that finds no mark of a clean shutdown reads every segment and makes indexes and the producers' state itself, so
+none are written, except for the producers' state below the first segment: it is in no batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from kdump.errors import UnreadableError
+from kdump.formats import checkpoints, leader_epoch, partition_metadata
+from kdump.formats.checkpoints import PartitionOffset
+from kdump.formats.partition_metadata import PartitionMetadata
+from kdump.formats.record_layout import BATCH_HEADER
+from kdump.log_dirs import file_names
+from kdump.log_dirs.local import LocalFile
+from kdump.output import copied, files
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.processes import Processes
+from kdump.segments import resync
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from kdump.output.access import Access
+    from kdump.rebuild.planned import LeftOutBytes, PartitionPlan, PlannedPiece, PlannedSegment, SeenFile
+    from kdump.rebuild.volumes import VolumeFolder
+
+UNKNOWN: Final = "unknown-topics"
+"""The folder in ``lost+found`` for folders of topics that the metadata does not have."""
+NAME_BYTES: Final = 255
+"""Bytes of a file's name, at most."""
+BLOCK: Final = 4096
+"""Bytes that a file system sets aside at a time, about."""
+SMALL_FILES: Final = 3
+"""Files beside the segments of a partition."""
+EPOCH_AT: Final = BATCH_HEADER.offsets["partition_leader_epoch"]
+
+
+class PlacedPartition(NamedTuple):
+    """A partition, and the log dirs in the output that get a copy: names of folders such as ``node-1``."""
+
+    plan: PartitionPlan
+    nodes: tuple[str, ...]
+
+
+class CopiedFile(NamedTuple):
+    """A segment to write: its path in the output, what it is made of, and a sum of all that decides its bytes."""
+
+    path: str
+    segment: PlannedSegment
+    seen: tuple[SeenFile, ...]
+
+    @property
+    def sum(self) -> str:
+        """The same for the same pieces of the same files, as sizes and times of change tell."""
+        told = json.dumps([self.path, self.segment, self.seen])
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+def room(placed: Iterable[PlacedPartition]) -> int:
+    """Return the bytes that the folders of partitions occupy, about: a little more rather than less."""
+    needed = 0
+    for one in placed:
+        count = len(one.plan.segments) + SMALL_FILES
+        needed += (one.plan.size + count * BLOCK) * len(one.nodes)
+    return needed
+
+
+def make_sure_of_room(out: str, needed: int) -> None:
+    """Raise UnreadableError where the file system of an output has less free than ``needed`` bytes."""
+    folder = Path(out).absolute()
+    while not folder.exists():
+        folder = folder.parent
+    found = os.statvfs(folder)
+    free = found.f_bavail * found.f_frsize
+    if needed > free:
+        raise UnreadableError(
+            out,
+            f"the file system has {free} bytes free, and {needed} are needed",
+            "name a place with more room, or fewer topics with --topic",
+        )
+
+
+def write(
+    root: Path,
+    placed: Sequence[PlacedPartition],
+    access: Access,
+    *,
+    jobs: int = 1,
+    journal: Journal | None = None,
+    done: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Write the folders of partitions below ``root``, and the checkpoint of each log dir.
+
+    ``root`` is what :func:`kdump.output.files.new_folder` gives. What ``journal`` has is not written again.
+    ``done`` is called with the bytes of each segment that is written. Raises UnreadableError where a source cannot be
+    read, or is not what it was when its batches were verified, and OSError where the disk refuses.
+    """
+    tasks = [task for one in placed for task in _files_of(one)]
+    if journal is not None:
+        journal.begin(tasks)
+    nodes = list(dict.fromkeys(node for one in placed for node in one.nodes))
+    for node in nodes:
+        files.make_folders(root, node, access=access)
+    for one in placed:
+        for node in one.nodes:
+            _write_small(files.make_folders(root, node, one.plan.name, access=access), one.plan, access)
+    left = []
+    for task in tasks:
+        if journal is not None and journal.has(task):
+            done(task.segment.size)
+        else:
+            left.append(task)
+    for task in _copied(root, left, access, jobs):
+        if journal is not None:
+            journal.add(task)
+        done(task.segment.size)
+    for node in nodes:
+        starts = checkpoints.encode(_starts(node, placed))
+        files.fill(root / node / file_names.LOG_STARTS, starts, access)
+
+
+def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionOffset]:
+    """Yield what a broker notes: log start offsets that the name of the first segment does not tell."""
+    for one in placed:
+        plan = one.plan
+        if node in one.nodes and (plan.is_tiered or plan.log_start > plan.segments[0].base_offset):
+            yield PartitionOffset(plan.topic, plan.partition, plan.log_start)
+
+
+def _files_of(one: PlacedPartition) -> Iterator[CopiedFile]:
+    """Yield the segments of all copies: those of equal pieces one after the other, while the system has them."""
+    for segment in one.plan.segments:
+        paths = {piece.path for piece in segment.pieces}
+        seen = tuple(file for file in one.plan.seen if file.path in paths)
+        for node in one.nodes:
+            name = f"{segment.base_offset:020}.{file_names.LOG}"
+            yield CopiedFile(f"{node}/{one.plan.name}/{name}", segment, seen)
+
+
+def _write_small(folder: Path, plan: PartitionPlan, access: Access) -> None:
+    small = {file_names.LEADER_EPOCHS: leader_epoch.encode(plan.epochs)}
+    if plan.topic_id is not None:
+        small[file_names.PARTITION_METADATA] = partition_metadata.encode(PartitionMetadata(0, plan.topic_id))
+    if plan.producer_snapshot is not None:
+        with LocalFile(plan.producer_snapshot) as source:
+            small[f"{plan.segments[0].base_offset:020}.{file_names.PRODUCER_SNAPSHOT}"] = source.read(0, source.size)
+    for name, data in small.items():
+        files.fill(folder / name, data, access)
+
+
+def _copied(root: Path, tasks: Sequence[CopiedFile], access: Access, jobs: int) -> Iterator[CopiedFile]:
+    work = partial(_copy, root, access)
+    results: Iterable[None]
+    results = map(work, tasks) if 1 in (jobs, len(tasks)) or not tasks else Processes(jobs).results(work, tasks)
+    for task, _ in zip(tasks, results, strict=True):
+        yield task
+
+
+def _copy(root: Path, access: Access, task: CopiedFile) -> None:
+    """Write one segment; when this returns the disk has it."""
+    target = root / task.path
+    with files.create(target, access) as file:
+        for path, group in groupby(task.segment.pieces, lambda piece: piece.path):
+            seen = next(one for one in task.seen if one.path == path)
+            with LocalFile(path) as source:
+                seen.make_sure()
+                for piece in group:
+                    if piece.corrected is None:
+                        copied.copy_range(source, piece.position, piece.size, file)
+                    else:
+                        file.write(_corrected(source, piece))
+                seen.make_sure()
+        files.flush(file)
+
+
+def _corrected(source: LocalFile, piece: PlannedPiece) -> bytes:
+    """Return a batch with the base offset and the leader epoch that are right."""
+    base_offset, epoch = piece.corrected or (0, 0)
+    data = source.read(piece.position, piece.size)
+    return base_offset.to_bytes(8, "big") + data[8:EPOCH_AT] + epoch.to_bytes(4, "big") + data[EPOCH_AT + 4 :]
+
+
+class Journal:
+    """The segments that runs have written, in a file of the output that is being made: a later run goes on there.
+
+    The first line names the output, each other one has the sum of a :class:`CopiedFile` and its path. A line that a
+    kill cuts off does not count.
+    """
+
+    NAME: Final = "rebuild-journal"
+
+    def __init__(self, root: Path, out: str, access: Access) -> None:
+        """Take over what a dead run has written to ``root``: all that its journal does not have is deleted."""
+        self._root, self._path = root, root / self.NAME
+        self._known: dict[str, str] = {}
+        lines = self._path.read_bytes().split(b"\n")[:-1] if self._path.exists() else []
+        for line in lines[1:]:
+            number, _, path = os.fsdecode(line).partition(" ")
+            self._known[path] = number
+        self._keep_only(set(self._known))
+        self._file = files.append(self._path, access)
+        if not lines:
+            self._file.write(_head(out) + b"\n")
+            self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @classmethod
+    def is_of(cls, folder: Path, out: str) -> bool:
+        """Tell whether a folder is what a dead run has made on the way to an output."""
+        try:
+            with (folder / cls.NAME).open("rb") as file:
+                return file.readline() == _head(out) + b"\n"
+        except OSError:  # it is another output's, or none
+            return False
+
+    def begin(self, tasks: Iterable[CopiedFile]) -> None:
+        """Delete what an earlier run has written from other bytes, or for other nodes."""
+        kept = {task.path: task.sum for task in tasks if self._known.get(task.path) == task.sum}
+        for path in self._known.keys() - kept.keys():
+            target = self._root / path
+            files.drop(target)
+            for above in target.relative_to(self._root).parents[:-1]:
+                with suppress(OSError):  # it holds something that is kept
+                    files.drop(self._root / above)
+        self._known = kept
+
+    def has(self, task: CopiedFile) -> bool:
+        """Tell whether a segment is written, from the same bytes."""
+        return self._known.get(task.path) == task.sum
+
+    def add(self, task: CopiedFile) -> None:
+        """Note a segment that the disk has."""
+        self._file.write(os.fsencode(f"{task.sum} {task.path}\n"))
+        self._file.flush()
+
+    def end(self) -> None:
+        """Delete the journal: the output is whole."""
+        self._file.close()
+        files.drop(self._path)
+
+    def _keep_only(self, kept: set[str]) -> None:
+        for above, folders, names in os.walk(self._root, topdown=False):
+            for name in names:
+                path = Path(above, name)
+                if path != self._path and str(path.relative_to(self._root)) not in kept:
+                    files.drop(path)
+            for name in folders:
+                with suppress(OSError):  # it holds something that is kept
+                    files.drop(Path(above, name))
+
+
+def _head(out: str) -> bytes:
+    return os.fsencode(f"kdump rebuild-cluster {os.path.abspath(out)!r}")  # noqa: PTH100  it need not be there
+
+
+def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
+    """Write what has no place into ``lost+found``; return its bytes. Nothing is made where there is nothing.
+
+    That is for each partition the bytes that its plan leaves out, ``NUMBER-SEGMENT@POSITION``, and below
+    ``unknown-topics`` the segments of folders that are no copy of any. Raises UnreadableError and OSError.
+    """
+    written = 0
+    for plan in plans:
+        for number, left in enumerate(plan.left_out):
+            written += _save(root, plan, number, left, access)
+    for number, folder in enumerate(unknown):
+        name = f"{number:04}-{Path(folder.path).name}"
+        paths = [segment.path for segment in folder.partition.segments]
+        paths += [entry.path for entry in folder.partition.others if entry.name in _KEPT]
+        if not paths:
+            continue
+        target = files.make_folders(root, files.LOST_AND_FOUND, UNKNOWN, name, access=access)
+        for path in paths:
+            with LocalFile(path) as source, files.create(target / Path(path).name, access) as file:
+                copied.copy_range(source, 0, source.size, file)
+                written += source.size
+    return written
+
+
+_KEPT: Final = {file_names.PARTITION_METADATA, file_names.LEADER_EPOCHS}
+
+
+def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, access: Access) -> int:
+    """Copy bytes that are left out; zeros alone are not worth a file."""
+    with LocalFile(left.path) as source:
+        end = left.position + left.size
+        if resync.zero_tail(source, left.position, end) == left.position:
+            return 0
+        folder = files.make_folders(root, files.LOST_AND_FOUND, plan.name, access=access)
+        tail = f"@{left.position}"
+        name = os.fsencode(f"{number:06}-{Path(left.path).name}")[: NAME_BYTES - len(tail)]
+        with files.create(folder / (os.fsdecode(name) + tail), access) as file:
+            copied.copy_range(source, left.position, left.size, file)
+    return left.size

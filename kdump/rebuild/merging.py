@@ -1,0 +1,201 @@
+"""Batches of several copies of a partition as one log: those of the first copy, and of others where it has a hole."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.salvage.chains import LeftOutRange
+from kdump.salvage.sound_batches import left_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.rebuild.copy_scan import BatchSpan
+    from kdump.rebuild.lineage import EpochHistory
+    from kdump.salvage.chains import BatchPlace
+
+
+JOINED_BYTES: Final = 64 << 20
+"""Bytes up to which spans become one, about: a high watermark inside one has it read again."""
+
+
+class Hole(NamedTuple):
+    """Offsets from ``start`` to before ``stop`` that no batch covers."""
+
+    start: int
+    stop: int
+
+
+class TakenSpan(NamedTuple):
+    """Batches that are part of the new log, of the copy with the number ``copy``.
+
+    ``corrected`` says that ``base_offset`` and ``epoch`` are to be written into the header: those there are wrong.
+    """
+
+    base_offset: int
+    last_offset: int
+    copy: int
+    epoch: int
+    span: BatchSpan
+    corrected: bool = False
+
+
+class MergedLog:
+    """The batches that are taken so far, in the order of their offsets."""
+
+    def __init__(self, history: EpochHistory) -> None:
+        self.taken: list[TakenSpan] = []
+        self.left_out: list[LeftOutRange] = []
+        self._bases: list[int] = []
+        self._history = history
+
+    def add(self, copy: int, spans: Sequence[BatchSpan], allows: Callable[[int, int], bool] = lambda *_: True) -> None:
+        """Take what fits into holes of the log and belongs to its history.
+
+        ``allows`` tells for a first and a last offset whether batches may be taken there.
+        """
+        for span in sorted(spans, key=lambda one: one.base_offset):
+            limit = self._history.limit(span.base_offset, span.epoch)
+            if limit <= span.base_offset:
+                self._diverged(span)
+            elif span.last_offset < limit and self._is_covered(span.base_offset, span.last_offset):
+                continue
+            elif (
+                span.last_offset < limit
+                and self._is_free(span.base_offset, span.last_offset)
+                and allows(span.base_offset, span.last_offset)
+            ):
+                self._take(TakenSpan(span.base_offset, span.last_offset, copy, span.epoch, span))
+            else:
+                self._by_batch(copy, span, limit, allows)
+
+    def add_corrected(self, copy: int, span: BatchSpan) -> None:
+        """Take a single batch whose base offset or leader epoch is wrong in the file, if there is a hole for it."""
+        if self._is_free(span.base_offset, span.last_offset):
+            expected = self._history.at(span.base_offset)
+            epoch = span.epoch if expected is None else expected
+            self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
+
+    def cut(self, offset: int) -> None:
+        """Drop batches that end at ``offset`` or above, as uncommitted."""
+        kept: list[TakenSpan] = []
+        for one in self.taken:
+            if one.last_offset < offset:
+                kept.append(one)
+                continue
+            if one.corrected:
+                continue
+            for place in one.span.places():
+                if place.last_offset < offset:
+                    _link(
+                        kept,
+                        TakenSpan(place.base_offset, place.last_offset, one.copy, one.epoch, _single(one.span, place)),
+                    )
+                else:
+                    self._leave(place, "uncommitted", f"it ends above the high watermark {offset}")
+        self.taken = kept
+        self._bases = [one.base_offset for one in kept]
+
+    def holes(self, start: int, end: int) -> Iterator[Hole]:
+        """Yield the holes from ``start`` to before ``end``."""
+        for one in self.taken:
+            if one.base_offset > start and start < end:
+                yield Hole(start, min(one.base_offset, end))
+            start = max(start, one.last_offset + 1)
+        if start < end:
+            yield Hole(start, end)
+
+    def _by_batch(self, copy: int, span: BatchSpan, limit: int, allows: Callable[[int, int], bool]) -> None:
+        for place in span.places():
+            if place.last_offset >= limit:
+                self._leave(place, "diverged", self._why(place.base_offset, span.epoch))
+            elif self._is_covered(place.base_offset, place.last_offset):
+                continue
+            elif not self._is_free(place.base_offset, place.last_offset):
+                self._leave(place, "conflict", "another copy has a batch there that begins or ends at another offset")
+            elif allows(place.base_offset, place.last_offset):
+                one = _single(span, place)
+                self._take(TakenSpan(place.base_offset, place.last_offset, copy, span.epoch, one))
+
+    def _diverged(self, span: BatchSpan) -> None:
+        why = self._why(span.base_offset, span.epoch)
+        self._leave_bytes(span, "diverged", why)
+
+    def _why(self, offset: int, epoch: int) -> str:
+        expected = self._history.at(offset)
+        if expected is None or expected <= epoch:
+            expected = self._history.newest
+        return f"it has leader epoch {epoch}; the cluster went on with leader epoch {expected} from there"
+
+    def _leave(self, place: BatchPlace, kind: str, why: str) -> None:
+        last = self.left_out[-1] if self.left_out else None
+        new = left_out(place, kind, why)
+        if last is not None and last.segment is new.segment and last.end == new.position and last.kind == kind:
+            self.left_out[-1] = last._replace(size=last.size + new.size, missing_until=new.missing_until)
+        else:
+            self.left_out.append(new)
+
+    def _leave_bytes(self, span: BatchSpan, kind: str, why: str) -> None:
+        self.left_out.append(
+            LeftOutRange(span.segment, span.position, span.size, kind, why, span.base_offset, span.last_offset + 1)
+        )
+
+    def _take(self, new: TakenSpan) -> None:
+        at = bisect_right(self._bases, new.base_offset)
+        before = self.taken[at - 1] if at else None
+        if before is not None and _goes_on(before, new):
+            self.taken[at - 1] = _joined(before, new)
+            return
+        self.taken.insert(at, new)
+        self._bases.insert(at, new.base_offset)
+
+    def _is_free(self, first: int, last: int) -> bool:
+        at = bisect_right(self._bases, first)
+        if at and self.taken[at - 1].last_offset >= first:
+            return False
+        return at == len(self._bases) or self._bases[at] > last
+
+    def _is_covered(self, first: int, last: int) -> bool:
+        at = bisect_right(self._bases, first) - 1
+        while at >= 0 and at < len(self.taken) and self.taken[at].base_offset <= first <= self.taken[at].last_offset:
+            first = self.taken[at].last_offset + 1
+            if first > last:
+                return True
+            at += 1
+        return False
+
+
+def _single(span: BatchSpan, place: BatchPlace) -> BatchSpan:
+    return span._replace(
+        position=place.position, end=place.end, base_offset=place.base_offset, last_offset=place.last_offset, batches=1
+    )
+
+
+def _goes_on(before: TakenSpan, new: TakenSpan) -> bool:
+    """Tell whether two stand one after the other in a file, and can be one."""
+    return (
+        before.copy == new.copy
+        and before.span.segment is new.span.segment
+        and before.span.end == new.span.position
+        and before.epoch == new.epoch
+        and before.span.size < JOINED_BYTES
+        and not before.corrected
+        and not new.corrected
+        and before.last_offset < new.base_offset <= before.last_offset + 1
+    )
+
+
+def _joined(before: TakenSpan, new: TakenSpan) -> TakenSpan:
+    span = before.span._replace(
+        end=new.span.end, last_offset=new.last_offset, batches=before.span.batches + new.span.batches
+    )
+    return before._replace(last_offset=new.last_offset, span=span)
+
+
+def _link(kept: list[TakenSpan], new: TakenSpan) -> None:
+    if kept and _goes_on(kept[-1], new):
+        kept[-1] = _joined(kept[-1], new)
+    else:
+        kept.append(new)

@@ -1,0 +1,514 @@
+"""The plan of one partition: its log of the copy that leads, and of others where that one is damaged."""
+
+from __future__ import annotations
+
+import posixpath
+from contextlib import suppress
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.epoch_lineage import Lineage
+from kdump.answers.log_end import log_end
+from kdump.errors import DamageError, UnreadableError
+from kdump.formats import producer_snapshot
+from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
+from kdump.log_dirs.partition import Segment
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy
+from kdump.rebuild.lineage import NEVER, EpochHistory, history, noted
+from kdump.rebuild.merging import Hole, MergedLog, TakenSpan
+from kdump.rebuild.planned import (
+    LOST,
+    MERGED,
+    PARTIAL,
+    WHOLE,
+    LeftOutBytes,
+    LostOffsets,
+    PartitionPlan,
+    PlannedPiece,
+    PlannedSegment,
+    SeenFile,
+    SourceRange,
+    State,
+)
+from kdump.salvage.sound_batches import UNREADABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from kdump.rebuild.volumes import VolumeFolder
+    from kdump.salvage.chains import LeftOutRange
+
+SEGMENT_BYTES: Final = 1 << 30
+"""Bytes after which batches of other copies go into a segment of their own, as a broker's default has it."""
+
+
+class WantedPartition(NamedTuple):
+    """A partition of the image, and its copies, live ones first.
+
+    ``known_end`` is the highest offset that a group has committed, or another checkpoint has; 0 for none.
+    """
+
+    topic: str
+    topic_id: bytes | None
+    partition: int
+    folders: tuple[VolumeFolder, ...]
+    is_compacted: bool = False
+    is_tiered: bool = False
+    committed_only: bool = False
+    known_end: int = 0
+
+
+class _Copy:
+    """A folder with what its small files tell; its batches are read when they are needed."""
+
+    def __init__(self, folder: VolumeFolder, wanted: WantedPartition, notes: list[str]) -> None:
+        self.folder = folder
+        self.noted = noted(folder.partition, notes.append)
+        self.problem: str | None = None
+        self.seen: tuple[SeenFile, ...] = ()
+        self.swapped: tuple[SeenFile, ...] = ()
+        self._wanted = wanted
+        self._scanned: ScannedCopy | None = None
+        try:
+            end = log_end(folder.partition)
+        except UnreadableError as error:
+            self.problem, self.end, epoch = str(error), 0, -1
+        else:
+            self.end, epoch = end.offset, end.epoch
+        quick = EpochHistory([entry for entry in self.noted if entry.start_offset <= self.end])
+        self.newest = max(quick.newest, epoch)
+        self._history = quick
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """What makes it lead: an id that proves the topic, the newest leader epoch, the highest end."""
+        has_id = self.folder.topic_id is not None
+        if self._scanned is None:
+            return has_id, self.newest, self.end
+        return has_id, self.history().newest, max(self.scanned.end_offset, self.end)
+
+    @property
+    def first(self) -> int:
+        """The base offset of its first segment."""
+        return min((each.base_offset or 0 for each in self.folder.partition.segments), default=0)
+
+    @property
+    def scanned(self) -> ScannedCopy:
+        """Its batches, all verified."""
+        if self._scanned is None:
+            segments = self.folder.partition.segments
+            self.seen = _looked_at(segments)
+            self._scanned = ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted)
+            self._history = history(self._scanned, self.noted)
+        return self._scanned
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether its batches were read."""
+        return self._scanned is not None
+
+    @property
+    def missing_segments(self) -> list[tuple[int, int]]:
+        """The offsets of segments of which there are indexes and no log: from a base offset to before the next one."""
+        partition = self.folder.partition
+        there = {each.base_offset for each in partition.segments if each.base_offset is not None}
+        found = (INDEX_NAME.fullmatch(entry.name) for entry in partition.others)
+        gone = {int(one["offset"]) for one in found if one is not None} - there
+        bases = [*sorted(there | gone), NEVER]
+        return [(base, following) for base, following in pairwise(bases) if base in gone]
+
+    @property
+    def unknown(self) -> list[tuple[int, int]]:
+        """The offsets of which it does not tell whether there was a record: damaged ranges, and what it never had."""
+        damaged = [_missing(one) for one in self.scanned.left_out]
+        return [*damaged, *self.missing_segments, (0, self.first), (max(self.end, self.scanned.end_offset), NEVER)]
+
+    @property
+    def lineage(self) -> Lineage:
+        """Its leader epochs, and where it ends."""
+        end = self.end if self._scanned is None else max(self.end, self.scanned.end_offset)
+        return Lineage(tuple(self.history().entries), end)
+
+    def of_swapped(self) -> list[BatchSpan]:
+        """Return the batches of segments that a broker was about to put in place (``.swap``), where there are any."""
+        partition = self.folder.partition
+        segments = [
+            Segment(partition.files, entry.path, entry.size, int(found["offset"]), {}, partition.limit)
+            for entry in partition.others
+            if (found := SEGMENT_NAME.fullmatch(entry.name)) and found["state"] == f".{file_names.SWAP}"
+        ]
+        self.swapped = _looked_at(segments)
+        return ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted).spans
+
+    def history(self) -> EpochHistory:
+        """Its leader epochs: of its checkpoint, and of its batches where these were read."""
+        return self._history
+
+
+def plan(wanted: WantedPartition) -> PartitionPlan:
+    """Decide what becomes of a partition. What cannot be read counts as damaged, and is named in the plan."""
+    if not wanted.folders:
+        return _without_copy(wanted)
+    return _Planning(wanted).plan()
+
+
+def _without_copy(wanted: WantedPartition) -> PartitionPlan:
+    end = wanted.known_end
+    lost = (LostOffsets(0, end, "no volume has the partition"),) if end else ()
+    return PartitionPlan(
+        topic=wanted.topic,
+        topic_id=wanted.topic_id,
+        partition=wanted.partition,
+        state=LOST,
+        segments=(PlannedSegment(end, ()),),
+        log_start=end,
+        end=end,
+        lost=lost,
+        is_tiered=wanted.is_tiered,
+    )
+
+
+class _Planning:
+    def __init__(self, wanted: WantedPartition) -> None:
+        self._wanted = wanted
+        self._notes: list[str] = []
+        self._copies = sorted(
+            (_Copy(folder, wanted, self._notes) for folder in wanted.folders), key=lambda one: one.rank, reverse=True
+        )
+
+    def plan(self) -> PartitionPlan:
+        wanted, copies = self._wanted, self._copies
+        if self._is_complete(copies[0]):
+            needed = [copies[0], *(copy for copy in copies[1:] if self._differs(copy))]
+        else:
+            for copy in copies:
+                copy.scanned  # noqa: B018  what was read of it ranks it
+            copies.sort(key=lambda one: one.rank, reverse=True)
+            needed = copies
+        self._read = needed
+        self._history = copies[0].history().completed([copy.history() for copy in copies[1:]])
+        log = self._log = MergedLog(self._history)
+        for number, copy in enumerate(needed):
+            log.add(number, copy.scanned.spans, self._allowed(copy))
+        for number, copy in enumerate(needed):
+            log.add(number, copy.of_swapped())
+            for span in copy.scanned.doubtful:
+                log.add_corrected(number, span)
+        watermark = self._high_watermark()
+        taken_end = log.taken[-1].last_offset + 1 if log.taken else 0
+        end = max(taken_end, self._evidence())
+        uncommitted = 0 if watermark is None else max(0, taken_end - watermark)
+        if wanted.committed_only and watermark is not None and watermark < end:
+            log.cut(watermark)
+            end = max(watermark, log.taken[-1].last_offset + 1 if log.taken else 0)
+        segments = self._segments(end)
+        first = segments[0].base_offset if segments else end
+        log_start = self._log_start(first, end)
+        if not wanted.is_tiered:
+            segments = _from(segments, log_start)
+        if not segments or (log.taken and segments[-1].base_offset < end and end > log.taken[-1].last_offset + 1):
+            segments.append(PlannedSegment(end, ()))
+        lost = tuple(self._lost(log_start if not wanted.is_tiered else max(log_start, first), end))
+        sources = tuple(self._sources(log_start))
+        left_out = tuple(self._left_out(lost))
+        state: State = PARTIAL if lost else MERGED if len({one.path for one in sources}) > 1 else WHOLE
+        return PartitionPlan(
+            topic=wanted.topic,
+            topic_id=wanted.topic_id,
+            partition=wanted.partition,
+            state=state,
+            sources=sources,
+            segments=tuple(segments),
+            seen=self._seen(segments),
+            log_start=log_start,
+            end=end,
+            leader_epoch=max(copy.history().newest for copy in copies),
+            epochs=tuple(entry for entry in self._history.entries if entry.start_offset <= end),
+            lost=lost,
+            uncommitted=uncommitted,
+            left_out=left_out,
+            producer_snapshot=self._producers(segments[0].base_offset),
+            highest_producer_id=max(copy.scanned.highest_producer_id for copy in needed),
+            is_tiered=wanted.is_tiered,
+            repaired=any(not copy.scanned.is_sound for copy in needed),
+            notes=tuple(self._notes),
+            unreadable=tuple(self._unreadable()),
+        )
+
+    def _is_complete(self, leader: _Copy) -> bool:
+        """Tell whether the copy that leads needs no other one."""
+        scanned = leader.scanned
+        if not scanned.is_sound or leader.problem is not None or leader.newest > leader.history().newest:
+            return False
+        if leader.missing_segments:
+            return False
+        if self._evidence_of(leader) > max(scanned.end_offset, leader.end):
+            return False
+        if self._wanted.is_compacted:
+            return True
+        following = leader.first
+        for span in scanned.spans:
+            if span.base_offset != following:
+                return False
+            following = span.last_offset + 1
+        return True
+
+    def _differs(self, copy: _Copy) -> bool:
+        """Tell whether a copy has offsets, or batches of another history, that the one that leads does not have."""
+        leader = self._copies[0]
+        if copy.problem is not None:
+            return False
+        if copy.first < leader.first or copy.end > leader.end:
+            return True
+        return copy.lineage.truncation(leader.lineage) is not None
+
+    def _allowed(self, copy: _Copy) -> Callable[[int, int], bool]:
+        """Return where batches of a copy may be taken. Of a compacted log only where they were not removed."""
+        leader = self._copies[0]
+        if copy is leader or not self._wanted.is_compacted or copy.scanned.is_sound:
+            return lambda *_: True
+        damaged = [Hole(*_missing(one)) for one in leader.scanned.left_out]
+        first, end = leader.first, leader.scanned.end_offset
+
+        def allows(base: int, last: int) -> bool:
+            return last < first or base >= end or any(one.start <= base and last < one.stop for one in damaged)
+
+        return allows
+
+    def _in_lineage(self) -> Iterator[_Copy]:
+        """Yield the copies that are not truncated when they follow the one that leads."""
+        leader = self._copies[0]
+        for copy in self._copies:
+            if copy is leader or copy.lineage.truncation(leader.lineage) is None:
+                yield copy
+
+    def _high_watermark(self) -> int | None:
+        """Return the highest high watermark of the copies in the history, None where no checkpoint has one."""
+        found = [copy.folder.high_watermark for copy in self._in_lineage()]
+        return max((one for one in found if one is not None), default=None)
+
+    def _evidence(self) -> int:
+        """Return the offset that the log has reached at least, as small files and names tell."""
+        return max(map(self._evidence_of, self._in_lineage()), default=0)
+
+    def _evidence_of(self, copy: _Copy) -> int:
+        folder = copy.folder
+        names = [each.base_offset or 0 for each in folder.partition.segments]
+        for entry in folder.partition.others:
+            stem, _, rest = entry.name.partition(".")
+            if stem.isdecimal() and len(stem) == 20 and rest in file_names.SIBLINGS:
+                names.append(int(stem))
+        names += [entry.start_offset for entry in copy.noted]
+        if copy.is_scanned:
+            names.append(copy.scanned.claimed_end)
+        marks = [folder.high_watermark, folder.recovery_point]
+        return max([0, *names, *(mark for mark in marks if mark is not None)])
+
+    def _log_start(self, first: int, end: int) -> int:
+        """Return the greatest log start offset of all checkpoints that the log reaches, else where it begins."""
+        found = [copy.folder.log_start for copy in self._copies]
+        noted_start = max((one for one in found if one is not None and one <= end), default=None)
+        if self._wanted.is_tiered:
+            if noted_start is not None:
+                return noted_start
+            return self._history.entries[0].start_offset if self._history.entries else 0
+        return max(first, noted_start or 0)
+
+    def _segments(self, end: int) -> list[PlannedSegment]:
+        """Return the segments: those of the copy that leads keep their names."""
+        leader = self._copies[0]
+        bases = sorted({each.base_offset or 0 for each in leader.folder.partition.segments})
+        bases = sorted({*bases, *(base for base, _ in leader.missing_segments)})
+        made: list[tuple[int, list[PlannedPiece]]] = []
+        following = 0
+        size = 0
+        before: TakenSpan | None = None
+        for one in self._log.taken:
+            base: int | None = None
+            while following < len(bases) and bases[following] <= one.base_offset:
+                base = bases[following]
+                following += 1
+                if not made or base > bases[0]:
+                    made.append((base, []))
+                    size = 0
+            if base is None and self._begins_another(made, size, before, one):
+                named = one.span.segment.base_offset or 0
+                last = -1 if before is None else before.last_offset
+                made.append((named if last < named <= one.base_offset else one.base_offset, []))
+                size = 0
+            piece = PlannedPiece(
+                one.span.segment.path,
+                one.span.position,
+                one.span.size,
+                (one.base_offset, one.epoch) if one.corrected else None,
+            )
+            _append(made[-1][1], piece)
+            size += piece.size
+            before = one
+        made += [(base, []) for base in bases[following:] if base <= end]
+        kept = [(base, pieces) for number, (base, pieces) in enumerate(made) if pieces or number in (0, len(made) - 1)]
+        return [PlannedSegment(base, tuple(pieces)) for base, pieces in kept]
+
+    def _seen(self, segments: Sequence[PlannedSegment]) -> tuple[SeenFile, ...]:
+        """Return the files that segments are made of."""
+        used = {piece.path for segment in segments for piece in segment.pieces}
+        return tuple(one for copy in self._read for one in (*copy.seen, *copy.swapped) if one.path in used)
+
+    def _begins_another(
+        self, made: list[tuple[int, list[PlannedPiece]]], size: int, before: TakenSpan | None, one: TakenSpan
+    ) -> bool:
+        """Tell whether a span begins a segment that the copy which leads does not have."""
+        if not made:
+            return True
+        if one.last_offset - made[-1][0] > MAX_RELATIVE_OFFSET:
+            return True
+        if one.copy != 0 and before is not None and before.span.segment is not one.span.segment:
+            named = one.span.segment.base_offset or 0
+            if before.last_offset < named <= one.base_offset:
+                return True
+        largest = max((each.size for each in self._copies[0].folder.partition.segments), default=0)
+        return size > 0 and size + one.span.size > max(SEGMENT_BYTES, largest)
+
+    def _sources(self, log_start: int) -> Iterator[SourceRange]:
+        held: SourceRange | None = None
+        for one in self._log.taken:
+            if one.last_offset < log_start and not self._wanted.is_tiered:
+                continue
+            path = self._read[one.copy].folder.path
+            end = one.last_offset + 1
+            if held is not None and held.path == path:
+                held = held._replace(end_offset=end, leader_epoch=one.epoch)
+                continue
+            if held is not None:
+                yield held
+            held = SourceRange(path, one.base_offset, end, one.epoch)
+        if held is not None:
+            yield held
+
+    def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
+        """Yield the offsets that no copy holds.
+
+        In a compacted log a hole is natural where any copy is undamaged, or the log of none reached it.
+        """
+        damages = [(_missing(one), one) for copy in self._read for one in copy.scanned.left_out]
+        taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
+        for hole in self._log.holes(start, end):
+            parts = [hole]
+            if self._wanted.is_compacted and hole.start < taken_end:
+                for copy in self._read:
+                    parts = [each for part in parts for each in _common(part, copy.unknown)]
+            for part in parts:
+                yield LostOffsets(part.start, part.stop, self._why(part, damages, taken_end))
+
+    def _why(self, hole: Hole, damages: list[tuple[tuple[int, int], LeftOutRange]], taken_end: int) -> str:
+        for (start, stop), one in damages:
+            if start < hole.stop and stop > hole.start:
+                kind = "unreadable" if one.kind == UNREADABLE else "damaged"
+                only = "" if len(self._copies) == 1 else " and no other copy has them"
+                return f"{kind} in {one.segment.name} at byte {one.position}{only}: {one.reason}"
+        if hole.start >= taken_end:
+            return "no copy has them; a file name or a checkpoint shows that the log reached that far"
+        if any(start < hole.stop and stop > hole.start for copy in self._read for start, stop in copy.missing_segments):
+            return "the segment is missing: only files beside it are there"
+        return "no copy has them"
+
+    def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
+        """Yield valid batches without a place, and damaged ranges behind which something is lost."""
+        for one in self._log.left_out:
+            yield _left(one)
+        for copy in self._read:
+            for one in copy.scanned.left_out:
+                start, stop = _missing(one)
+                if one.kind != UNREADABLE and any(
+                    start < each.until_offset and stop > each.from_offset for each in lost
+                ):
+                    yield _left(one)
+
+    def _producers(self, base: int) -> str | None:
+        """Return the file with the producers' state at the beginning of the first segment.
+
+        Producers whose batches were deleted, or are in remote storage alone, are remembered there only.
+        """
+        if base == 0:
+            return None
+        name = f"{base:020}.{file_names.PRODUCER_SNAPSHOT}"
+        for copy in self._in_lineage():
+            partition = copy.folder.partition
+            if any(entry.name == name for entry in partition.others):
+                path = posixpath.join(partition.folder, name)
+                try:
+                    with partition.files.open(path) as source:
+                        producer_snapshot.read(source.read(0, source.size))
+                except (DamageError, UnreadableError) as error:
+                    self._notes.append(f"{path}: {error}")
+                    continue
+                return path
+        return None
+
+    def _unreadable(self) -> Iterator[str]:
+        for copy in self._copies:
+            if copy.problem is not None:
+                yield copy.problem
+        for copy in self._read:
+            for one in copy.scanned.left_out:
+                if one.kind == UNREADABLE:
+                    yield f"{one.segment.name}: byte {one.position}: {one.reason}"
+
+
+def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
+    """Look at files before they are read; who reads one that cannot be looked at reports that."""
+    found = []
+    for each in segments:
+        with suppress(UnreadableError):
+            found.append(SeenFile.of(each.path))
+    return tuple(found)
+
+
+def _missing(one: LeftOutRange) -> tuple[int, int]:
+    """Return the offsets that a range may have held; as far as nothing tells, all."""
+    start = 0 if one.missing_from is None else one.missing_from
+    stop = NEVER if one.missing_until is None else one.missing_until
+    return start, max(start, stop)
+
+
+def _common(hole: Hole, ranges: list[tuple[int, int]]) -> Iterator[Hole]:
+    """Yield the parts of a hole that lie in any of some ranges."""
+    end = hole.start
+    for one in sorted(ranges):
+        start, stop = max(one[0], end), min(one[1], hole.stop)
+        if start < stop:
+            yield Hole(start, stop)
+            end = stop
+
+
+def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment]:
+    """Return the segments without those that end below the log start offset."""
+    first = 0
+    for number, segment in enumerate(segments):
+        if segment.base_offset <= log_start:
+            first = number
+    return segments[first:]
+
+
+def _append(pieces: list[PlannedPiece], new: PlannedPiece) -> None:
+    """Add a piece, or lengthen the last one that it goes on with."""
+    last = pieces[-1] if pieces else None
+    if (
+        last is not None
+        and last.path == new.path
+        and last.position + last.size == new.position
+        and last.corrected is None
+        and new.corrected is None
+    ):
+        pieces[-1] = last._replace(size=last.size + new.size)
+    else:
+        pieces.append(new)
+
+
+def _left(one: LeftOutRange) -> LeftOutBytes:
+    return LeftOutBytes(
+        one.segment.path, one.position, one.size, one.kind, one.reason, one.missing_from, one.missing_until
+    )

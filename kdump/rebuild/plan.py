@@ -1,0 +1,115 @@
+"""What of each partition is left, and from which copies it is taken: the decision before anything is written.
+
+The copy with the newest leader epoch, then with the highest end offset, leads: its batches count where they are valid.
+Where it is damaged, or holds no batch, those of other copies count that belong to the same history
+(:mod:`kdump.rebuild.lineage`). Other copies are read in full only where they are needed.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from kdump.answers.topic_configs import compacted_topics
+from kdump.internal_topics import consumer_offsets, remote_log_metadata, transaction_state
+from kdump.primitives.processes import Processes
+from kdump.rebuild import known_offsets, one_partition
+from kdump.rebuild.one_partition import WantedPartition
+from kdump.segments import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.rebuild.planned import PartitionPlan
+    from kdump.rebuild.volumes import VolumeFolder, Volumes
+
+
+def choose(
+    volumes: Volumes,
+    image: ClusterImage,
+    *,
+    topics: Sequence[str] = (),
+    committed_only: bool = False,
+    has_configs: bool = True,
+    jobs: int = 1,
+    done: Callable[[PartitionPlan], None] = lambda _: None,
+) -> list[PartitionPlan]:
+    """Return the plan of each partition of an image, by topic and partition.
+
+    ``topics`` are names or globs, by default all. ``has_configs`` is false for an image without the configs of topics:
+    then the cleaner's checkpoint tells which are compacted. ``done`` is called after each partition. Raises
+    KdumpError where a process of ``jobs`` ends without a result.
+    """
+    wanted = list(_wanted(volumes, image, topics, committed_only=committed_only, has_configs=has_configs))
+    lost = {(one.topic, one.partition) for one in wanted if not one.folders}
+    if lost:
+        known = known_offsets.of(volumes, lost, {topic.id: name for name, topic in image.topics.by_name.items()})
+        wanted = [one if one.folders else _knowing(one, known) for one in wanted]
+    plans: list[PartitionPlan] = []
+    for plan in _planned(wanted, jobs):
+        plans.append(plan)
+        done(plan)
+    return plans
+
+
+def unknown_folders(volumes: Volumes, image: ClusterImage) -> list[VolumeFolder]:
+    """Return live and stray folders that are no copy of a partition of the image."""
+    found = []
+    for folder in volumes.folders:
+        topic = image.topics.by_name.get(folder.topic)
+        is_known = topic is not None and folder.number in topic.partitions
+        if folder.state in {"", "stray"} and not (
+            is_known and topic is not None and folder in volumes.of(folder.topic, topic.id, folder.number)
+        ):
+            found.append(folder)
+    return found
+
+
+def _wanted(
+    volumes: Volumes, image: ClusterImage, topics: Sequence[str], *, committed_only: bool, has_configs: bool
+) -> Iterator[WantedPartition]:
+    compacted = compacted_topics(image) | {consumer_offsets.TOPIC, transaction_state.TOPIC}
+    has_tiers = any(folder.topic == remote_log_metadata.TOPIC for folder in volumes.folders)
+    for name, topic in sorted(image.topics.by_name.items()):
+        if topics and not any(fnmatchcase(name, glob) for glob in topics):
+            continue
+        for number in sorted(topic.partitions):
+            folders = tuple(volumes.of(name, topic.id, number))
+            yield WantedPartition(
+                topic=name,
+                topic_id=topic.id,
+                partition=number,
+                folders=folders,
+                is_compacted=name in compacted or (not has_configs and any(map(_is_cleaned, folders))),
+                is_tiered=image.configs.topic(name).get("remote.storage.enable") == "true"
+                or (not has_configs and has_tiers and any(map(_begins_elsewhere, folders))),
+                committed_only=committed_only,
+            )
+
+
+def _is_cleaned(folder: VolumeFolder) -> bool:
+    """Tell whether the log cleaner has come to a partition."""
+    return folder.key in folder.log_dir.cleaned
+
+
+def _begins_elsewhere(folder: VolumeFolder) -> bool:
+    """Tell whether a log begins below its first segment: in remote storage, where the cluster has one."""
+    first = min((each.base_offset or 0 for each in folder.partition.segments), default=0)
+    return folder.log_start is not None and folder.log_start < first
+
+
+def _knowing(one: WantedPartition, known: Mapping[tuple[str, int], int]) -> WantedPartition:
+    return one._replace(known_end=known.get((one.topic, one.partition), 0))
+
+
+def _planned(wanted: Sequence[WantedPartition], jobs: int) -> Iterator[PartitionPlan]:
+    if jobs == 1 or len(wanted) < 2:
+        return map(one_partition.plan, wanted)
+    return Processes(jobs).results(_one_of_several, wanted)
+
+
+def _one_of_several(wanted: WantedPartition) -> PartitionPlan:
+    """Plan a partition in one of several processes, without threads."""
+    read_ahead.alone()
+    return one_partition.plan(wanted)
