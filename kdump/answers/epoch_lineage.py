@@ -13,6 +13,7 @@ from kdump.errors import DamageError
 from kdump.formats import leader_epoch
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_whole
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.batch_runs import Run
@@ -72,7 +73,7 @@ def _checkpoint(partition: Partition, wrong: Callable[[str], None]) -> tuple[Epo
     for entry in partition.others:
         if entry.name == file_names.LEADER_EPOCHS:
             with partition.files.open(entry.path) as source:
-                data = source.read(0, source.size)
+                data = read_whole(source)
             try:
                 return tuple(sorted(leader_epoch.read(data)))
             except DamageError as damage:

@@ -11,6 +11,7 @@ from kdump.answers.time_lookup import TimeAnswer, TimeLookup
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import leader_epoch
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_whole
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
@@ -209,4 +210,4 @@ def _file(partition: Partition, name: str) -> bytes | None:
     if entry is None:
         return None
     with partition.files.open(entry.path) as source:
-        return source.read(0, source.size)
+        return read_whole(source)

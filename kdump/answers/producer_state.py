@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kdump.answers.collector import unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
+from kdump.log_dirs.files import read_whole
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
@@ -239,7 +240,7 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
         path = partition.files.shown(found[offset])
         try:
             with partition.files.open(found[offset]) as source:
-                data = source.read(0, source.size)
+                data = read_whole(source)
             if not data:
                 place.note(f"{path}: it is empty, as a killed broker leaves it: not used")
                 continue

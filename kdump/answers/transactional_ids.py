@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PRODUCER_ID_AT: Final = slice(2, 10)
 """Where a value has its producer id, after its version."""
+CUT: Final = 1 << 17
+"""Bytes of a truncated batch that are read: more than the longest transactional id and the start of its state."""
 SMALLEST_NAMING: Final = 44
 """Bytes of the smallest value that names a partition: of version 1, with a topic of one letter."""
 
@@ -248,7 +250,7 @@ class _CutState(NamedTuple):
 def _cut_state(segment: Segment, region: Trailing) -> _CutState | None:
     """Return what the beginning of a cut batch of one record tells; None where it does not tell enough."""
     with segment.open() as source:
-        data = source.read(region.position, region.size)
+        data = source.read(region.position, min(region.size, CUT))
     if len(data) < BATCH_HEADER.size:
         return None
     header = BATCH_HEADER.read(data)

@@ -17,6 +17,7 @@ from kdump.broker_start.folder_names import Parsed, offset_of, parse
 from kdump.broker_start.outcome import Code, LogStart, StartCause, StartCut, StartOutcome
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.recovery import log_loader
@@ -79,7 +80,7 @@ class LogFolder:
     def read(self, name: str) -> bytes:
         """Return the content of a file in it. Raises UnreadableError."""
         with self.files.open(self.inside[name].path) as source:
-            return source.read(0, source.size)
+            return read_whole(source)
 
     @cached_property
     def partition(self) -> Partition:

@@ -8,6 +8,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats import leader_epoch
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME
+from kdump.log_dirs.files import read_whole
 
 if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
@@ -35,7 +36,7 @@ def evidence_of(part: Partition) -> dict[str, int]:
     if entry is not None:
         try:
             with part.files.open(entry.path) as source:
-                epochs = leader_epoch.read(source.read(0, source.size))
+                epochs = leader_epoch.read(read_whole(source))
         except (DamageError, UnreadableError):  # the check of the file reports it
             return told
         if epochs and epochs[-1].start_offset > 0:

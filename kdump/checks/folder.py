@@ -13,6 +13,7 @@ from kdump.findings import Finding, Level
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, is_sibling
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import raise_it
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _is_known(name: str) -> bool:
 
 def _bytes(partition: Partition, entry: Entry) -> bytes:
     with partition.files.open(entry.path) as source:
-        return source.read(0, source.size)
+        return read_whole(source)
 
 
 def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], advice: str) -> Iterator[Finding]:

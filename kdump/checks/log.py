@@ -193,7 +193,7 @@ class LogCheck:
             self._remarks.forget()
         if isinstance(region, Padding):
             reason = ZEROS if region.size >= record_layout.UP_TO_MAGIC else FEW_ZEROS
-            text = f"{region.size} bytes of zeros follow the last batch: {reason}"
+            text = f"{region} follow the last batch: {reason}"
             self._say("zero tail", text, region.position, level=Level.REMARK)
         elif isinstance(region, Trailing):
             text = f"the last {region.size} bytes are the beginning of a batch: torn, or copied while it was written"

@@ -10,13 +10,14 @@ from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, Segment
 from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, shared_segment
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Trailing
-from kdump.segments.resync import zero_tail
+from kdump.segments.resync import padding, zero_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -124,7 +125,7 @@ def _with_logs(
             continue
         try:
             with partition.files.open(posixpath.join(partition.folder, found[0])) as source:
-                orphans.setdefault(found["stem"], {})[found["suffix"]] = source.read(0, source.size)
+                orphans.setdefault(found["stem"], {})[found["suffix"]] = read_whole(source)
         except UnreadableError as error:
             fail(error)
     finder = Finder(Wanted(leftovers=True, max_batch_bytes=partition.limit), fail=fail)
@@ -243,7 +244,7 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
     if content is not None or not segment.path.endswith(f".{LOG}") or segment.files.look(path) is None:
         return content
     with segment.files.open(path) as source:
-        return source.read(0, source.size)
+        return read_whole(source)
 
 
 class _IndexPass:
@@ -312,7 +313,8 @@ def _end(checker: IndexCheck, source: OpenSource, region: Damage | Padding | Tra
     """Say what follows the last batch: zeros, a batch that is still being written, or damage."""
     files = checker.files
     if zero_tail(source, region.position, source.size) == region.position:
-        text = f"{region.size} bytes of zeros follow the last batch: a preallocated file that was not trimmed"
+        zeros = padding(source, region.position, source.size)
+        text = f"{zeros} follow the last batch: a preallocated file that was not trimmed"
         level, advice = Level.REMARK, ""
     elif isinstance(region, Trailing) and files.active:
         text = f"the last {region.size} bytes are the beginning of a batch: copied while it was written, or torn"

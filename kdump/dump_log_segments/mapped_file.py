@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kdump.errors import UnreadableError
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives.wire import INT32_MAX
 
@@ -15,4 +16,4 @@ def content(path: str) -> bytes:
     with LocalFile(path) as file:
         if file.size > INT32_MAX:
             raise UnreadableError(path, f"has {file.size} bytes, and no broker writes such a file of 2 GiB or more")
-        return file.read(0, file.size)
+        return read_whole(file)

@@ -61,6 +61,7 @@ cdef Py_ssize_t _MOST_ROWS = 1 << 12
 cdef unsigned int[16] _STARTS
 cdef unsigned int[16] _SIZES
 cdef bint _HAS_CRC32C = has_crc32c()
+cdef unsigned int _X8 = 1 << 23
 
 
 def rows(first, block, place, most, stop):
@@ -290,3 +291,28 @@ def _split():
 
 
 _split()
+
+
+def moved(unsigned int checksum, unsigned long long size, unsigned int polynomial):
+    """Return what a checksum counts as after ``size`` more bytes: its remainder times x to the power of 8 * size.
+
+    It is what :func:`kdump.primitives.crc.combine` makes of it and of a second checksum of zero.
+    """
+    cdef unsigned int square = _X8
+    with nogil:
+        while size:
+            if size & 1:
+                checksum = _times(checksum, square, polynomial)
+            square = _times(square, square, polynomial)
+            size >>= 1
+    return checksum
+
+
+cdef unsigned int _times(unsigned int one, unsigned int other, unsigned int polynomial) noexcept nogil:
+    """Multiply two remainders modulo the polynomial, all with the bits in reverse order."""
+    cdef unsigned int product = 0
+    while one:
+        product ^= other & (0 - (one >> 31))
+        one <<= 1
+        other = other >> 1 ^ (polynomial & (0 - (other & 1)))
+    return product

@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 from typing import IO, TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
+from kdump.log_dirs import files
 from kdump.log_dirs.files import GZIP_MAGIC, HEAD, ZSTD_MAGIC, Entry, OpenSource, is_tar
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives.compression import DEFAULT_LIMIT
@@ -98,12 +99,38 @@ class Extents:
     def __exit__(self, *_: object) -> None:
         """Leave the archive open: other members are still to be read."""
 
+    def next_data(self, position: int) -> int:
+        for number in range(self._extent_at(position), len(self._extents)):
+            start, size, stored = self._extents[number]
+            at, end = max(0, position - start), stored + size
+            if at < size and (found := files.seek(self._held.fd, stored + at, end, data=True)) < end:
+                return min(start + found - stored, self.size)
+        return self.size
+
+    def next_hole(self, position: int) -> int:
+        for number in range(self._extent_at(position), len(self._extents)):
+            start, size, stored = self._extents[number]
+            at = position - start
+            if at < 0:
+                break
+            if at < size:
+                found = files.seek(self._held.fd, stored + at, stored + size, data=False)
+                position = start + found - stored
+                if found < stored + size:
+                    break
+        return min(position, self.size)
+
+    def _extent_at(self, position: int) -> int:
+        """Return the number of the last extent that begins at a position or before it, 0 before the first."""
+        return max(0, bisect_right(self._starts, position) - 1)
+
     def read(self, position: int, size: int) -> bytes:
         size = max(0, min(size, self.size - position))
         if len(self._extents) == 1 and self._extents[0].position == 0 and self._extents[0].size == self.size:
             return self._stored(self._extents[0].stored + position, size)
         data = bytearray(size)
-        for extent in self._extents[max(0, bisect_right(self._starts, position) - 1) :]:
+        for number in range(self._extent_at(position), len(self._extents)):
+            extent = self._extents[number]
             if extent.position >= position + size:
                 break
             start, end = max(position, extent.position), min(position + size, extent.position + extent.size)

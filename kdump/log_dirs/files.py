@@ -2,18 +2,27 @@
 
 A place lists folders and opens files read-only. This module has the local disk; :mod:`kdump.log_dirs.archives` has tar
 archives; anything else that can do the four things of :class:`Files` fits in the same way.
+
+Holes of sparse files are on no disk and read as zeros: they are passed over, not read. A file of the local disk has
+them where the file system says so (``SEEK_DATA``), a member of a tar where its map of extents does. Any other source
+has none.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+import errno
+import os
+from typing import Final, Protocol, runtime_checkable
 
+from kdump.errors import UnreadableError
 from kdump.primitives.named_tuple import NamedTuple
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 HEAD: Final = 512
 """Bytes at the start of a file that tell an archive: one block of a tar."""
+MOST_WHOLE: Final = (1 << 31) - 1
+"""Bytes of a file that is read as a whole: Java maps and holds no more at once."""
 _CHECKSUM: Final = slice(148, 156)
 _LARGE: Final = (b"\x80", b"\xff")
 """What the form of large numbers in a tar's header begins with."""
@@ -76,6 +85,83 @@ class Files(Protocol):
 
     def shown(self, path: str) -> str:
         """Return the path as messages and rows name it."""
+
+
+@runtime_checkable
+class MayHaveHoles(Protocol):
+    """A source that knows its holes."""
+
+    def next_data(self, position: int) -> int:
+        """Return the first position from ``position`` on that is in no hole, in bytes; ``size`` if there is none."""
+
+    def next_hole(self, position: int) -> int:
+        """Return where the next hole begins, at ``position`` or after it, in bytes; ``size`` if there is none."""
+
+
+def next_data(source: Source, position: int) -> int:
+    """Return the first position from ``position`` on that is in no hole, in bytes; the source's size if none is."""
+    if position >= source.size or not isinstance(source, MayHaveHoles):
+        return position
+    return source.next_data(position)
+
+
+def next_hole(source: Source, position: int) -> int:
+    """Return where the next hole begins, at ``position`` or after it, in bytes; the source's size if there is none."""
+    return source.next_hole(position) if isinstance(source, MayHaveHoles) else source.size
+
+
+def data_end(source: Source, start: int, end: int) -> int:
+    """Return the end of the last data between two positions (bytes): a hole reaches from there to ``end``.
+
+    It is ``start`` if all is a hole, and ``end`` if the last byte is in none.
+    """
+    if end <= start or next_data(source, end - 1) < end:
+        return end
+    low, high = start, end  # no data begins at high or after it, before the end
+    while low < high:
+        middle = (low + high) // 2
+        if next_data(source, middle) < end:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
+    """Return the next data, or the next hole, of an open file of ``size`` bytes; ``size`` if there is none.
+
+    A system or a file system that knows no holes has data alone. The file's own position moves.
+    """
+    whence = getattr(os, "SEEK_DATA" if data else "SEEK_HOLE", None)
+    try:
+        if whence is not None:
+            return min(os.lseek(descriptor, position, whence), size)
+    except OSError as reason:
+        if reason.errno == errno.ENXIO:  # past the last data
+            return size
+    return position if data else size
+
+
+def size_of_holes(source: Source, start: int, end: int) -> int:
+    """Return how many bytes between two positions are in holes."""
+    if not isinstance(source, MayHaveHoles):
+        return 0
+    found, position = 0, start
+    while position < end:
+        data = min(source.next_data(position), end)
+        found += data - position
+        position = min(source.next_hole(data), end) if data < end else end
+    return found
+
+
+def read_whole(source: Source) -> bytes:
+    """Return all bytes of a small file: an index, a checkpoint, a snapshot of producers.
+
+    Raises UnreadableError where it has more than MOST_WHOLE bytes: a hole may make any file terabytes long.
+    """
+    if source.size > MOST_WHOLE:
+        raise UnreadableError(source.name, f"has {source.size} bytes: Kafka reads at most {MOST_WHOLE} of such a file")
+    return source.read(0, source.size)
 
 
 def is_archive(head: bytes) -> bool:

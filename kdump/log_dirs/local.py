@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.errors import FailingDiskError, UnreadableError
+from kdump.log_dirs import files
 from kdump.log_dirs.files import Entry, OpenSource
 from kdump.primitives import compression
 
@@ -136,6 +137,12 @@ class LocalFile:
             return bool(os.preadv(self._fd, [bytearray(1)], position, os.RWF_NOWAIT))
         except OSError:  # it is not, or the file system cannot tell
             return False
+
+    def next_data(self, position: int) -> int:
+        return files.seek(self._fd, position, self.size, data=True)
+
+    def next_hole(self, position: int) -> int:
+        return files.seek(self._fd, position, self.size, data=False)
 
     def read(self, position: int, size: int) -> bytes:
         try:

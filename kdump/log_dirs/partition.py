@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final
 
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.named_tuple import NamedTuple
@@ -68,7 +69,7 @@ class Segment(NamedTuple):
         if path is None:
             return None
         with self.files.open(path) as source:
-            return source.read(0, source.size)
+            return read_whole(source)
 
 
 class Partition(NamedTuple):
@@ -115,7 +116,7 @@ class Partition(NamedTuple):
         if self.files.look(path) is None:
             return None
         with self.files.open(path) as source:
-            return source.read(0, source.size)
+            return read_whole(source)
 
 
 def stretches(

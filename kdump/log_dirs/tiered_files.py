@@ -15,6 +15,7 @@ from kdump.errors import DamageError, PartlyUnreadableError, UnreadableError
 from kdump.formats import rsm_manifest
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
+from kdump.log_dirs.files import read_whole
 from kdump.primitives import compression, encryption
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.terminal import say
@@ -135,7 +136,7 @@ class TieredFiles:
 
     def _manifest(self, entry: Entry) -> Manifest:
         with self._place.open(entry.path) as source:
-            data = source.read(0, source.size)
+            data = read_whole(source)
         try:
             return rsm_manifest.read(data)
         except DamageError as damage:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kdump.errors import DamageError, UnreadableError, UsageError
 from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.remote import places
 from kdump.log_dirs.tiered_files import TieredFiles
@@ -50,7 +51,7 @@ class RemoteStorage:
         keys = {}
         for name, file in key_files.items():
             with LOCAL.open(file) as source:
-                keys[name] = PrivateKey(source.read(0, source.size), file)
+                keys[name] = PrivateKey(read_whole(source), file)
         return cls(paths, keys)
 
     def places(self, fail: Callable[[UnreadableError], None]) -> Iterator[tuple[Files, list[str]]]:
@@ -93,7 +94,7 @@ def local_id(local: Partition, fail: Callable[[UnreadableError], None]) -> str |
         if local.files.look(path) is None:
             return None
         with local.files.open(path) as source:
-            return partition_metadata.read(source.read(0, source.size)).topic_id_text
+            return partition_metadata.read(read_whole(source)).topic_id_text
     except UnreadableError as error:
         fail(error)
     except DamageError as damage:

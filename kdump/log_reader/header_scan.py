@@ -205,7 +205,7 @@ def _headers(source: files.Source, start: int) -> Iterator[Region]:
                 raise _AstrayError  # what a damaged marker says would change the fate of other batches
             yield region
         elif resync.zero_tail(source, region.position, source.size) == region.position:
-            yield Padding(region.position, region.size)
+            yield resync.padding(source, region.position, source.size)
         else:
             raise _AstrayError
 

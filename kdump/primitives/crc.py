@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING, Final, Protocol
@@ -67,34 +67,39 @@ CRC32: Final = Kind(crc32, 0xEDB88320)
 
 
 def combine(kind: Kind, first: int, second: int, size: int) -> int:
-    """Return the checksum of two stretches from that of each; ``size`` is that of the second, in bytes.
+    """Return the checksum of two ranges from that of each; ``size`` is that of the second, in bytes.
 
-    After ``size`` more bytes the first counts as its remainder times x to the power of 8 * size. For few bytes it is
-    faster to go on with zeros.
+    After ``size`` more bytes the first counts as its remainder times x to the power of 8 * size.
     """
-    if size <= len(_ZEROS):
-        zeros = _ZEROS[:size]
-        return kind.of(zeros, first) ^ kind.of(zeros) ^ second
-    power, square, left = 1 << 31, _X8, size
-    while left:
-        if left & 1:
-            power = _times(power, square, kind.polynomial)
-        square = _times(square, square, kind.polynomial)
-        left >>= 1
+    power, place = _ONE, 0
+    while size:
+        size, byte = divmod(size, 256)
+        if byte:
+            factor = _power(kind.polynomial, place, byte)
+            power = factor if power == _ONE else _times(power, factor, kind.polynomial)
+        place += 1
     return _times(power, first, kind.polynomial) ^ second
 
 
-_ZEROS: Final = memoryview(bytes(1 << 19))
+_ONE: Final = 1 << 31
+"""1 as a remainder, the bits in reverse order."""
 _X8: Final = 1 << 23
-"""x to the power of 8, the bits in reverse order."""
+"""x to the power of 8 in the same form."""
 
 
-@lru_cache(maxsize=1 << 12)
+@cache
+def _power(polynomial: int, place: int, byte: int) -> int:
+    """Return x to the power of 8 * byte * 256 ** place as a remainder."""
+    if byte > 1:
+        return _times(_power(polynomial, place, byte - 1), _power(polynomial, place, 1), polynomial)
+    return _times(_power(polynomial, place - 1, 255), _power(polynomial, place - 1, 1), polynomial) if place else _X8
+
+
 def _times(one: int, other: int, polynomial: int) -> int:
     """Multiply two remainders modulo the polynomial, all with the bits in reverse order."""
     product = 0
     while one:
-        if one & 1 << 31:
+        if one & _ONE:
             product ^= other
         one = one << 1 & 0xFFFFFFFF
         other = other >> 1 ^ polynomial if other & 1 else other >> 1

@@ -23,6 +23,7 @@ from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.partition import Segment
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import control
@@ -343,7 +344,7 @@ def _snapshots(partition: Partition) -> set[int]:
         if suffix == file_names.PRODUCER_SNAPSHOT and stem.isdecimal():
             with partition.files.open(entry.path) as source:
                 try:
-                    producer_snapshot.read(source.read(0, source.size))
+                    producer_snapshot.read(read_whole(source))
                 except DamageError:
                     continue  # the broker deletes it, and takes an older one
             found.add(int(stem))

@@ -13,7 +13,7 @@ from kdump.recovery.index_builder import IndexBuilder, Indexes
 from kdump.segments import read
 from kdump.segments.batch_runs import Run, of_data
 from kdump.segments.regions import Trailing
-from kdump.segments.resync import zero_tail
+from kdump.segments.resync import padding, zero_tail
 from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int]
                 yield region
                 done(region.size)
             elif zero_tail(source, region.position, source.size) == region.position:
-                note(f"{segment.name}: {region.size} bytes of zeros follow the last batch")
+                note(f"{segment.name}: {padding(source, region.position, source.size)} follow the last batch")
             else:
                 reason = "the last batch is cut off" if isinstance(region, Trailing) else getattr(region, "reason", "")
                 raise DamageError("end of log", f"behind the last whole batch {reason}", position=region.position)

@@ -21,6 +21,7 @@ from kdump.formats import leader_epoch, record_layout
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import next_data, read_whole
 from kdump.log_dirs.finder import raise_it
 from kdump.output import files
 from kdump.output.access import of_sources
@@ -311,7 +312,7 @@ def _copy_metadata(
             if entry.name == file_names.PARTITION_METADATA:
                 try:
                     with copy.files.open(entry.path) as source:
-                        data = source.read(0, source.size)
+                        data = read_whole(source)
                 except UnreadableError as error:
                     fail(error)
                     continue
@@ -404,6 +405,12 @@ def _save(lost: LeftOutRange, path: Path, access: Access) -> bool:
         if resync.zero_tail(source, lost.position, end) == lost.position:
             return False
         with files.create(path, access) as file:
-            for at in range(lost.position, end, COPIED):
+            at = lost.position
+            while at < end:
+                if (data := min(next_data(source, at), end)) > at:  # the copy gets the same hole
+                    at = file.seek(data - lost.position) + lost.position
+                    continue
                 file.write(source.read(at, min(COPIED, end - at)))
+                at += COPIED
+            file.truncate(lost.size)
     return True

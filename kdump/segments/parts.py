@@ -7,9 +7,11 @@ the value of a record. Who reads the part before knows; see :mod:`kdump.output.i
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
+from kdump.log_dirs.files import next_data
 from kdump.segments.read_ahead import processors
 
 if TYPE_CHECKING:
@@ -77,7 +79,11 @@ def parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> 
     size = times * (PACKED if unpacks and header is not None and header.attributes & CODEC_MASK else SIZE)
     if header is None or end < 2 * size:
         return []
-    return [SegmentPart(start, min(start + size, end)) for start in range(0, end, size)]
+    starts, position = [], 0
+    while position < end:
+        starts.append(position)
+        position = max(position + size, next_data(source, position + size) // size * size)  # a hole is of one part
+    return [SegmentPart(start, min(stop, end)) for start, stop in pairwise([*starts, end])]
 
 
 def is_packed(source: Source) -> bool:

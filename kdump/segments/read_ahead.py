@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kdump.errors import DamageError
 from kdump.formats.record_layout import CODEC_MASK
+from kdump.log_dirs import files
 from kdump.records.magic_2 import Batch
 from kdump.segments.batch_runs import Run
 
@@ -57,6 +58,12 @@ class Leash:
         if self.is_over:
             raise _EndedError
         return self._source.read(position, size)
+
+    def next_data(self, position: int) -> int:
+        return files.next_data(self._source, position)
+
+    def next_hole(self, position: int) -> int:
+        return files.next_hole(self._source, position)
 
 
 class Stretches(Generic[T]):

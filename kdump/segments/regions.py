@@ -32,6 +32,8 @@ class Damage(NamedTuple):
     found: object = None
     missing_from: int | None = None
     missing_until: int | None = None
+    holes: int = 0
+    """Bytes of it that are in holes of a sparse file: they are zeros, and are not read."""
 
     @property
     def is_unread(self) -> bool:
@@ -64,14 +66,23 @@ class Damage(NamedTuple):
     def __str__(self) -> str:
         """Return how many bytes cannot be read, why, and which offsets are missing."""
         loss = f"; {self.loss}" if self.loss else ""
-        return f"{self.size} bytes cannot be read: {self.reason} (byte {self.at}){loss}"
+        holes = f"; {self.holes} bytes are in holes of the file" if self.holes else ""
+        return f"{self.size} bytes cannot be read: {self.reason} (byte {self.at}){holes}{loss}"
 
 
 class Padding(NamedTuple):
-    """Zeros behind the last batch: a preallocated file that was not trimmed."""
+    """Zeros after the last batch: a preallocated file that was not trimmed.
+
+    ``holes`` counts the bytes that are in holes of a sparse file: they are not read.
+    """
 
     position: int
     size: int
+    holes: int = 0
+
+    def __str__(self) -> str:
+        """Return how many zeros there are, and how many of them are on no disk."""
+        return f"{self.size} bytes of zeros" + (f" ({self.holes} in holes of the file)" if self.holes else "")
 
 
 class Trailing(NamedTuple):

@@ -22,13 +22,14 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats import record_layout
-from kdump.log_dirs.files import Source
+from kdump.log_dirs.files import Source, data_end, next_data, size_of_holes
 from kdump.primitives import compression
 from kdump.primitives.crc import CRC32, CRC32C, Kind, combine
 from kdump.primitives.patterns import Pattern
-from kdump.primitives.wire import read_varint
+from kdump.primitives.wire import Bytes, read_varint
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import check
 from kdump.segments import batch_runs
@@ -37,6 +38,8 @@ from kdump.segments.parts import BUDGET
 from kdump.segments.regions import Damage, Padding, Region, Trailing
 from kdump.segments.walk import BLOCK, Window, as_region, walk
 
+if kernel.COMPILED:
+    from kdump.kernel.batches import moved
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,10 +51,14 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 1 << 12
 """Bytes that are searched at a time."""
-AT_ONCE: Final = 1 << 17
+AT_ONCE: Final = 1 << 13
 """Claims of up to so many bytes are summed directly."""
-STRETCH: Final = 1 << 16
+STRETCH: Final = 1 << 12
 """Bytes between two of the checksums that longer claims are made of."""
+KEPT: Final = 16
+"""Blocks of STRETCH bytes that are kept for the ends of claims."""
+FORGOTTEN: Final = 1 << 16
+"""Checksums before the position that is looked at, from which on they are forgotten."""
 FRAMED: Final = 8
 """Bytes of a file for each record that may be hopped over in vain, beyond BUDGET."""
 NEAR: Final = 1 << 21
@@ -77,25 +84,51 @@ _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
 
 
 class RangeChecksum:
-    """The checksum of any stretch of a source, at the cost of its two ends.
+    """The checksum of any range of a source, at the cost of its two ends.
 
-    A checksum per STRETCH bytes from ``start`` on is kept (4 bytes each), computed as far as it is needed.
+    A checksum per STRETCH bytes is kept (4 bytes each), from the first position that is asked for, as far as it is
+    needed. Positions that rise forget what lies before them, and a leap begins again: bytes between are not read.
     """
 
-    def __init__(self, source: Source, start: int, kind: Kind) -> None:
-        self._source, self._start, self._kind = source, start, kind
+    def __init__(self, source: Source, kind: Kind) -> None:
+        self._source, self._kind = source, kind
+        self._start = 0
         self._sums = array("I", [0])
+        self._blocks: dict[int, bytes] = {}
 
     def of(self, position: int, end: int) -> int:
         """Return the checksum of the bytes from ``position`` to ``end``."""
-        return self._up_to(end) ^ combine(self._kind, self._up_to(position), 0, end - position)
+        done = position // STRETCH - self._start // STRETCH
+        if not 0 <= done < len(self._sums):
+            self._start, self._sums = position // STRETCH * STRETCH, array("I", [0])
+        elif done >= FORGOTTEN:
+            self._start, self._sums = self._start + done * STRETCH, self._sums[done:]
+        return self._up_to(end) ^ _moved(self._kind, self._up_to(position), end - position)
 
     def _up_to(self, end: int) -> int:
         number, left = divmod(end - self._start, STRETCH)
         while len(self._sums) <= number:
             at = self._start + (len(self._sums) - 1) * STRETCH
-            self._sums.append(self._kind.of(self._source.read(at, STRETCH), self._sums[-1]))
-        return self._kind.of(self._source.read(end - left, left), self._sums[number])
+            block = self._source.read(at, min(BLOCK, self._start + number * STRETCH - at))
+            before = self._sums[-1]
+            for each in range(0, max(1, len(block)), STRETCH):  # at least once: the file may have shrunk
+                before = self._kind.of(block[each : each + STRETCH], before)
+                self._sums.append(before)
+        return self._kind.of(self._block(end - left)[:left], self._sums[number]) if left else self._sums[number]
+
+    def _block(self, position: int) -> bytes:
+        """Return the STRETCH bytes at a position; those that were asked for last are kept."""
+        block = self._blocks.get(position)
+        if block is None:
+            if len(self._blocks) == KEPT:
+                del self._blocks[next(iter(self._blocks))]
+            block = self._blocks[position] = self._source.read(position, STRETCH)
+        return block
+
+
+def _moved(kind: Kind, before: int, size: int) -> int:
+    """Return what a checksum counts as after ``size`` more bytes."""
+    return moved(before, size, kind.polynomial) if kernel.COMPILED else combine(kind, before, 0, size)
 
 
 class ResyncReader:
@@ -118,7 +151,7 @@ class ResyncReader:
         self._source, self._start, self._end, self._on_error = source, start, end, on_error
         self._next_offset = first_offset
         self._window = Window(source, end)
-        self._sums = {kind: RangeChecksum(source, start, kind) for kind in (CRC32, CRC32C)}
+        self._sums = {kind: RangeChecksum(source, kind) for kind in (CRC32, CRC32C)}
         self._runs, self._packed = runs, packed
         self._stop: int | None = None
         self._follow: Follow | None = None
@@ -166,7 +199,7 @@ class ResyncReader:
         if bad is not None:
             yield from self._rest(bad)
         elif position < self._end:
-            yield Padding(position, self._end - position)
+            yield padding(self._source, position, self._end)
 
     def _walk(self, position: int) -> Iterator[Region | Run]:
         limit = self._source.limit if self._limit is None else self._limit
@@ -217,7 +250,12 @@ class ResyncReader:
             until = behind.base_offset
         except DamageError:  # a wrapper that cannot be unpacked: its own offset is that of its last message
             until = None
-        return bad._replace(size=behind.position - bad.position, missing_from=self._next_offset, missing_until=until)
+        return bad._replace(
+            size=behind.position - bad.position,
+            missing_from=self._next_offset,
+            missing_until=until,
+            holes=size_of_holes(self._source, bad.position, behind.position),
+        )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
         """Yield what is left where no sound batch follows. Zeros that no bad batch claims are padding."""
@@ -225,9 +263,12 @@ class ResyncReader:
         if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
             end = self._end
         bad = bad._replace(size=end - bad.position)
-        yield bad if isinstance(bad, Trailing) else bad._replace(missing_from=self._next_offset)
+        if isinstance(bad, Damage):
+            holes = size_of_holes(self._source, bad.position, end)
+            bad = bad._replace(missing_from=self._next_offset, holes=holes)
+        yield bad
         if end < self._end:
-            yield Padding(end, self._end - end)
+            yield padding(self._source, end, self._end)
 
     def _resume(self, position: int) -> int:
         """Return where to read on behind the bad batch at ``position``; the end of the file when nowhere."""
@@ -339,6 +380,8 @@ class ResyncReader:
             if starts <= 0:  # the file has shrunk since its size was taken
                 break
             position += starts
+            if not any(block[-record_layout.BATCH_HEADER.size :]):  # a size of zero is no batch's: pass over a hole
+                position = max(position, next_data(self._source, position) - record_layout.UP_TO_MAGIC)
 
     def _is_credible(self, position: int) -> bool:
         """Tell whether a batch begins here whose own fields agree and whose crc is right."""
@@ -366,11 +409,18 @@ class ResyncReader:
             + (record_layout.MESSAGE_HEADER_1 if self._magic(position) else record_layout.MESSAGE_HEADER_0).size
         )
         for _ in range(2):
-            length = int.from_bytes(self._window.view(at, 4), "big", signed=True)
+            length = int.from_bytes(self._peek(at, 4), "big", signed=True)
             if length < -1 or at + 4 + length > position + size:
                 return False
             at += 4 + max(0, length)
         return at == position + size
+
+    def _peek(self, position: int, size: int) -> Bytes:
+        """Return few bytes at a place that a claim names. The window stays where it is."""
+        at = position - self._window.start
+        if 0 <= at <= len(self._window.block) - size:
+            return self._window.block[at : at + size]
+        return self._source.read(position, max(0, min(size, self._end - position)))
 
     def _magic(self, position: int) -> int:
         return self._window.view(position, record_layout.UP_TO_MAGIC)[record_layout.MAGIC_POSITION]
@@ -408,13 +458,19 @@ def _candidates(block: memoryview, starts: int) -> Iterator[int]:
             yield match.start() - record_layout.MAGIC_POSITION
 
 
+def padding(source: Source, start: int, end: int) -> Padding:
+    """Return the padding between two positions (bytes) of a source."""
+    return Padding(start, end - start, size_of_holes(source, start, end))
+
+
 def zero_tail(source: Source, start: int, end: int) -> int:
     """Return where the zeros at the end begin: not before ``start``, and ``end`` when there are none."""
     while end > start:
-        at = max(start, end - BLOCK)
-        block = source.read(at, end - at)
+        data = data_end(source, start, end)
+        at = max(start, data - BLOCK)
+        block = source.read(at, data - at)
         left = len(block.rstrip(b"\0"))
-        if left or not block:
+        if left or (not block and data > start):  # the file has shrunk since its size was taken
             return at + left
         end = at
     return end

@@ -14,6 +14,7 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.formats import partition_metadata
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, PARTITION_METADATA, SEGMENT_NAME
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.tiered_files import TieredFiles
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
@@ -353,7 +354,7 @@ def topic_id_of(partition: Partition) -> bytes | None:
         if entry.name == PARTITION_METADATA:
             with partition.files.open(entry.path) as source:
                 try:
-                    return partition_metadata.read(source.read(0, source.size)).topic_id
+                    return partition_metadata.read(read_whole(source)).topic_id
                 except DamageError:  # kdump check says what is wrong with it
                     return None
     return None

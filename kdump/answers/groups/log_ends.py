@@ -11,6 +11,7 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_whole
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
@@ -139,7 +140,7 @@ def _read_topic_id(place: Place) -> bytes | None:
     for entry in partition.others:
         if entry.name == file_names.PARTITION_METADATA:
             with partition.files.open(entry.path) as source:
-                data = source.read(0, source.size)
+                data = read_whole(source)
             try:
                 return partition_metadata.read(data).topic_id
             except DamageError as damage:

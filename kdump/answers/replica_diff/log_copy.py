@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import LOG_OVERHEAD
+from kdump.log_dirs.files import next_data
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.batch_runs import Run
@@ -80,6 +81,10 @@ class LogCopy:
     def bytes(self, ahead: int, size: int) -> bytes:
         """Return bytes that stand ``ahead`` of the position in its segment."""
         return self.source.read(self._position + ahead, size)
+
+    def data_ahead(self, ahead: int) -> int:
+        """Return how far ahead the next byte is that is in no hole of the segment, at ``ahead`` or after it."""
+        return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
         """Go forward by bytes; at the end of a segment the next one begins."""
@@ -241,6 +246,8 @@ def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
         if one != other or len(one) < wanted:  # a file may shrink while it is read
             return done + _common(one, other)
         done += wanted
+        if not one[-1]:  # a hole of both is passed over
+            done = min(max(done, left.data_ahead(done)), max(done, right.data_ahead(done)), size)
         block = min(BLOCK, block * 2)
     return done
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.errors import DamageError, KdumpError
 from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_whole
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
@@ -92,7 +93,7 @@ def topic_id(partition: Partition) -> str:
     for entry in partition.others:
         if entry.name == file_names.PARTITION_METADATA:
             with partition.files.open(entry.path) as source:
-                data = source.read(0, source.size)
+                data = read_whole(source)
             try:
                 return partition_metadata.read(data).topic_id_text
             except DamageError:  # it is being written, or broken: the log itself must still be read
