@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kdump.answers.abort_lines import AbortLines
 from kdump.answers.collector import AnswerLine, Place, as_json
@@ -47,7 +47,7 @@ from kdump.answers.sequences import SequenceBreak
 from kdump.answers.statistics import HourStatistics, PartitionStatistics, ProducerStatistics, Statistics
 from kdump.answers.topic_configs import TopicConfigs, given_config
 from kdump.answers.transactional_ids import TransactionalId
-from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference, Transactions
+from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference, Transactions, ended
 from kdump.answers.what_if import WhatIfAnswer, target
 from kdump.api import Path, Time, moment, numbers
 from kdump.errors import UnreadableError, UsageError
@@ -57,14 +57,17 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_reader.remote_segments import of_partitions
+from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.collector import Collector
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.tiered_log import RemoteStorage
 
 __all__ = [
     "ActiveProducer",
@@ -139,47 +142,95 @@ class Answer(Generic[L]):
         return [as_json(line) for line in self.lines]
 
 
-class _Question:
-    """One question about partitions; what is said on the way is kept for the answer."""
+class Inputs(NamedTuple):
+    """What every question takes: the paths of log dirs, and which partitions of them are meant.
 
-    def __init__(
-        self,
-        paths: Path | Iterable[Path],
-        topic: str | Iterable[str],
-        partition: int | Iterable[int],
-        at: Time | None,
-        *,
-        also: Collection[str] = (),
-        every: bool = False,
-        leftovers: bool = False,
-    ) -> None:
-        """All partitions of the topics ``also`` are found too.
+    ``at`` is now, in ms since 1970. ``brokers`` are the paths of each broker, where a question compares brokers.
+    """
 
-        ``leftovers`` asks for -future, -delete and -stray folders too, ``every`` for each folder of a log dir.
-        """
-        when = moment(at)
-        self.at = now() if when is None else when
+    paths: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    partitions: frozenset[int] = frozenset()
+    at: int = 0
+    max_batch_bytes: int = DEFAULT_LIMIT
+    remote: RemoteStorage | None = None
+    brokers: tuple[tuple[str, ...], ...] = ()
+
+
+class LineTable(NamedTuple):
+    """The lines of one class as a table: its name, the class, and what the command needs to print them.
+
+    ``words`` are options of the command; ``options`` are the same for :func:`ask`.
+    """
+
+    name: str
+    line: type[AnswerLine]
+    words: str = ""
+    options: Mapping[str, Any] = {}
+
+
+class LogQuestion(NamedTuple):
+    """A question about log dirs: the tables that its lines make, and what makes lines of a run and its options."""
+
+    tables: tuple[LineTable, ...]
+    answer: Callable[..., Iterable[AnswerLine]]
+    command: str
+    """The command that asks it."""
+    also: tuple[str, ...] = ()
+    """All partitions of these topics are found, whatever is asked for."""
+    only: tuple[str, ...] = ()
+    """The topics to find in place of those that are asked for."""
+    leftovers: bool = False
+    """Whether -future, -delete and -stray folders are found too."""
+    every_folder: bool = False
+    """Whether each folder of a log dir is found."""
+    takes_names: bool = True
+    """Whether topics and partitions of the inputs are those to find."""
+
+
+def ask(name: str, inputs: Inputs, say: Sayings, **options: Any) -> Iterator[AnswerLine]:
+    """Yield the lines of the question ``name`` of :data:`QUESTIONS`; ``options`` are those of its function here.
+
+    ``say`` is called with all that is met on the way. Raises UsageError; UnreadableError where there is no answer.
+    """
+    question = QUESTIONS[name]
+    if inputs.brokers:
+        runs = [QuestionRun(question, inputs._replace(paths=paths), say) for paths in inputs.brokers]
+        yield from question.answer(runs, **options)
+    else:
+        yield from question.answer(QuestionRun(question, inputs, say), **options)
+
+
+class QuestionRun:
+    """One question while it is answered."""
+
+    def __init__(self, question: LogQuestion, inputs: Inputs, say: Sayings) -> None:
+        self.inputs, self.at, self.say = inputs, inputs.at, say
+        every, takes = question.every_folder, question.takes_names
         self.asked = Wanted(
-            topics=(topic,) if isinstance(topic, str) else tuple(topic),
-            partitions=numbers(partition),
+            topics=question.only or (inputs.topics if takes else ()),
+            partitions=inputs.partitions if takes and not question.only else frozenset(),
             siblings=True,
             log_dirs=True,
-            leftovers=every or leftovers,
+            leftovers=every or question.leftovers,
             every_folder=every,
             folders_only=every,
+            max_batch_bytes=inputs.max_batch_bytes,
+            remote=inputs.remote,
         )
-        self._said: tuple[list[str], list[str], list[str]] = ([], [], [])
+        also = question.also
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if also else self.asked
-        places = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
-        self.where = ", ".join(fspath(path) for path in places)
-        named = tuple(fspath(path) for path in places)
-        finder = Finder(wanted, fail=raise_it)
-        found = list(finder.find(named))
+        self.where = ", ".join(inputs.paths)
+        finder = Finder(wanted, fail=say.fail)
+        found = list(finder.find(inputs.paths))
         self.found = [
             one for one in found if every or (one.topic is not None and (one.topic in also or self.takes(one)))
         ]
-        self._said[2].extend(absent(self.asked, finder.met, named))
-        self._said[2].extend(left_out(one) for one in found if not every and one.topic is None and one.segments)
+        for text in absent(self.asked, finder.met, inputs.paths):
+            say.note(text)
+        for one in found:
+            if not every and one.topic is None and one.segments:
+                say.note(left_out(one))
 
     def takes(self, partition: Partition) -> bool:
         """Tell whether the question means a partition."""
@@ -191,44 +242,235 @@ class _Question:
 
     def image(self) -> ClusterImage | None:
         """Return what the metadata log says of the cluster, None where it is not there."""
-        return image_of(self.found, damage=self._said[0].append)
-
-    def damage(self, text: str) -> None:
-        """Keep a sentence on what cannot be read."""
-        self._said[0].append(text)
-
-    def wrong(self, text: str) -> None:
-        """Keep a sentence on a derived file that is not used."""
-        self._said[1].append(text)
+        return image_of(self.found, damage=self.say.damage, fail=self.say.fail)
 
     def places(self) -> Iterator[Place]:
         """Yield the partitions that the question means, each with the state of its log dir."""
-        states = LogDirStates(in_words(self.wrong), raise_it)
+        states = LogDirStates(in_words(self.say.wrong), self.say.fail)
         for one in self.meant():
-            yield Place(one, states.of(one), self.damage, self.wrong, fail=raise_it)
+            yield Place(one, states.of(one), self.say.damage, self.say.wrong, fail=self.say.fail)
 
     def metadata_log(self) -> MetadataLog:
         """Return the metadata log of the paths. Raises UnreadableError where it is not there."""
-        copies = Copies(self.found, Said(self.damage, self._said[2].append, raise_it))
+        copies = Copies(self.found, Said(self.say.damage, self.say.note, self.say.fail))
         if not copies:
             raise UnreadableError(self.where, NOTHING)
-        return MetadataLog(copies, self.damage)
+        return MetadataLog(copies, self.say.damage)
 
-    def run(self, collector: Collector, partitions: Iterable[Partition]) -> None:
+    def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:
         """Feed a collector."""
-        damaged, wrong, notes = self._said
-        say = Sayings(damaged.append, wrong.append, notes.append, raise_it)
-        feed(Collectors([collector]), list(partitions), say)
+        feed(Collectors([collector]), list(partitions), self.say)
 
-    def answer(self, collector: Collector, partitions: Iterable[Partition]) -> Answer[L]:
-        """Feed a collector; return its answer."""
-        self.run(collector, partitions)
-        return self.lines(cast("Iterable[L]", collector.answer(self.at)))
+    def answer(self, collector: Collector, partitions: Iterable[Partition]) -> Iterable[AnswerLine]:
+        """Feed a collector; return its lines."""
+        self.feed(collector, partitions)
+        return collector.answer(self.at)
 
-    def lines(self, lines: Iterable[L]) -> Answer[L]:
-        """Return an answer of lines, with all that was said on the way."""
-        gathered = tuple(lines)
-        return Answer(gathered, *(tuple(dict.fromkeys(said)) for said in self._said))
+
+def _offsets(run: QuestionRun, times: Iterable[int] = ()) -> Iterable[AnswerLine]:
+    return run.answer(Offsets(list(times), facts_of(run.image())), run.meant())
+
+
+def _transactions(
+    run: QuestionRun,
+    *,
+    max_timeout: int = MAX_TIMEOUT,
+    release: tuple[int, ...] | None = None,
+    bootstrap_server: str = "HOST:9092",
+    ended_too: bool = False,
+) -> Iterator[AnswerLine]:
+    state = transaction_state.TOPIC
+    collector = Transactions(
+        run.asked,
+        AbortLines(bootstrap_server, release),
+        max_timeout=max_timeout,
+        coordinators=partition_count(run.image(), state),
+    )
+    yield from run.answer(collector, run.meant(state))
+    if ended_too:
+        best = [one for one in run.meant() if collector.is_best(one)]
+        yield from ended(run.say.reader((), run.say.states()), best, collector.ids, run.at)
+
+
+def _groups(
+    run: QuestionRun,
+    *,
+    group: tuple[str, ...] = (),
+    history: bool = False,
+    retention_ms: int = DEFAULT_RETENTION_MS,
+    stable: bool = False,
+) -> Iterable[AnswerLine]:
+    asked = Wanted(topics=run.inputs.topics, partitions=run.inputs.partitions)
+    collector = ConsumerGroups(GroupsWanted(group, asked, history=history, retention_ms=retention_ms))
+    run.feed(collector, [one for one in run.found if one.topic in TOPICS])
+    collector.ends = LogEnds(collector.partitions(), topic_names(run.image()), stable=stable)
+    run.feed(collector.ends, [one for one in run.found if one.topic not in TOPICS])
+    return collector.answer(run.at)
+
+
+def _producers(run: QuestionRun, *, gaps: bool = False) -> Iterable[AnswerLine]:
+    return run.answer(Producers(gaps=gaps), run.meant())
+
+
+def _du(run: QuestionRun, *, by: By = "partition") -> Iterable[AnswerLine]:
+    return run.answer(DiskUsage(by), run.found)
+
+
+def _stats(run: QuestionRun, **options: Any) -> Iterable[AnswerLine]:
+    return run.answer(Statistics(**options), run.meant())
+
+
+def _retention(
+    run: QuestionRun, *, config: Iterable[str] = (), release: tuple[int, ...] | None = None
+) -> Iterable[AnswerLine]:
+    image = run.image()
+    copied = copied_offsets(run.found, image, damage=run.say.damage, fail=run.say.fail)
+    configs = TopicConfigs(image, tuple(map(given_config, config)))
+    return run.answer(Retention(configs, rules_of(release), copied), run.meant())
+
+
+def _compaction(
+    run: QuestionRun, *, config: Iterable[str] = (), records: bool = False, top: int = 0
+) -> Iterable[AnswerLine]:
+    configs = TopicConfigs(run.image(), tuple(map(given_config, config)))
+    return run.answer(Compaction(configs, run.at, CleaningLimits(), listed=records, top=top), run.meant())
+
+
+def _metadata(
+    run: QuestionRun, *, offset: int | None = None, until: int | None = None, show_secrets: bool = False
+) -> Iterable[AnswerLine]:
+    image = run.metadata_log().image(offset=offset, at=until)
+    return topic_lines(image, run.inputs.topics, show_secrets=show_secrets)
+
+
+def _events(
+    run: QuestionRun, *, offset: int | None = None, until: int | None = None, show_secrets: bool = False
+) -> Iterator[AnswerLine]:
+    for event in run.metadata_log().history(offset=offset, at=until):
+        if takes(run.inputs.topics, event.topic):
+            yield event if show_secrets else without_secrets(event)
+
+
+def _explain(run: QuestionRun, ranges: Sequence[OffsetRange]) -> Iterable[AnswerLine]:
+    damage, fail = run.say.damage, run.say.fail
+    history = topic_history(run.found, damage, fail, lambda: of_partitions(run.found, damage=damage, fail=fail))
+    return explain_all(ranges, list(run.places()), history, run.at, fail)
+
+
+def _diff(runs: Sequence[QuestionRun], *, records: bool = False) -> Iterable[AnswerLine]:
+    copies = by_partition([BrokerReplica(each.where, place) for place in each.places()] for each in runs)
+    say = runs[0].say
+    return compare_all(pairs(copies), records=records, damage=say.damage, wrong=say.wrong, fail=say.fail)
+
+
+QUESTIONS: Final = {
+    "offsets": LogQuestion(
+        (LineTable("offsets", PartitionOffsets),), _offsets, "offsets", also=(cluster_metadata.TOPIC,)
+    ),
+    "transactions": LogQuestion(
+        (
+            LineTable("transactions", PartitionTransaction, "--all", {"ended_too": True}),
+            LineTable("transactional_ids", TransactionalId, "--all", {"ended_too": True}),
+            LineTable("replica_differences", ReplicaDifference, "--all", {"ended_too": True}),
+        ),
+        _transactions,
+        "transactions",
+        also=(transaction_state.TOPIC, cluster_metadata.TOPIC),
+    ),
+    "producers": LogQuestion(
+        (
+            LineTable("producers", ActiveProducer),
+            LineTable("sequence_breaks", SequenceBreak, "--gaps", {"gaps": True}),
+        ),
+        _producers,
+        "producers",
+    ),
+    "groups": LogQuestion(
+        (
+            LineTable("groups", GroupLine),
+            LineTable("group_offsets", CommittedLine),
+            LineTable("commits", CommitLine, "--history", {"history": True}),
+        ),
+        _groups,
+        "groups",
+        takes_names=False,
+    ),
+    "du": LogQuestion(
+        (
+            LineTable("partitions", PartitionUsage),
+            LineTable("segments", SegmentUsage, "--by segment", {"by": "segment"}),
+            LineTable("other_files", OtherUsage),
+        ),
+        _du,
+        "du",
+        every_folder=True,
+    ),
+    "stats": LogQuestion(
+        (
+            LineTable("stats", PartitionStatistics),
+            LineTable("record_stats", PartitionStatistics, "--records", {"records": True}),
+            LineTable("producer_stats", ProducerStatistics),
+            LineTable("hours", HourStatistics, "--hours", {"hours": True}),
+        ),
+        _stats,
+        "stats",
+    ),
+    "retention": LogQuestion(
+        (LineTable("retention", SegmentRetention), LineTable("topic_configs", TopicRetention)),
+        _retention,
+        "retention",
+        also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC),
+    ),
+    "compaction": LogQuestion(
+        (
+            LineTable("compaction", PartitionCompaction),
+            LineTable("removed_records", CleanedRecord, "--records", {"records": True}),
+        ),
+        _compaction,
+        "compaction",
+        also=(cluster_metadata.TOPIC,),
+    ),
+    "metadata": LogQuestion(
+        (LineTable("topics", TopicLine, "--topics"),), _metadata, "metadata", only=(cluster_metadata.TOPIC,)
+    ),
+    "events": LogQuestion(
+        (LineTable("events", Event, "--events"),), _events, "metadata", only=(cluster_metadata.TOPIC,)
+    ),
+    "explain": LogQuestion(
+        (), _explain, "explain", also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC), leftovers=True
+    ),
+    "diff": LogQuestion((LineTable("differences", PairDifference),), _diff, "diff"),
+}
+"""The questions by the names of their commands; ``events`` is ``metadata --events``."""
+
+
+def _answer(
+    name: str,
+    paths: Path | Iterable[Path],
+    topic: str | Iterable[str],
+    partition: int | Iterable[int],
+    at: Time | None,
+    **options: Any,
+) -> Answer[Any]:
+    """Ask a question; return its answer with all that was said on the way. A file that cannot be read raises."""
+    when = moment(at)
+    named = _named(paths)
+    brokers = options.pop("brokers", ())
+    inputs = Inputs(
+        named,
+        (topic,) if isinstance(topic, str) else tuple(topic),
+        numbers(partition),
+        now() if when is None else when,
+        brokers=brokers,
+    )
+    said: tuple[list[str], list[str], list[str]] = ([], [], [])
+    say = Sayings(said[0].append, said[1].append, said[2].append, raise_it)
+    lines = tuple(ask(name, inputs, say, **options))
+    return Answer(lines, *(tuple(dict.fromkeys(texts)) for texts in said))
+
+
+def _named(paths: Path | Iterable[Path]) -> tuple[str, ...]:
+    return tuple(fspath(path) for path in ((paths,) if isinstance(paths, str | PathLike) else paths))
 
 
 def offsets(
@@ -244,9 +486,8 @@ def offsets(
     >>> [(line.latest, line.last_stable) for line in offsets("golden/brokers/4.2.2", topic="txn")]
     [(135, 128)]
     """
-    run = _Question(paths, topic, partition, at, also=(cluster_metadata.TOPIC,))
     sought = [when for when in map(moment, times) if when is not None]
-    return run.answer(Offsets(sought, facts_of(run.image())), run.meant())
+    return _answer("offsets", paths, topic, partition, at, times=sought)
 
 
 def transactions(
@@ -264,15 +505,8 @@ def transactions(
     ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` theirs, such as ``(3, 9)``. All of
     ``__transaction_state`` must be among the paths, else none is said to hang.
     """
-    state = transaction_state.TOPIC
-    run = _Question(paths, topic, partition, at, also=(state, cluster_metadata.TOPIC))
-    collector = Transactions(
-        run.asked,
-        AbortLines(bootstrap_server, release),
-        max_timeout=max_timeout,
-        coordinators=partition_count(run.image(), state),
-    )
-    return run.answer(collector, run.meant(state))
+    options = {"max_timeout": max_timeout, "release": release, "bootstrap_server": bootstrap_server}
+    return _answer("transactions", paths, topic, partition, at, **options)
 
 
 def producers(
@@ -288,8 +522,7 @@ def producers(
     >>> [line.producer_id for line in producers("golden/brokers/4.2.2", topic="idem").lines]
     [9, 10]
     """
-    run = _Question(paths, topic, partition, at)
-    return run.answer(Producers(gaps=gaps), run.meant())
+    return _answer("producers", paths, topic, partition, at, gaps=gaps)
 
 
 def groups(
@@ -311,14 +544,9 @@ def groups(
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
     [('c-none', 0, 89, 134)]
     """
-    run = _Question(paths, (), (), at)
-    asked = Wanted(topics=(topic,) if isinstance(topic, str) else tuple(topic), partitions=numbers(partition))
     ids = (group,) if isinstance(group, str) else tuple(group)
-    collector = ConsumerGroups(GroupsWanted(ids, asked, history=history, retention_ms=retention_ms))
-    run.run(collector, [one for one in run.found if one.topic in TOPICS])
-    collector.ends = LogEnds(collector.partitions(), topic_names(run.image()), stable=stable)
-    run.run(collector.ends, [one for one in run.found if one.topic not in TOPICS])
-    return run.answer(collector, [])
+    options = {"history": history, "retention_ms": retention_ms, "stable": stable}
+    return _answer("groups", paths, topic, partition, at, group=ids, **options)
 
 
 def disk_usage(
@@ -334,8 +562,7 @@ def disk_usage(
     >>> [(line.topic, line.log_bytes) for line in disk_usage("golden/brokers/4.2.2", topic="one").of(PartitionUsage)]
     [('one', 75)]
     """
-    run = _Question(paths, topic, partition, at, every=True)
-    return run.answer(DiskUsage(by), run.found)
+    return _answer("du", paths, topic, partition, at, by=by)
 
 
 def statistics(
@@ -353,9 +580,8 @@ def statistics(
 
     ``records`` adds sizes of keys and values, ``hours`` sums by the hour; ``what_if`` names codecs, such as ``zstd:9``.
     """
-    run = _Question(paths, topic, partition, at)
     targets = [target(text) for text in what_if]
-    return run.answer(Statistics(records=records, top=top, hours=hours, targets=targets), run.meant())
+    return _answer("stats", paths, topic, partition, at, records=records, top=top, hours=hours, targets=targets)
 
 
 def retention(
@@ -375,11 +601,7 @@ def retention(
     >>> {line.why for line in answer.of(SegmentRetention)}
     {'retention.ms is -1, and the log is not too large'}
     """
-    run = _Question(paths, topic, partition, at, also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC))
-    image = run.image()
-    copied = copied_offsets(run.found, image, damage=run.damage, fail=raise_it)
-    configs = TopicConfigs(image, tuple(map(given_config, config)))
-    return run.answer(Retention(configs, rules_of(release), copied), run.meant())
+    return _answer("retention", paths, topic, partition, at, config=config, release=release)
 
 
 def compaction(
@@ -397,9 +619,7 @@ def compaction(
     ``config`` are texts such as ``prices:cleanup.policy=compact``; ``records`` lists the records that go, ``top`` the
     keys that take most.
     """
-    run = _Question(paths, topic, partition, at, also=(cluster_metadata.TOPIC,))
-    configs = TopicConfigs(run.image(), tuple(map(given_config, config)))
-    return run.answer(Compaction(configs, run.at, CleaningLimits(), listed=records, top=top), run.meant())
+    return _answer("compaction", paths, topic, partition, at, config=config, records=records, top=top)
 
 
 def metadata(
@@ -417,10 +637,8 @@ def metadata(
     >>> [(line.topic, line.configs["cleanup.policy"]) for line in metadata("golden/brokers/4.2.2", topic="compact")]
     [('compact', 'compact')]
     """
-    run = _Question(paths, cluster_metadata.TOPIC, (), at)
-    image = run.metadata_log().image(offset=offset, at=moment(at))
-    names = (topic,) if isinstance(topic, str) else tuple(topic)
-    return run.lines(topic_lines(image, names, show_secrets=show_secrets))
+    options = {"offset": offset, "until": moment(at), "show_secrets": show_secrets}
+    return _answer("metadata", paths, topic, (), at, **options)
 
 
 def events(
@@ -438,13 +656,8 @@ def events(
     >>> [line.what for line in events("golden/brokers/4.2.2", topic="one")][:2]
     ['TopicCreated', 'ConfigChanged']
     """
-    run = _Question(paths, cluster_metadata.TOPIC, (), at)
-    names = (topic,) if isinstance(topic, str) else tuple(topic)
-    return run.lines(
-        event if show_secrets else without_secrets(event)
-        for event in run.metadata_log().history(offset=offset, at=moment(at))
-        if takes(names, event.topic)
-    )
+    options = {"offset": offset, "until": moment(at), "show_secrets": show_secrets}
+    return _answer("events", paths, topic, (), at, **options)
 
 
 def explain(
@@ -463,15 +676,7 @@ def explain(
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if not 0 <= first <= last:
         raise UsageError(f"offsets {first} to {last} are no range")
-    run = _Question(
-        paths, topic, partition, at, also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC), leftovers=True
-    )
-    history = topic_history(
-        run.found, run.damage, raise_it, lambda: of_partitions(run.found, damage=run.damage, fail=raise_it)
-    )
-    return run.lines(
-        explain_all([OffsetRange(topic, partition, first, last)], list(run.places()), history, run.at, raise_it)
-    )
+    return _answer("explain", paths, topic, partition, at, ranges=[OffsetRange(topic, partition, first, last)])
 
 
 def diff(
@@ -488,10 +693,7 @@ def diff(
     >>> [line.verdict for line in diff(["golden/brokers/4.2.2", "golden/brokers/4.2.2"], topic="one")]
     ['same']
     """
-    runs = [_Question(paths, topic, partition, None) for paths in brokers]
-    if len(runs) < 2:
+    each = tuple(_named(paths) for paths in brokers)
+    if len(each) < 2:
         raise UsageError("diff compares two brokers or more: name paths for each")
-    run = runs[0]
-    copies = by_partition([BrokerReplica(each.where, place) for place in each.places()] for each in runs)
-    found = compare_all(pairs(copies), records=records, damage=run.damage, wrong=run.wrong, fail=raise_it)
-    return run.lines(cast("Iterator[PairDifference | RecordDifference]", found))
+    return _answer("diff", (), topic, partition, None, brokers=each, records=records)

@@ -33,7 +33,7 @@ class LineColumns:
         types: dict[str, pa.DataType] = {KIND: pa.string()}
         for one in kinds:
             names = self._names[one.kind] = {}
-            for name, kind in _fields(one):
+            for name, kind in fields_of(one):
                 column = name
                 if types.setdefault(name, kind) != kind:
                     column = f"{one.kind}{name[0].upper()}{name[1:]}"
@@ -44,14 +44,15 @@ class LineColumns:
     def row(self, line: AnswerLine) -> dict[str, Any]:
         """Return a line as a row."""
         names = self._names[line.kind]
-        return {names.get(name, name): _readable(value) for name, value in as_json(line).items()}
+        return {names.get(name, name): readable(value) for name, value in as_json(line).items()}
 
     def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         """Return rows as Arrow."""
         return pa.RecordBatch.from_pylist(rows, self.schema)
 
 
-def _fields(line: Any) -> Iterator[tuple[str, pa.DataType]]:
+def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the fields of a class of lines as columns: names as in JSON, and types."""
     hints = get_type_hints(line)
     for field in fields(line):
         name = camel_case(field.name)
@@ -64,23 +65,25 @@ def _type(hint: Any) -> pa.DataType:
     if hint in _PLAIN:
         return _PLAIN[hint]
     if is_dataclass(hint):
-        return pa.struct(list(_fields(hint)))
+        return pa.struct(list(fields_of(hint)))
     if get_origin(hint) is Literal:
         return _PLAIN[type(args[0])]
-    if get_origin(hint) is tuple:
+    if get_origin(hint) in (tuple, list):
         return pa.list_(pa.field("element", _type(args[0])))
+    if get_origin(hint) is dict and args[1] in (Any, object):
+        return pa.json_()
     if get_origin(hint) is dict:
         return pa.map_(*map(_type, args))
     return _type(args[0])
 
 
-def _readable(value: Any) -> Any:
+def readable(value: Any) -> Any:
     """Return a value of JSON with no text in it that is not Unicode."""
     if isinstance(value, str):
         return path_text(value)
     if isinstance(value, dict):
-        return {path_text(key): _readable(one) for key, one in value.items()}
-    return list(map(_readable, value)) if isinstance(value, list) else value
+        return {path_text(key): readable(one) for key, one in value.items()}
+    return list(map(readable, value)) if isinstance(value, list) else value
 
 
 def ddl(schema: pa.Schema) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.arrow import schema
-from kdump.arrow.columns import Rows
+from kdump.arrow.columns import BYTES, ROWS, Rows
 from kdump.errors import UsageError
 from kdump.primitives.near_names import did_you_mean
 from kdump.rows import columns
@@ -37,27 +37,74 @@ def names(wanted: Iterable[str] | None) -> tuple[str, ...]:
     return chosen
 
 
+_FIRST: Final = 64
+"""Rows of the first record batch of a stream, at least."""
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield record batches with small ones in a row joined: a segment of few records makes a small one.
+
+    The first are small, and each may be twice as large as the one before: the first row comes soon.
+    """
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    least = _FIRST
+    for batch in batches:
+        if held and (rows + batch.num_rows > ROWS or size + batch.nbytes > BYTES):
+            yield _in_one(held)
+            held, rows, size = [], 0, 0
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= least or size >= BYTES // 2:
+            yield _in_one(held)
+            held, rows, size = [], 0, 0
+            least = min(2 * least, ROWS // 2)
+    if held:
+        yield _in_one(held)
+
+
+def _in_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    import pyarrow as pa
+
+    return pa.concat_batches(batches)
+
+
 class RowStream:
     """The rows of segments, one segment after the other, that a reader finds. ``wanted`` are the columns."""
 
-    def __init__(self, reader: PartitionReader, wanted: tuple[str, ...], lost: Callable[[DamagedRange], None]) -> None:
-        """``lost`` is called with damaged ranges; the reader is made to offer its batches."""
-        self._reader, self._names, self._lost = reader, wanted, lost
+    def __init__(
+        self,
+        reader: PartitionReader,
+        wanted: tuple[str, ...],
+        lost: Callable[[DamagedRange], None],
+        *,
+        change: Callable[[SelectedBatch], Iterator[SelectedBatch]] | None = None,
+        changes: Callable[[Partition], bool] = lambda _: True,
+    ) -> None:
+        """``lost`` is called with damaged ranges; the reader is made to offer its batches.
+
+        ``change`` gives the records of a batch as they may be shown, in partitions that ``changes`` names.
+        """
+        self._reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
         self._file: SegmentFacts | None = None
         self._rows: Rows | None = None
         self._before: list[pa.RecordBatch] = []
-        reader.offer = self._read
         reader.outcomes = "transactionState" in wanted
 
     def batches(self, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of partitions. Raises UnreadableError."""
         for partition in partitions:
+            change = self._change if self._changes(partition) else None
+            self._reader.offer = self._read if change is None else None
             for item in self._reader.read(partition):
                 if not isinstance(item, SelectedBatch):
                     self._lost(item)
                     continue
                 if item.records:
-                    self._turn_to(item.file).add(item)
+                    for one in [item] if change is None else change(item):
+                        self._turn_to(item.file).add(one)
                 if self._before or (self._rows is not None and self._rows.is_full):
                     yield from self._take()
         yield from self._take()

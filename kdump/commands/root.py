@@ -28,6 +28,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "Look": {
         "dump": "Print the records of Kafka's log segments.",
         "get": "Show one record, or its batch, field by field.",
+        "sql": "Query logs and answers with SQL, by DuckDB.",
     },
     "Answer": {
         "report": "Show the whole picture of log dirs on one page.",

@@ -25,6 +25,29 @@ BLOCK: Final = 512
 """Bytes of a block as ``stat`` counts them, whatever the file system's own are."""
 
 
+_OFFSET_SIZE: Final = 8
+
+
+class Meter:
+    """Counts the bytes that are read of files, by path, in any thread."""
+
+    def __init__(self) -> None:
+        self._read: list[tuple[str, int]] = []
+
+    def add(self, path: str, position: int, size: int) -> None:
+        """Count a read of ``size`` bytes. A look at the offset that a segment begins with is no reading of it."""
+        if position == 0 and size == _OFFSET_SIZE:
+            return
+        self._read.append((path, size))  # one step, which needs no lock
+
+    def totals(self) -> dict[str, int]:
+        """Return the bytes that were read of each file."""
+        found: dict[str, int] = {}
+        for path, size in self._read:
+            found[path] = found.get(path, 0) + size
+        return found
+
+
 class LocalFiles:
     """The files of this machine. Symbolic links are followed."""
 
@@ -81,6 +104,8 @@ class LocalFile:
 
     watch: ClassVar[Watch | None] = None
     """What keeps the page cache as it is while files are read; by default nothing does."""
+    meter: ClassVar[Meter | None] = None
+    """What is called with the path and the size (bytes) of each read; by default nothing is."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
@@ -157,4 +182,6 @@ class LocalFile:
         except OSError as reason:
             kind = FailingDiskError if reason.errno in _DISK_FAILS else UnreadableError
             raise kind(self.name, f"byte {position}: {reason.strerror or reason}") from reason
+        if self.meter is not None:
+            self.meter.add(self.name, position, len(data))
         return data

@@ -52,6 +52,10 @@ class Take(Enum):
     """Batches; records are read only where the filter needs them."""
     BATCH_RUNS = auto()
     """The same; many batches may come as one UnreadRun, whose records may be no sound ones."""
+    HEADERS = auto()
+    """Batches of magic 2, of which the header tells the number of records: they come without records, many as one
+    UnreadRun, and no compressed one is decompressed. Those of magic 0 and 1 have their records.
+    """
     COUNT = auto()
     """The number of records: a sound batch without records holds as many as its header says."""
 
@@ -74,9 +78,13 @@ class BatchSelection:
         take: Take = Take.RECORDS,
         outcomes: Callable[[], Outcomes] | None = None,
         offer: Offer | None = None,
+        *,
+        offer_all: bool = False,
     ) -> None:
+        """With ``offer_all`` batches are offered that may hold what the filter takes: the taker applies it."""
         self._filter, self._take, self._outcomes = wanted, take, outcomes
-        self._offer = None if wanted.looks_into_fields else offer
+        self._offer = None if wanted.looks_into_fields and not offer_all else offer
+        self._offer_all = offer_all
         self._of_batches = take in (Take.BATCHES, Take.BATCH_RUNS)
         self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
         self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
@@ -92,7 +100,13 @@ class BatchSelection:
         outcome = self._outcome(batch)
         if self._filter.committed and (outcome in ("aborted", None) or self._is_unstable(batch)):
             return
-        if self._offer is not None and isinstance(batch, Batch) and self._offer(file, batch, outcome):
+        if self._offer is not None and isinstance(batch, Batch):
+            if self._offer_all and self._wanted(batch) == 0:
+                return
+            if self._offer(file, batch, outcome):
+                yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
+                return
+        if self._take is Take.HEADERS and not self._filter.looks_into_records and self._counts(batch):
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
             return
         looks = not self._of_batches or self._filter.looks_into_records
@@ -121,6 +135,9 @@ class BatchSelection:
             records = UnreadRun(run, 0, run.count, may_break=True)
         elif self._of_batches:
             records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0)
+        elif self._take is Take.HEADERS:
+            packed = run.first.codec != compression.NONE and run.least("records_count") >= 0
+            records = UnreadRun(run, 0, run.count if packed else run.sound)
         else:
             records = UnreadRun(run, 0, run.sound)
         if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):
@@ -222,6 +239,12 @@ class BatchSelection:
             yield SelectedBatch(file, batch, first, () if self._of_batches else records, outcome, batch.crc_valid)
         if damage is not None:
             yield DamagedRange(file, _in_batch(damage, batch))
+
+    def _counts(self, batch: RecordBatch) -> bool:
+        """Tell whether the header of a batch gives the number of its records: uncompressed ones are counted."""
+        if not isinstance(batch, Batch) or batch.count < 0:
+            return False
+        return batch.codec != compression.NONE or self._is_sound(batch)
 
     def _is_sound(self, batch: RecordBatch) -> bool:
         """Tell whether the kernel finds as many sound records in a batch as its header says."""

@@ -44,6 +44,8 @@ class PartitionReader:
 
     offer: Offer | None = None
     """What reads batches itself (:class:`kdump.log_reader.batch_selection.BatchSelection`)."""
+    offer_all = False
+    """Whether what reads batches itself applies the filter: it is offered all batches that may hold what is taken."""
     make: Callable[[SelectedBatch, Run], int] | None = None
     """Makes something of all records of a run before it comes, in any thread; returns how many bytes it holds."""
 
@@ -74,10 +76,10 @@ class PartitionReader:
         self._ahead: dict[int, Outcomes] = {}
         """By the identity of the partition."""
         self.marks = CheckpointMarks(self.wrong_index, self.fail)
-        in_runs = self.take in (Take.RUNS, Take.UNCHECKED_RUNS, Take.COUNT, Take.BATCH_RUNS)
+        in_runs = self.take not in (Take.RECORDS, Take.BATCHES)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
         self._runs = in_runs and self.filter.takes_runs and not self.include_damaged
-        self._packed = self.take is not Take.BATCH_RUNS
+        self._packed = self.take not in (Take.BATCH_RUNS, Take.HEADERS)
 
     def read(
         self, partition: Partition, only: Sequence[Segment] | None = None
@@ -216,7 +218,7 @@ class PartitionReader:
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
-        selection = BatchSelection(self.filter, self.take, outcomes, self.offer)
+        selection = BatchSelection(self.filter, self.take, outcomes, self.offer, offer_all=self.offer_all)
         if self.filter.committed and not told:
             for text in self.outcomes_of(partition).held_back:
                 self.note(f"{partition.name}: {text}")

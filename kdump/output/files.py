@@ -89,20 +89,24 @@ def _take_back(placed: Mapping[Path, tuple[int, int]]) -> None:
 
 
 @contextmanager
-def new_file(target: str | os.PathLike[str], *, access: Access = ANY, note: Note = _nothing) -> Iterator[BinaryIO]:
+def new_file(
+    target: str | os.PathLike[str], *, force: bool = False, access: Access = ANY, note: Note = _nothing
+) -> Iterator[BinaryIO]:
     """Give a file to write; it gets the name ``target`` when the block ends, and goes where the block fails.
 
-    Raises TakenError where ``target`` is there already, or is when the block ends; UnreadableError where the disk
-    refuses. ``note`` is called with what killed runs have left there.
+    With ``force`` it takes the place of a file. Raises TakenError where ``target`` is there already, or is when the
+    block ends, without ``force``; UnreadableError where the disk refuses. ``note`` is called with what killed runs have
+    left there.
     """
     path = Path(target)
-    must_be_free(path)
+    if not force:
+        must_be_free(path)
     with parts.work_in(path.parent, path, access, note) as work:
         part = work.file()
         yield part.opened
         part.flush()
         with signals.held():
-            part.publish(path)
+            part.publish(path, replaces=force)
             work.flush()
 
 
@@ -142,6 +146,28 @@ def new_folder(
             else:
                 part.publish(path)
             work.flush()
+
+
+@contextmanager
+def scratch_folder(place: str | None) -> Iterator[Path]:
+    """Give a fresh folder that this user alone may enter, for temporary files; delete it when the block ends.
+
+    ``place`` is the folder to make it in, None for the system's. Raises UnreadableError where the disk refuses.
+    """
+    import tempfile
+    from shutil import rmtree
+
+    try:
+        with signals.held():
+            made = Path(tempfile.mkdtemp(prefix="kdump-", dir=place))
+    except OSError as reason:
+        raise no_room(place, reason.strerror or str(reason)) from reason
+
+    def delete() -> None:
+        rmtree(made, ignore_errors=True)
+
+    with signals.cleaned_up(delete):
+        yield made
 
 
 def create(path: Path, access: Access) -> BinaryIO:

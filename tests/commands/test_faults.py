@@ -35,6 +35,8 @@ READERS = {
     "check --json": ["check", "{folder}", "--json"],
     "verify-index": ["verify-index", "{folder}"],
     "report": ["report", "{folder}", "--at", "1700000000000"],
+    "sql": ["sql", 'select topic, "offset", key from records', "{folder}"],
+    "sql jsonl": ["sql", "select * from batches", "{folder}", "-o", "jsonl"],
     **LINES,
 }
 """Commands that write to standard output alone."""

@@ -199,9 +199,11 @@ WRITERS = [
     ["rebuild-index", "{dir}/__cluster_metadata-0/00000000000000000000.log", "--out", "{out}/index"],
     ["metadata", "{home}/sound", "--write-snapshot", "{out}"],
 ]
+VIEWS = ("records", "damage", "topics", "events", "topic_configs")
 SWEEP = [
     *(["dump", "{dir}", *more] for more in DUMPS),
     *([*words, "-o", form] for words in ANSWERS for form in ("table", "jsonl", "csv")),
+    *(["sql", f"select * from {view}", "{dir}", "-o", form] for view in VIEWS for form in ("table", "jsonl", "csv")),
     *CHECKS,
     *WRITERS,
 ]

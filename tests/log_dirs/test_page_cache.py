@@ -99,6 +99,7 @@ COMMANDS = {
     "rebuild-index": ["rebuild-index", "{path}", "--out", "{out}", "-q"],
     "report": ["report", "{path}", "--json", "-q", "--at", "1700000000000"],
     "salvage": ["salvage", "{path}", "--out", "{out}", "-q"],
+    "sql": ["sql", "select count(*), sum(octet_length(value)) from records", "{path}", "-q"],
     "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}/sliced.log", "-q"],
     **{name: line for name, line in LINES.items() if " " not in name},
 }

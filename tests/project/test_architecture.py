@@ -38,6 +38,7 @@ LAYERS = """
     report
     api
     questions
+    sql
     spark
     spark_source spark_export
     commands
@@ -52,6 +53,7 @@ OWNERS = {
     "jinja2": {"report.page"},
     "vl_convert": {"report.drawing"},
     "pyspark": {"spark"},
+    "duckdb": {"sql"},
     "zstandard": {"primitives.compression", "log_dirs.archives"},
     "lz4": {"primitives.compression"},
     "snappy": {"primitives.compression"},
@@ -204,7 +206,19 @@ def test_a_class_name_has_one_meaning():
 
 
 def test_help_imports_nothing_heavy():
-    heavy = {"rich", "jinja2", "vl_convert", "pyarrow", "pyspark", "zstandard", "lz4", "snappy", "cramjam", "isal"}
+    heavy = {
+        "rich",
+        "jinja2",
+        "vl_convert",
+        "pyarrow",
+        "duckdb",
+        "pyspark",
+        "zstandard",
+        "lz4",
+        "snappy",
+        "cramjam",
+        "isal",
+    }
     heavy |= {"cryptography"}
     code = (
         "import sys; sys.argv = ['kdump', '--help']\nfrom kdump.cli import main\nmain()\n"

@@ -82,6 +82,7 @@ def stage(tmp_path_factory):
     (root / "private.pem").write_bytes(keys.pem())
     copied = tiered.Segment(0, 99, batch_of(0), topic="views")
     tiered.Store(root / "var" / "tiered", keys=None).write(copied)
+    (root / "query.sql").write_text("from offsets")
     (root / "secret.txt").write_text("a secret of some length")
     return root
 

@@ -1,0 +1,233 @@
+"""Rows of records, and of batches, from the headers of batches alone: nothing is decompressed.
+
+A column of a record that its batch or its file decides is the same for all records of the batch. So a batch makes as
+many rows as its header counts; like batches in a row (:class:`kdump.segments.batch_runs.Run`) need no objects.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, repeat
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.arrow import schema
+from kdump.arrow.columns import ROWS, Rows, spark_timestamps
+from kdump.errors import DamageError
+from kdump.formats.record_layout import TIMESTAMP_TYPES
+from kdump.log_reader.filter import Filter
+from kdump.primitives import compression
+from kdump.records.magic_2 import Batch
+from kdump.rows import columns as rows
+from kdump.rows import values
+from kdump.rows.selection import SelectedBatch
+from kdump.segments.lazy_records import UnreadRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from kdump.rows.columns import Column
+    from kdump.rows.selection import DamagedRange
+
+_NOT_OF_HEADERS: Final = {"kind", "crcValid"}
+RECORD_COLUMNS: Final = frozenset(
+    column.name
+    for column in rows.RECORD
+    if column.name not in _NOT_OF_HEADERS
+    and (column.scope in {"file", "batch"} or column.source == "state.transaction")
+)
+"""Columns of a record that a header of its batch tells."""
+_RUN_COLUMNS: Final = {
+    "batch.base_offset": "base_offset",
+    "batch.last_offset": "last_offset",
+    "batch.count": "records_count",
+    "batch.max_timestamp": "max_timestamp",
+    "batch.position": "position",
+    "batch.size": "size",
+    "batch.crc": "crc",
+    "batch.partition_leader_epoch": "partition_leader_epoch",
+    "batch.producer_id": "producer_id",
+    "batch.producer_epoch": "producer_epoch",
+    "batch.base_sequence": "base_sequence",
+    "batch.last_sequence": "last_sequence",
+}
+"""Sources that differ between the batches of a run, and the columns of the run that have them."""
+
+
+class HeaderRows:
+    """Rows of records made of headers, of any files. ``names`` are the columns, out of RECORD_COLUMNS."""
+
+    def __init__(self, names: Sequence[str], lost: Callable[[DamagedRange], None]) -> None:
+        """``lost`` is called with damaged ranges."""
+        self._names, self._lost = names, lost
+        known = {column.name: column for column in rows.RECORD}
+        self._columns = [known[name] for name in names]
+        self._schema = schema.arrow(schema.chosen(names))
+        self._values: list[list[Any]] = [[] for _ in names]
+        self._counts: list[int] = []
+        self._rows = 0
+
+    def batches(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of what a reader finds that takes HEADERS. Raises UnreadableError."""
+        for item in items:
+            if not isinstance(item, SelectedBatch):
+                self._lost(item)
+                continue
+            if isinstance(item.batch, Batch) and (isinstance(item.records, UnreadRun) or not item.records):
+                for found, count in _parts(item, self._columns):
+                    while count:
+                        some = min(count, ROWS - self._rows)
+                        self._add(found, some)
+                        count -= some
+                        if self._rows == ROWS:
+                            yield from self._take()
+            elif item.records:
+                yield from self._take()
+                one = Rows(item.file, self._names, Filter())
+                one.add(item)
+                yield from one.take()
+        yield from self._take()
+
+    def _add(self, found: list[Any], count: int) -> None:
+        for held, value in zip(self._values, found, strict=True):
+            held.append(value)
+        self._counts.append(count)
+        self._rows += count
+
+    def _take(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows so far."""
+        import pyarrow as pa
+
+        if not self._rows:
+            return
+        ends = pa.array(accumulate(self._counts), pa.int64())
+        arrays = [
+            _spread(ends, self._rows, values_of, column, field.type)
+            for column, values_of, field in zip(self._columns, self._values, self._schema, strict=True)
+        ]
+        made = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._values, self._counts, self._rows = [[] for _ in self._names], [], 0
+        yield made
+
+
+def _spread(ends: pa.Array, count: int, found: list[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if found.count(found[0]) == len(found):
+        return pa.repeat(pa.scalar(_shown(column, found[0]), kind), count)
+    made = pa.array([_shown(column, one) for one in found], kind)
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, made))
+
+
+def _shown(column: Column, value: Any) -> Any:
+    return compression.NAMES[value] if column.type == "codec" else value
+
+
+def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
+    """Yield values for the columns, and the number of records that have them."""
+    if not isinstance(item.records, UnreadRun):
+        yield [values.source(column)(item, None) for column in columns], item.batch.count or 0
+        return
+    run = item.records
+    alike = [None if column.source in _RUN_COLUMNS else values.source(column)(item, None) for column in columns]
+    counts = run.run.column("records_count", run.row, run.behind)
+    if all(column.source not in _RUN_COLUMNS for column in columns):
+        yield alike, sum(counts)
+        return
+    differing = [
+        run.run.column(_RUN_COLUMNS[column.source], run.row, run.behind)
+        if column.source in _RUN_COLUMNS
+        else repeat(value)
+        for column, value in zip(columns, alike, strict=True)
+    ]
+    yield from zip(map(list, zip(*differing, strict=False)), counts, strict=False)
+
+
+BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
+"""The columns of a batch in Arrow, in the order of JSON lines."""
+_BATCH_ROWS: Final = 1 << 13
+
+
+def of_batches(
+    items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
+) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each batch that a reader finds; ``names`` are columns of BATCH_COLUMNS.
+
+    Words stand for codecs and types of timestamps. Raises UnreadableError.
+    """
+    known = {column.name: column for column in BATCH_COLUMNS}
+    columns = [known[name] for name in names]
+    held: list[list[Any]] = [[] for _ in columns]
+    for item in items:
+        if not isinstance(item, SelectedBatch):
+            lost(item)
+            continue
+        count = 1
+        if isinstance(item.records, UnreadRun):
+            count = item.records.count_of_batches
+        found = [_of_item(column, item, count) for column in columns]
+        for into, more in zip(held, found, strict=True):
+            into += more
+        if len(held[0]) >= _BATCH_ROWS:
+            yield _batches(columns, held)
+            held = [[] for _ in columns]
+    if held[0]:
+        yield _batches(columns, held)
+
+
+def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
+    """Return what the batches of an item say for a column."""
+    run = item.records
+    if not isinstance(run, UnreadRun):
+        try:
+            return [values.source(column)(item, None)]
+        except DamageError:  # a wrapper that cannot be decompressed tells no more
+            return [None]
+    if column.source in _RUN_COLUMNS:
+        return run.run.column(_RUN_COLUMNS[column.source], run.row, run.behind)
+    if column.name == "crcValid" or column.source not in _OF_EACH:
+        return repeat(values.source(column)(item, None), count)
+    batches = map(run.run.batch, range(run.row, run.behind))
+    read = values.source(column)
+    return [read(item._replace(batch=batch, base_offset=batch.base_offset), None) for batch in batches]
+
+
+_OF_EACH: Final = {"state.above_high_watermark", "state.below_log_start"}
+"""Sources that differ between the batches of a run, and are no column of it."""
+
+
+def _batches(columns: Sequence[Column], held: list[list[Any]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    shape = batch_schema(columns)
+    return pa.RecordBatch.from_arrays(
+        [_array(column, found, field.type) for column, found, field in zip(columns, held, shape, strict=True)],
+        schema=shape,
+    )
+
+
+def _array(column: Column, found: list[Any], kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if column.type == "timestamp":
+        return spark_timestamps(pa.array(found, pa.int64()), kind)
+    if column.type == "codec":
+        found = [compression.NAMES[one] for one in found]
+    elif column.type == "timestampType":
+        found = [None if one is None else TIMESTAMP_TYPES[one] for one in found]
+    return pa.array(found, kind)
+
+
+def batch_schema(columns: Iterable[Column]) -> pa.Schema:
+    """Return the Arrow schema of batches; types of timestamps are words."""
+    import pyarrow as pa
+
+    columns = list(columns)
+    shape = schema.arrow(schema.fields(columns))
+    return pa.schema(
+        [
+            pa.field(field.name, pa.string()) if column.type == "timestampType" else field
+            for column, field in zip(columns, shape, strict=True)
+        ]
+    )

@@ -1,0 +1,385 @@
+"""``kdump sql``: queries over logs and all answers, with DuckDB."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import click
+
+from kdump.commands import option_values, session
+from kdump.commands import options as shared
+from kdump.commands.answering import AT
+from kdump.commands.limit_options import ANY_PATH, AtLeast
+from kdump.errors import KdumpError, UnreadableError, UsageError
+from kdump.output.stdout import is_terminal, open_output
+from kdump.primitives import timestamps
+from kdump.primitives.terminal import harmless_line, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.sql.engine import Engine, Running
+    from kdump.sql.reading import QueryReading, SqlInputs
+    from kdump.sql.views import View
+
+FORMS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
+MEMORY: Final = 128 << 20
+"""Bytes of memory that DuckDB may take, by default."""
+BESIDE: Final = 1 << 30
+"""Bytes beside that: DuckDB does not count constants and lists, which would take all memory of a machine."""
+_SIZE: Final = re.compile(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
+MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"
+
+
+class Size(click.ParamType[int]):
+    """Bytes: ``256MB``, ``1GiB``. Units are those of 1024."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SIZE.fullmatch(value.strip())
+        if found is None:
+            self.fail(f"{value!r} is no size: 256MB and 1GB are", param, ctx)
+        return int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower())) if found[2] else 0)
+
+
+def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--param {pair}: expected NAME=VALUE, as in topic=orders")
+        found[name] = value
+    return found
+
+
+@click.command("sql")
+@click.argument("words", nargs=-1, metavar="[QUERY|-] PATH...", type=ANY_PATH)
+@click.option("-f", "--file", "file", metavar="FILE", help="Read the query from a file.")
+@click.option(
+    "--param", "params", multiple=True, metavar="NAME=VALUE", callback=_params, help="A text for $NAME in the query."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(FORMS),
+    default="table",
+    show_default=True,
+    help="The format. parquet goes with --out; arrow is a stream of Arrow IPC.",
+)
+@click.option("--out", metavar="FILE", help="Write the rows to a file.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE where it exists.")
+@click.option("--schema", is_flag=True, help="List the views with their columns, types and units. Needs no PATH.")
+@shared.add(shared.PARTITIONS)
+@click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders.")
+@shared.EVERY_REPLICA
+@shared.add(shared.REMOTE)
+@AT
+@click.option(
+    "--isolation",
+    type=click.Choice(("read_uncommitted", "read_committed")),
+    default="read_uncommitted",
+    show_default=True,
+    help="read_committed returns only records that such a consumer receives.",
+)
+@click.option(
+    "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone of times without one: Asia/Tokyo."
+)
+@click.option("--timeout", type=float, metavar="SECONDS", help="Stop the query after this time.")
+@click.option("--memory", type=Size(), default="128MB", show_default=True, metavar="SIZE", help="Memory of DuckDB.")
+@click.option("--threads", type=AtLeast(1), metavar="N", help="Threads of DuckDB.  [default: cores, at most 4]")
+@click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
+@click.option("--stats", is_flag=True, help="Print what was read, as one line on standard error.")
+@click.option("--no-payload", is_flag=True, help="Keys, values and headers are NULL.")
+@click.option("--redact", is_flag=True, help=f"Hash keys and values with the secret of {shared.REDACT_KEY}.")
+@click.option("--redact-key", metavar="FILE", help="The secret for --redact, from a file.")
+@shared.add(shared.LIMITS)
+@click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only.")
+def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
+    """Query logs and answers with SQL, by DuckDB.
+
+    \b
+    Examples:
+      kdump sql "select key, count(*) from records where topic = 'orders' group by 1" /var/kafka
+      kdump sql "from group_offsets where lag > 0 order by lag desc" /var/kafka
+      kdump sql "select * from records where offset = 42" orders-0 -o jsonl
+      kdump sql -f query.sql /var/kafka -o parquet --out rows.parquet
+      kdump sql --schema
+
+    Each kind of line that a command prints with -o jsonl is a view: records, batches, damage, offsets, transactions,
+    groups, stats and more. Conditions on topic, partition, offset, timestamps, key and producerId choose what is read.
+    Only SELECT and EXPLAIN run; a query opens no file and changes nothing.
+
+    Exit status: 0 answered, 1 something cannot be read or the query fails, 2 wrong usage or a wrong query, 3 damage
+    was met, 4 only derived files are wrong.
+    """
+    try:
+        from kdump.sql.views import views
+    except ImportError as error:
+        raise UsageError(MISSING) from error
+    known = views()
+    if schema:
+        return _schema(words, known, given["output"])
+    text, paths = _query(words, given["file"])
+    run = _Command(given, paths, known)
+    from kdump.sql.engine import QueryError, WrongQueryError
+
+    try:
+        return run.run(text)
+    except (QueryError, WrongQueryError) as error:
+        tell(error)
+        return 2 if isinstance(error, UsageError) else 1
+
+
+def _schema(names: tuple[str, ...], known: dict[str, View], output: str) -> int:
+    from kdump.primitives.near_names import did_you_mean
+    from kdump.sql.views import SECOND_NAMES, schema_lines
+
+    for name in names:
+        if name not in known and name not in SECOND_NAMES:
+            raise UsageError(f"there is no view {name!r}{did_you_mean(name, known)}")
+    if output not in {"table", "jsonl"}:
+        raise UsageError("--schema goes with -o table and -o jsonl")
+    from kdump.printers import answer_lines
+
+    with open_output() as out:
+        if output == "jsonl":
+            for line in schema_lines(names, known):
+                out.write(answer_lines.json_line(line))
+            return 0
+        answer_lines.write_plain(map(_view_table, _chosen(names, known)), out)
+    return 0
+
+
+def _chosen(names: tuple[str, ...], known: dict[str, View]) -> list[View]:
+    from kdump.sql.views import SECOND_NAMES
+
+    return [known[SECOND_NAMES.get(name, name)] for name in names or known]
+
+
+def _view_table(view: View) -> Any:
+    from kdump.printers.answer_lines import AnswerTable
+
+    rows = [(line["column"], line["type"], line.get("unit", ""), line["doc"]) for line in view.lines()]
+    return AnswerTable(f"{view.name} = kdump {view.command}: {view.doc}", ("column", "type", "unit", "what"), rows)
+
+
+def _query(words: tuple[str, ...], file: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the text of the query, and the paths."""
+    if file is not None:
+        return _text_of(file), _some(words)
+    if not words:
+        raise UsageError("a query and a PATH are missing: kdump sql 'select * from offsets' PATH")
+    query, *paths = words
+    if query == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), _some(tuple(paths))
+    if option_values.is_there(query) and not paths:
+        raise UsageError(f"a query is missing: it comes before the PATH {query}, for example 'from offsets'")
+    return query, _some(tuple(paths))
+
+
+def _some(paths: tuple[str, ...]) -> tuple[str, ...]:
+    if not paths:
+        raise UsageError("a PATH is missing: the query comes first, then what it reads")
+    return paths
+
+
+def _text_of(file: str) -> str:
+    try:
+        with open(file, "rb") as source:  # noqa: PTH123  pathlib is slow to import
+            return source.read().decode("utf-8", "surrogateescape")
+    except OSError as reason:
+        raise UnreadableError(file, reason.strerror or str(reason)) from reason
+
+
+class _Command:
+    """One run of ``kdump sql``."""
+
+    def __init__(self, given: dict[str, Any], paths: tuple[str, ...], known: dict[str, View]) -> None:
+        self.given, self.paths, self.known = given, paths, known
+        self.session = session.Session(quiet=given["quiet"])
+        self.output: str = given["output"]
+        self.out: str | None = given["out"]
+        self._refuse()
+        wanted = shared.wanted(given, siblings=True)
+        at = timestamps.now() if given["at"] is None else given["at"]
+        from kdump.sql.reading import SqlInputs
+
+        self.inputs: SqlInputs = SqlInputs(
+            paths,
+            wanted,
+            at,
+            committed=given["isolation"] == "read_committed",
+            every_replica=given["every_replica"],
+            payloads=not given["no_payload"],
+            redactor=shared.redactor(redact=given["redact"], file=given["redact_key"]),
+        )
+
+    def _refuse(self) -> None:
+        if self.output == "parquet" and self.out is None:
+            raise UsageError("-o parquet is a file: name it with --out FILE")
+        if self.output == "arrow" and self.out is None and is_terminal():
+            raise UsageError("-o arrow is not for a terminal: name a file with --out, or send it through a pipe")
+        if self.given["timeout"] is not None and self.given["timeout"] <= 0:
+            raise UsageError("--timeout is a number of seconds above 0")
+        if self.given["redact"] and self.given["no_payload"]:
+            raise UsageError("--redact and --no-payload exclude each other")
+        if self.out is None and self.given["overwrite"]:
+            raise UsageError("--overwrite goes with --out")
+        if self.out is not None:
+            from kdump.output import files
+
+            files.outside(self.paths, self.out)
+            files.writable_file(self.out, overwrite=self.given["overwrite"])
+
+    def run(self, text: str) -> int:
+        """Run a query; return the exit status."""
+        from kdump.output.files import scratch_folder
+        from kdump.sql.engine import Engine, QueryLimits
+
+        running: list[Running] = []
+        try:
+            with bounded_memory(self.given["memory"] + BESIDE), scratch_folder(self.given["temp_dir"]) as folder:
+                limits = QueryLimits(
+                    self.given["memory"],
+                    self.given["threads"] or min(4, os.cpu_count() or 1),
+                    folder,
+                    self.given["timeout"],
+                    self.given["tz"],
+                )
+                return self.query(Engine(self.known, limits), text, running)
+        except BaseException as error:
+            if any(one.is_stuck for one in running):
+                end_now(error)
+            raise
+
+    def query(self, engine: Engine, text: str, running: list[Running]) -> int:
+        """Write the rows of a query; ``running`` gets it while it runs."""
+        from kdump.sql.reading import QueryReading
+
+        with metered(wanted=self.given["stats"]) as meter:
+            reading = QueryReading(self.inputs, self.session)
+            began, rows = time.monotonic(), 0
+            one = engine.start(text, self.given["params"], reading)
+            running.append(one)
+            try:
+                one.wait()
+                rows = self._write(one)
+            finally:
+                one.close()
+                self.session.progress.clear()
+                self.session.sum_up()
+            if meter is not None:
+                line = stats(meter.totals(), reading, rows, time.monotonic() - began)
+                print("kdump: stats " + json.dumps(line, ensure_ascii=False, separators=(",", ":")), file=sys.stderr)
+        return self.session.status
+
+    def _write(self, running: Running) -> int:
+        from kdump.sql import writers
+
+        with self._opened() as out:
+            if self.output != "table":
+                return writers.write(self.output, running.types, running.schema, running.batches(), out)
+            shown = out.isatty() and self.out is None
+            width = shutil.get_terminal_size().columns if shown else None
+            return writers.TextTable(running.types, running.schema, width).write(running.batches(), out)
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        """Give what the rows are written to: it is made once there is something to write."""
+        if self.out is None:
+            with open_output(escape=self.output != "arrow") as out:
+                yield out
+            return
+        from kdump.output import files
+
+        with files.new_file(self.out, force=self.given["overwrite"], note=self.session.note) as part:
+            yield part
+
+
+@contextmanager
+def metered(*, wanted: bool) -> Iterator[Any]:
+    """Give what counts the bytes that are read meanwhile, None where that is not wanted."""
+    if not wanted:
+        yield None
+        return
+    from kdump.log_dirs.local import LocalFile, Meter
+
+    LocalFile.meter = meter = Meter()
+    try:
+        yield meter
+    finally:
+        LocalFile.meter = None
+
+
+def stats(read: dict[str, int], reading: QueryReading, rows: int, seconds: float) -> dict[str, object]:
+    """Return the line of --stats."""
+    logs = {path: size for path, size in read.items() if size and is_log(path)}
+    indexes = sum(size for path, size in read.items() if path.endswith("index"))
+    return {
+        "kind": "sqlStats",
+        "segmentsRead": len(logs),
+        "bytesRead": sum(logs.values()),
+        "indexBytesRead": indexes,
+        "batchesRead": reading.batches_read,
+        "recordsRead": reading.records_read,
+        "rows": rows,
+        "seconds": round(seconds, 3),
+        "scans": [scan.line() for scan in reading.scans],
+    }
+
+
+def is_log(path: str) -> bool:
+    """Tell whether a file is a segment, by its name."""
+    return ".log" in path.rpartition("/")[2]
+
+
+@contextmanager
+def bounded_memory(size: int) -> Iterator[None]:
+    """Let the system refuse this process more than ``size`` bytes of data beside those that it has mapped."""
+    import resource
+
+    try:
+        with open("/proc/self/status", "rb") as status:  # noqa: PTH123  pathlib is slow to import
+            size += next((int(line.split()[1]) << 10 for line in status if line.startswith(b"VmData:")), 0)
+    except OSError:  # not Linux
+        pass
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    known = [one for one in (size, soft, hard) if one != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(known), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def tell(error: BaseException) -> None:
+    """Print an error on standard error; of a query it may have several lines, the first with kdump's name."""
+    first, *more = str(error).split("\n")
+    say(first)
+    for line in more:
+        print(harmless_line(line), file=sys.stderr)
+
+
+def end_now(error: BaseException) -> None:
+    """End the process, whose query DuckDB does not end: all that it made has been deleted."""
+    status = 1
+    if isinstance(error, KeyboardInterrupt):
+        print(file=sys.stderr)
+        status = 130
+    elif isinstance(error, KdumpError):
+        tell(error)
+        status = 2 if isinstance(error, UsageError) else 1
+    elif isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else 1
+    sys.stderr.flush()
+    os._exit(status)

@@ -1,0 +1,244 @@
+"""What a pushed condition says of the rows that can meet it: bounds for the reader, a superset of the rows.
+
+DuckDB hands a condition over as an Arrow expression after its own optimizer. Its text is read token by token. A part
+that is not known counts as true, so that a bound never leaves out a row; the expression itself is applied to each
+block afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+LONGEST: Final = 1 << 20
+"""Characters of an expression that are read; a longer one counts as true."""
+_ITEM: Final = r'(?:"[\w.\-]*"|[\d:. Z+\-]+|[0-9A-F]*|true|false|\.\.\.)'
+_TOKEN: Final = re.compile(
+    r'\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"'
+    rf"|\{{value_set=(?P<kind>[^\n:]+):\[\n(?P<items>(?:\s*{_ITEM},?\n)*)\s*\], null_matching_behavior=\w+\}}"
+    r"|(?P<options>\{nan_is_null=\w+\})"
+    r"|(?P<time>-?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?Z?)"
+    r"|(?P<number>-?\d+)(?![\w.])"
+    r"|null\[\w+\]"
+    r"|(?P<word>[A-Za-z_]\w*)"
+    r"|(?P<sign>==|!=|>=|<=|[<>(),]))"
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Values(NamedTuple):
+    """The values that a column may have: from ``low`` to ``high``, both included, and among ``only``; None for all."""
+
+    low: int | None = None
+    high: int | None = None
+    only: frozenset[Any] | None = None
+
+    @property
+    def none(self) -> bool:
+        """Whether no value is left."""
+        if self.only is not None:
+            return not self.only
+        return self.low is not None and self.high is not None and self.low > self.high
+
+    def takes(self, value: int) -> bool:
+        """Tell whether a number is among them."""
+        in_range = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+        return in_range and (self.only is None or value in self.only)
+
+    def both(self, other: Values) -> Values:
+        """Return the values that are in both."""
+        low, high = _best(max, self.low, other.low), _best(min, self.high, other.high)
+        if self.only is None and other.only is None:
+            return Values(low, high)
+        only = next(one.only for one in (self, other) if one.only is not None)
+        kept = only if self.only is None or other.only is None else self.only & other.only
+        if low is not None or high is not None:
+            kept = frozenset(one for one in kept if Values(low, high).takes(one))
+        return Values(only=kept)
+
+    def either(self, other: Values) -> Values:
+        """Return values that hold both."""
+        if self.only is not None and other.only is not None:
+            return Values(only=self.only | other.only)
+        (low, high), (more_low, more_high) = self.range, other.range
+        return Values(
+            None if low is None or more_low is None else min(low, more_low),
+            None if high is None or more_high is None else max(high, more_high),
+        )
+
+    @property
+    def range(self) -> tuple[int | None, int | None]:
+        """The least and the greatest value, None for no bound. Texts have none."""
+        if self.only is None:
+            return self.low, self.high
+        numbers = [one for one in self.only if isinstance(one, int)]
+        if len(numbers) < len(self.only):
+            return None, None
+        return (min(numbers), max(numbers)) if numbers else (0, -1)
+
+
+def _best(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else choose(one, other)
+
+
+Bounds = dict[str, Values]
+"""The values of columns, by name; a column that is not there may have any."""
+
+
+class Condition(NamedTuple):
+    """A condition as far as it is known: the bounds, and the columns that it names."""
+
+    bounds: Bounds
+    columns: frozenset[str]
+
+
+def read(text: str, names: Mapping[str, bool]) -> Condition:
+    """Return the bounds of an expression of Arrow, given as its text.
+
+    ``names`` are the columns of the table, and whether they hold bytes.
+    """
+    if len(text) > LONGEST:
+        return Condition({}, frozenset(re.findall(r"\w+", text)) & names.keys())
+    tokens = list(_tokens(text))
+    if tokens and tokens[-1] is None:
+        return Condition({}, frozenset(re.findall(r"\w+", text)) & names.keys())
+    used = {value for kind, value in filter(None, tokens) if kind == "word"} & names.keys()
+    return Condition(_bounds(filter(None, tokens), names), frozenset(used))
+
+
+def _tokens(text: str) -> Iterator[tuple[str, Any] | None]:
+    """Yield the tokens, None for what is none, which is the last."""
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        found = _TOKEN.match(text, position)
+        if found is None:
+            yield None
+            return
+        position = found.end()
+        kind = found.lastgroup
+        if kind == "items":
+            yield "set", _set(found["kind"], found["items"])
+        elif kind == "text":
+            yield ("odd", None) if "\\" in found["text"] else ("text", found["text"])  # no name has what is escaped
+        elif kind == "time":
+            yield "number", _microseconds(found["time"])
+        elif kind == "number":
+            yield "number", int(found["number"])
+        elif kind is not None:
+            yield kind, found[kind]
+        else:
+            yield "null", None
+
+
+def _microseconds(text: str) -> int | None:
+    """Return a time in µs since 1970, None for one that is out of reach."""
+    try:
+        when = datetime.fromisoformat(text.rstrip("Z")).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    since = when - _EPOCH
+    return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _set(kind: str, items: str) -> frozenset[Any] | None:
+    """Return the values of a list, None where Arrow has cut it short, or where it holds what is not read."""
+    lines = [line.strip().removesuffix(",") for line in items.split("\n")[:-1]]
+    if "..." in lines or ("" in lines and kind != "binary"):
+        return None
+    if kind.startswith("int"):
+        return frozenset(map(int, lines))
+    if kind == "string":
+        return frozenset(line.strip('"') for line in lines)
+    if kind == "binary":
+        return frozenset(map(bytes.fromhex, lines))
+    if kind.startswith("timestamp"):
+        times = frozenset(map(_microseconds, lines))
+        return None if None in times else times
+    return None
+
+
+_SWAPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _bounds(tokens: Iterator[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds:
+    """Return the bounds of an expression: each bracket becomes the bounds of what stands in it."""
+    stack: list[tuple[str, list[tuple[str, Any]]]] = [("", [])]
+    for kind, value in tokens:
+        if (kind, value) == ("sign", "("):
+            inside = stack[-1][1]
+            function = inside.pop()[1] if inside and inside[-1][0] == "word" and inside[-1][1] not in _JOINING else ""
+            stack.append((function, []))
+        elif (kind, value) == ("sign", ")"):
+            function, items = stack.pop()
+            if not stack:
+                return {}
+            stack[-1][1].append(("bounds", _of_call(function, items, names) if function else _of_group(items, names)))
+        else:
+            stack[-1][1].append((kind, value))
+    return _of_group(stack[0][1], names) if len(stack) == 1 else {}
+
+
+_JOINING: Final = {"and", "or"}
+
+
+def _of_call(function: str, items: list[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds:
+    if function == "is_in" and len(items) == 3 and items[0][0] == "word" and items[2][0] == "set":
+        name, values = items[0][1], items[2][1]
+        return {name: Values(only=values)} if name in names and values is not None else {}
+    if function == "if_else" and len(items) == 5 and items[2][0] == "bounds" and items[4][0] == "null":
+        found: Bounds = items[2][1]  # null where the first is false: not true either
+        return found
+    return {}
+
+
+def _of_group(items: list[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds:
+    if len(items) == 1:
+        return items[0][1] if items[0][0] == "bounds" else {}
+    if len(items) != 3:
+        return {}
+    (left_kind, left), (_, sign), (right_kind, right) = items
+    if sign in _JOINING:
+        one = left if left_kind == "bounds" else {}
+        other = right if right_kind == "bounds" else {}
+        return _both(one, other) if sign == "and" else _either(one, other)
+    if right_kind == "word" and right in names:
+        (left_kind, left), (right_kind, right), sign = (right_kind, right), (left_kind, left), _SWAPPED.get(sign, "")
+    if left_kind != "word" or left not in names:
+        return {}
+    if names[left] and right_kind == "text":
+        right = bytes.fromhex(right)
+    return _compared(left, sign, right_kind, right)
+
+
+def _compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
+    if sign == "==" and kind == "word" and value in ("true", "false"):
+        return {name: Values(only=frozenset((value == "true",)))}
+    if sign == "==" and kind == "text":
+        return {name: Values(only=frozenset((value,)))}
+    if kind != "number" or value is None:
+        return {}
+    ranges = {
+        "==": Values(only=frozenset((value,))),
+        "<": Values(high=value - 1),
+        "<=": Values(high=value),
+        ">": Values(low=value + 1),
+        ">=": Values(low=value),
+    }
+    return {name: ranges[sign]} if sign in ranges else {}
+
+
+def _both(one: Bounds, other: Bounds) -> Bounds:
+    found = dict(one)
+    for name, values in other.items():
+        found[name] = found[name].both(values) if name in found else values
+    return found
+
+
+def _either(one: Bounds, other: Bounds) -> Bounds:
+    return {name: values.either(other[name]) for name, values in one.items() if name in other}

@@ -1,0 +1,320 @@
+"""DuckDB, locked up: one connection per query over views that are read as far as the query needs.
+
+The views are subclasses in Python of ``pyarrow.dataset.Dataset``: DuckDB 2 calls ``scanner(columns=, filter=)`` after
+its own optimizer, for each reference to a view, and does not filter again. That a subclass works is not documented, so
+each connection tries it on two rows. Where it does not hold, a view is an Arrow stream: slower, never wrong.
+
+A query runs in a thread of its own. The main thread writes its rows, and stops it at Ctrl-C and after a time.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset
+
+from kdump.errors import KdumpError, UsageError
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.sql import statement
+from kdump.sql.views import SECOND_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from kdump.sql.reading import QueryReading
+    from kdump.sql.views import View
+
+GRACE: Final = 2.0
+"""Seconds that a query has to end after it was interrupted."""
+_LOOK: Final = 0.05
+"""Seconds between two looks at the clock."""
+BLOCK: Final = 1 << 14
+"""Rows of a block of an answer."""
+MACROS: Final = {
+    "as_text": "as_text(b) as try(decode(b))",
+    "as_json": "as_json(b) as try(try(decode(b))::json)",
+    "header": "header(h, name) as list_filter(h, lambda x: x.key = name)[1].value",
+    "ts": "ts(ms) as case when ms between -62135596800000 and 253402300799999 and ms <> -1"
+    " then make_timestamptz(ms * 1000) end",
+}
+"""Functions that each query has, by name."""
+_WRONG: Final = ("ParserException", "SyntaxException", "BinderException", "CatalogException", "PermissionException")
+"""Errors of DuckDB for a query that can never be answered; all others come while it runs."""
+MOST_LINES: Final = 20
+_LONGEST: Final = 240
+
+
+class QueryError(KdumpError):
+    """A query that failed while it ran (exit status 1)."""
+
+
+class WrongQueryError(UsageError):
+    """A query that cannot run: syntax, names that are not there, what is refused (exit status 2)."""
+
+
+class QueryTimeoutError(QueryError):
+    """A query that took longer than it may."""
+
+
+class QueryLimits(NamedTuple):
+    """What a query may take: bytes of memory, threads, a folder for temporary files, seconds; and its time zone."""
+
+    memory: int
+    threads: int
+    folder: Path
+    timeout: float | None = None
+    zone: str = "UTC"
+
+
+class ViewScan:
+    """What DuckDB asks for a stream: the columns and the condition of one scan."""
+
+    def __init__(self, view: View, reading: QueryReading, columns: list[str], condition: Any) -> None:
+        self._view, self._reading, self._columns, self._condition = view, reading, columns, condition
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream."""
+        shape = pa.schema([self._view.schema.field(name) for name in self._columns])
+        blocks = self._reading.blocks(self._view, self._columns, self._condition)
+        return pa.RecordBatchReader.from_batches(shape, blocks)
+
+
+class ViewDataset(pyarrow.dataset.Dataset):  # type: ignore[misc]  # pyarrow has no types
+    """A view to which DuckDB hands columns and conditions over."""
+
+    def __init__(self, view: View, reading: QueryReading) -> None:
+        self._view, self._reading = view, reading
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the view."""
+        return self._view.schema
+
+    def scanner(self, columns: list[str] | None = None, filter: Any = None, **_: object) -> ViewScan:  # noqa: A002  the name that DuckDB passes
+        """Return a scan of these columns (None: all) with the rows that meet the condition."""
+        return ViewScan(self._view, self._reading, list(columns or self._view.schema.names), filter)
+
+
+class ViewStream:
+    """A view as an Arrow stream of all its rows and columns."""
+
+    def __init__(self, view: View, reading: QueryReading) -> None:
+        self._view, self._reading = view, reading
+
+    def __arrow_c_schema__(self) -> object:
+        return self._view.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        names = list(self._view.schema.names)
+        return ViewScan(self._view, self._reading, names, None).to_reader().__arrow_c_stream__(requested_schema)
+
+
+class _ProbeReading:
+    """Two rows, with the conditions that DuckDB hands over."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[str], bool]] = []
+
+    def blocks(self, view: Any, columns: list[str], condition: Any) -> Iterator[pa.RecordBatch]:
+        self.asked.append((columns, condition is not None))
+        table = pa.table({"a": [1, 2], "b": ["x", "y"]}, schema=view.schema)
+        kept = table if condition is None else table.filter(condition)
+        yield from kept.select(columns).to_batches()
+
+
+class _ProbeView:
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string())])
+
+
+def pushes_down(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether DuckDB hands columns and conditions to a Dataset in Python, and takes its rows as they are."""
+    probe = _ProbeReading()
+    reading: Any = probe
+    view: Any = _ProbeView()
+    try:
+        connection.register("kdump_probe", ViewDataset(view, reading))
+        found = connection.sql("select b from kdump_probe where a = 2").fetchall()
+        connection.unregister("kdump_probe")
+    except duckdb.Error:
+        return False
+    return found == [("y",)] and probe.asked == [(["b"], True)]
+
+
+class Engine:
+    """Runs queries over views, one after the other."""
+
+    def __init__(self, views: Mapping[str, View], limits: QueryLimits) -> None:
+        self.views, self.limits = views, limits
+
+    def connect(self, reading: QueryReading) -> duckdb.DuckDBPyConnection:
+        """Return a connection that has the views, and can do nothing else."""
+        limits = self.limits
+        connection = duckdb.connect(
+            ":memory:",
+            config={
+                "temp_directory": str(limits.folder),
+                "max_temp_directory_size": "10GB",
+                "memory_limit": f"{limits.memory}B",
+                "threads": str(limits.threads),
+                "max_expression_depth": "1000",
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "allow_community_extensions": "false",
+                "allow_unsigned_extensions": "false",
+                "allow_persistent_secrets": "false",
+                "python_enable_replacements": "false",
+                "enable_external_file_cache": "false",
+                "enable_external_access": "false",
+            },
+        )
+        try:
+            connection.execute("set timezone = ?", [limits.zone])
+        except duckdb.Error as error:
+            no_zones = "this DuckDB has no time zones: its extension icu is missing"
+            raise UsageError(no_zones if limits.zone == "UTC" else f"--tz {limits.zone}: {message(error)}") from None
+        kind = ViewDataset if pushes_down(connection) else ViewStream
+        for name, view in self.views.items():
+            connection.register(name, kind(view, reading))
+        for name, other in SECOND_NAMES.items():
+            if other in self.views:
+                connection.register(name, kind(self.views[other], reading))
+        for macro in MACROS.values():
+            connection.execute(f"create temp macro {macro}")
+        connection.execute("set lock_configuration = true")
+        return connection
+
+    def start(self, text: str, params: Mapping[str, str], reading: QueryReading) -> Running:
+        """Return a query that has been started."""
+        return Running(self, text, params, reading)
+
+
+class Running:
+    """A query that runs: its columns, and blocks of its rows.
+
+    ``close`` ends it. Afterwards ``is_stuck`` tells whether its thread goes on: DuckDB does not end some calls.
+    """
+
+    def __init__(self, engine: Engine, text: str, params: Mapping[str, str], reading: QueryReading) -> None:
+        self._engine, self._text, self._params, self._reading = engine, text, params, reading
+        self._blocks: queue.Queue[Any] = queue.Queue(2)
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._began = time.monotonic()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self.types: list[str] = []
+        """The types of the columns as DuckDB names them."""
+        self.schema: pa.Schema = pa.schema([])
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for the columns. Raises WrongQueryError, QueryError, UnreadableError, KeyboardInterrupt."""
+        self.types, self.schema = self._next()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows. Raises QueryError, UnreadableError, KeyboardInterrupt."""
+        while (found := self._next()) is not None:
+            yield found
+
+    def close(self) -> None:
+        """End the query, and wait for it a little."""
+        self._reading.stopped.set()
+        ends = time.monotonic() + GRACE
+        while self._thread.is_alive() and time.monotonic() < ends:
+            if self._connection is not None:
+                self._connection.interrupt()
+            self._thread.join(_LOOK)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the query goes on although it was stopped."""
+        return self._thread.is_alive()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return time.monotonic() - self._began
+
+    def _next(self) -> Any:
+        timeout = self._engine.limits.timeout
+        while True:
+            try:
+                found = self._blocks.get(timeout=_LOOK)
+            except queue.Empty:
+                if timeout is not None and self.seconds > timeout:
+                    raise QueryTimeoutError(f"query: stopped after {timeout:g} s (--timeout)") from None
+                continue
+            if isinstance(found, BaseException):
+                raise self._as_ours(found)
+            return found
+
+    def _as_ours(self, error: BaseException) -> BaseException:
+        """Return an error in the user's terms: what a scan met comes first, DuckDB wraps it."""
+        if self._reading.error is not None:
+            return self._reading.error
+        if isinstance(error, duckdb.Error):
+            kind = WrongQueryError if type(error).__name__ in _WRONG else QueryError
+            return kind(f"query: {message(error)}")
+        if isinstance(error, MemoryError):
+            return QueryError("query: there is not enough memory (--memory)")
+        return error
+
+    def _put(self, what: Any) -> bool:
+        """Hand something over; return False where nobody takes it any more."""
+        while not self._reading.stopped.is_set():
+            try:
+                self._blocks.put(what, timeout=_LOOK)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def _work(self) -> None:
+        try:
+            query = statement.parse(self._text, self._params)
+            self._connection = connection = self._engine.connect(self._reading)
+            found = connection.sql(query.text, params=dict(query.params) or None)
+            if found is None:
+                raise WrongQueryError("query: it has no rows: only SELECT and EXPLAIN run here")
+            types = [str(kind) for kind in found.types]
+            rows = found.to_arrow_reader(BLOCK)
+            if not self._put((types, in_utc(rows.schema))):
+                return
+            for block in rows:
+                if block.num_rows and not self._put(block.cast(in_utc(block.schema))):
+                    return
+            self._put(None)
+        except BaseException as error:
+            self._put(error)
+
+
+def in_utc(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with all times in UTC: the zone of a session changes what is read, not what is printed."""
+    fields = [
+        field.with_type(pa.timestamp(field.type.unit, tz="UTC"))
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None
+        else field
+        for field in schema
+    ]
+    return pa.schema(fields, schema.metadata)
+
+
+_ENDS: Final = re.compile(r"^(Possible solutions:|Detail:|Traceback \(most recent|See https?://)", re.MULTILINE)
+"""Where a message of DuckDB goes on with what does not help here."""
+_HINT: Final = re.compile(r"\b(INSTALL|LOAD|SET) [a-z_]+")
+
+
+def message(error: BaseException) -> str:
+    """Return the message of DuckDB, with the line that points at the place, and without hints that do not work here."""
+    text = _ENDS.split(str(error), maxsplit=1)[0].strip()
+    if "length(BLOB)" in text:
+        text = text.split("\n")[0] + "\nhint: octet_length(value) is the size of a BLOB in bytes"
+    elif "Could not allocate" in text or "failed to allocate" in text or "out of memory" in text.lower():
+        text = f"{text}\nhint: --memory gives the query more"
+    lines = [line.rstrip() for line in text.split("\n") if line.strip() and not _HINT.search(line)]
+    return "\n".join(line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..." for line in lines[:MOST_LINES])

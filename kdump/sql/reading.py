@@ -1,0 +1,439 @@
+"""What the views of one query read. The files are listed once, so that each scan of the query sees the same.
+
+A scan gets the columns and the condition that DuckDB pushes down. The condition chooses folders, segments, batches and
+records as far as it is known (:mod:`kdump.sql.conditions`); then it is applied to each block, exactly.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kdump import questions
+from kdump.answers.collector import as_json
+from kdump.answers.log_dir_pass import Sayings
+from kdump.arrow import answer_lines
+from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
+from kdump.arrow.stream import RowStream, joined
+from kdump.errors import UnreadableError
+from kdump.formats.record_layout import TIMESTAMP_TYPES
+from kdump.log_dirs.absent import absent
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_reader import replicas
+from kdump.log_reader.batch_selection import Take
+from kdump.log_reader.filter import Filter
+from kdump.log_reader.prefilter import MOST_TEXTS
+from kdump.log_reader.reader import PartitionReader
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.terminal import path_text
+from kdump.primitives.wire import INT64_END
+from kdump.rows import values
+from kdump.rows.redaction import bare
+from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, may_hold_secrets
+from kdump.rows.without_secrets import Secrets
+from kdump.sql import conditions
+from kdump.sql.views import BATCHES, DAMAGE, LineView, RowView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.rows.redaction import Redactor
+    from kdump.segments.regions import Damage
+    from kdump.sql.views import View
+
+_ROWS: Final = 4096
+"""Rows of a block of an answer, at most."""
+_WORDS: Final = [TIMESTAMP_TYPES[0], TIMESTAMP_TYPES[1]]
+
+
+class StoppedError(Exception):
+    """The query has been stopped; what is read for it ends."""
+
+
+class Reporter(Protocol):
+    """Where to report what is met: a session of the command line, for one."""
+
+    def damaged_range(self, file: str, damage: Damage) -> None:
+        """Report a damaged range of a file."""
+
+    def damage(self, text: str) -> None:
+        """Report damage."""
+
+    def wrong_index(self, text: str) -> None:
+        """Report a derived file that is not used."""
+
+    def note(self, text: str) -> None:
+        """Report what changes nothing."""
+
+    def fail(self, error: UnreadableError) -> None:
+        """Report what cannot be read."""
+
+
+class ReportedOnce:
+    """Reports each thing once, however often a view is scanned; scans may run in several threads."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._to, self._said, self._lock = reporter, set[object](), threading.Lock()
+
+    def _new(self, what: object) -> bool:
+        if what in self._said:
+            return False
+        self._said.add(what)
+        return True
+
+    def lost(self, item: DamagedRange) -> None:
+        """Report a damaged range."""
+        with self._lock:
+            if self._new((item.file.name, item.damage.position, item.damage.size, item.damage.kind)):
+                self._to.damaged_range(item.file.name, item.damage)
+
+    def damage(self, text: str) -> None:
+        """Report damage."""
+        with self._lock:
+            if self._new(text):
+                self._to.damage(text)
+
+    def wrong(self, text: str) -> None:
+        """Report a derived file that is not used."""
+        with self._lock:
+            if self._new(text):
+                self._to.wrong_index(text)
+
+    def note(self, text: str) -> None:
+        """Report what changes nothing."""
+        with self._lock:
+            if self._new(text):
+                self._to.note(text)
+
+    def fail(self, error: UnreadableError) -> None:
+        """Report what cannot be read."""
+        with self._lock:
+            if self._new(str(error)):
+                self._to.fail(error)
+
+    @property
+    def sayings(self) -> Sayings:
+        """The same for collectors of answers."""
+        return Sayings(self.damage, self.wrong, self.note, self.fail)
+
+
+class SqlInputs(NamedTuple):
+    """What the views read: paths, and which partitions and records of them. ``at`` is now, in ms since 1970."""
+
+    paths: tuple[str, ...]
+    wanted: Wanted
+    at: int
+    committed: bool = False
+    every_replica: bool = False
+    payloads: bool = True
+    """Whether keys, values and headers are shown; else they are null."""
+    redactor: Redactor | None = None
+    """What hashes keys, values and headers."""
+
+    @property
+    def remote(self) -> RemoteStorage | None:
+        """The remote storage that is read too."""
+        return self.wanted.remote
+
+
+class ViewRead:
+    """What one scan of a view read, for --stats."""
+
+    def __init__(self, view: str, columns: Sequence[str], condition: str | None) -> None:
+        self.view, self.columns, self.condition = view, list(columns), condition
+        self.pushed: dict[str, object] = {}
+
+    def line(self) -> dict[str, object]:
+        """Return it as JSON."""
+        return {"view": self.view, "columns": self.columns, "filter": self.condition, "pushed": self.pushed}
+
+
+class QueryReading:
+    """What the views of one query read."""
+
+    def __init__(self, inputs: SqlInputs, reporter: Reporter) -> None:
+        self.inputs, self.report = inputs, ReportedOnce(reporter)
+        self.scans: list[ViewRead] = []
+        self.records_read = self.batches_read = 0
+        self.stopped = threading.Event()
+        self.error: BaseException | None = None
+        """What ended a scan, which DuckDB wraps in an error of its own."""
+        self._answers: dict[tuple[str, str], list[Any]] = {}
+        self._secrets = Secrets()
+
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """The partitions of the paths, each once."""
+        inputs = self.inputs
+        finder = Finder(inputs.wanted, note=self.report.note, fail=self.report.fail)
+        found = list(finder.find(inputs.paths))
+        if len(found) > 1 and not inputs.every_replica:
+            found = replicas.each_once(found, self.report.note, "--every-replica")
+        for text in absent(inputs.wanted, finder.met, inputs.paths):
+            self.report.note(text)
+        return found
+
+    def blocks(self, view: View, columns: Sequence[str], expression: Any) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a view that meet a condition (None: all), with exactly these columns."""
+        try:
+            yield from self._blocks(view, columns, expression)
+        except (GeneratorExit, StoppedError):
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def _blocks(self, view: View, columns: Sequence[str], expression: Any) -> Iterator[pa.RecordBatch]:
+        kinds = {field.name: pa.types.is_binary(field.type) for field in view.schema}
+        condition = conditions.Condition({}, frozenset())
+        if expression is not None:
+            condition = conditions.read(str(expression), kinds)
+        scan = ViewRead(view.name, columns, None if expression is None else str(expression))
+        self.scans.append(scan)
+        names = [*columns, *(name for name in view.schema.names if name in condition.columns and name not in columns)]
+        shape = pa.schema([view.schema.field(name) for name in columns])
+        for block in self._rows(view, names, condition.bounds, scan):
+            if self.stopped.is_set():
+                raise StoppedError
+            table = pa.Table.from_batches([block])
+            kept = table if expression is None else table.filter(expression)
+            yield from kept.select(list(columns)).cast(shape).to_batches()
+
+    def _rows(
+        self, view: View, names: list[str], bounds: conditions.Bounds, scan: ViewRead
+    ) -> Iterator[pa.RecordBatch]:
+        if isinstance(view, LineView):
+            return self._lines(view, names)
+        if any(one.none for one in bounds.values()):
+            return iter(())
+        if self._hides:
+            bounds.pop("key", None)  # the stored key is not the one that is shown
+        wanted = _filter(bounds)._replace(committed=self.inputs.committed)
+        scan.pushed = {name: _told(value) for name, value in bounds.items() if name in _PUSHED}
+        partitions = [one for one in self.partitions if _may_hold(one, bounds)]
+        if view.name == BATCHES:
+            return self._batches(partitions, wanted, names)
+        if view.name == DAMAGE and isinstance(view, RowView):
+            return self._damage(partitions, wanted, names, view)
+        return joined(self._records(partitions, wanted, names, view))
+
+    def _reader(self, wanted: Filter, take: Take = Take.RECORDS) -> PartitionReader:
+        report = self.report
+        return PartitionReader(
+            wanted, take, wrong_index=report.wrong, fail=report.fail, note=report.note, progress=self._progress
+        )
+
+    def _progress(self, _: int) -> None:
+        if self.stopped.is_set():
+            raise StoppedError
+
+    @property
+    def _hides(self) -> bool:
+        """Whether payloads are not shown as they are stored."""
+        return not self.inputs.payloads or self.inputs.redactor is not None
+
+    def _changes(self, partition: Partition) -> bool:
+        """Tell whether records of a partition are not shown as they are stored."""
+        return self.inputs.redactor is not None or may_hold_secrets(partition.topic)
+
+    def _shown(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
+        """Yield records without secrets, and hashed where that is asked for."""
+        for one in self._secrets.without(item):
+            yield one if self.inputs.redactor is None else self.inputs.redactor(one)
+
+    def _lost(self, item: DamagedRange) -> None:
+        self.report.lost(self._bare(item))
+
+    def _bare(self, item: DamagedRange) -> DamagedRange:
+        """Return a damaged range without the values of its fields, where these may be part of what is hidden."""
+        topic = item.file.topic
+        may_be = self._secrets.may_be_in(item.file) if topic is None else may_hold_secrets(topic)
+        return item._replace(damage=bare(item.damage)) if self._hides or may_be else item
+
+    def _counted(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[SelectedBatch | DamagedRange]:
+        for item in items:
+            if isinstance(item, SelectedBatch):
+                self.batches_read += batches_of(item)
+            yield item
+
+    def _records(
+        self, partitions: list[Partition], wanted: Filter, names: list[str], view: View
+    ) -> Iterator[pa.RecordBatch]:
+        hidden = [] if self.inputs.payloads else [name for name in names if name in _PAYLOADS]
+        made = [name for name in names if name not in hidden] or ["topic"]
+        if RECORD_COLUMNS.issuperset(made) and not wanted.looks_into_records:
+            reader = self._reader(wanted, Take.HEADERS)
+            reader.outcomes = "transactionState" in made
+            items = (item for one in partitions for item in reader.read(one))
+            blocks = HeaderRows(made, self._lost).batches(self._counted(items))
+        else:
+            reader = self._reader(wanted)
+            reader.offer_all = True
+            stream = RowStream(reader, tuple(made), self._lost, change=self._shown, changes=self._changes)
+            blocks = stream.batches(partitions)
+        for block in blocks:
+            self.records_read += block.num_rows
+            yield _in_sql(block, names, view.schema)
+
+    def _batches(self, partitions: list[Partition], wanted: Filter, names: list[str]) -> Iterator[pa.RecordBatch]:
+        reader = self._reader(wanted, Take.BATCH_RUNS)
+        reader.outcomes = "transactionState" in names or wanted.committed
+        items = (item for one in partitions for item in reader.read(one))
+        return of_batches(self._counted(items), names, self._lost)
+
+    def _damage(
+        self, partitions: list[Partition], wanted: Filter, names: list[str], view: RowView
+    ) -> Iterator[pa.RecordBatch]:
+        reader = self._reader(wanted, Take.COUNT)
+        reader.outcomes = False
+        columns = [one for name in names for one in view.columns if one.name == name]
+        shape = pa.schema([view.schema.field(name) for name in names])
+        for partition in partitions:
+            found = []
+            for item in self._counted(reader.read(partition)):
+                if isinstance(item, DamagedRange):
+                    self._lost(item)
+                    shown = self._bare(item)
+                    row = {one.name: _readable(one.type, values.value(one, shown)) for one in columns}
+                    found.append(row)
+            if found:
+                yield pa.RecordBatch.from_pylist(found, shape)
+
+    def _lines(self, view: LineView, names: list[str]) -> Iterator[pa.RecordBatch]:
+        shape = pa.schema([view.schema.field(name) for name in names])
+        texts = [field.name for field in shape if isinstance(field.type, pa.JsonType)]
+        plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
+        rows = []
+        for line in self._answer(view):
+            row = answer_lines.readable(as_json(line))
+            rows.append({name: _json(row.get(name)) if name in texts else row.get(name) for name in names})
+            if len(rows) == _ROWS:
+                yield pa.RecordBatch.from_pylist(rows, plain)
+                rows = []
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, plain)
+
+    def _answer(self, view: LineView) -> list[Any]:
+        """Return the lines of a view. The question is asked once, for all views with the same options."""
+        options = dict(view.table.options)
+        key = view.question, repr(options)
+        if key not in self._answers:
+            lines = []
+            try:
+                for line in self._ask(view.question, options):
+                    if self.stopped.is_set():
+                        raise StoppedError
+                    lines.append(line)
+            except UnreadableError as error:
+                self.report.fail(error)
+            self._answers[key] = lines
+        return [line for line in self._answers[key] if isinstance(line, view.table.line)]
+
+    def _ask(self, question: str, options: dict[str, Any]) -> Iterator[Any]:
+        inputs, wanted = self.inputs, self.inputs.wanted
+        brokers: tuple[tuple[str, ...], ...] = ()
+        if question == "diff":
+            if len(inputs.paths) < 2:
+                return iter(())
+            brokers = tuple((path,) for path in inputs.paths)
+        asked = questions.Inputs(
+            inputs.paths, wanted.topics, wanted.partitions, inputs.at, wanted.max_batch_bytes, inputs.remote, brokers
+        )
+        return questions.ask(question, asked, self.report.sayings, **options)
+
+
+_PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded"})
+_PUSHED: Final = frozenset(
+    {
+        "topic",
+        "partition",
+        "offset",
+        "timestampMs",
+        "timestamp",
+        "key",
+        "producerId",
+        "leaderEpoch",
+        "isControl",
+        "isTransactional",
+    }
+)
+"""Columns whose bounds choose what is read."""
+
+
+def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
+    """Tell whether a partition may have rows: its folder tells topic and number."""
+    topic, number = bounds.get("topic"), bounds.get("partition")
+    if topic is not None and topic.only is not None and partition.topic not in topic.only:
+        return False
+    return number is None or (partition.partition is not None and number.takes(partition.partition))
+
+
+def _filter(bounds: conditions.Bounds) -> Filter:
+    """Return what the reader skips for bounds; it takes no less than they do."""
+    everything = conditions.Values()
+    first, last = bounds.get("offset", everything).range
+    since, until = bounds.get("timestampMs", everything).range
+    early, late = bounds.get("timestamp", everything).range
+    if early is not None:
+        since = max(early // 1000, -INT64_END + 1 if since is None else since)
+    if late is not None:
+        until = min(late // 1000, INT64_END - 2 if until is None else until)
+    keys = bounds.get("key", everything).only or frozenset()
+    control, transactional = bounds.get("isControl", everything).only, bounds.get("isTransactional", everything).only
+    return Filter(
+        first_offset=first,
+        last_offset=last,
+        since=since,
+        until=None if until is None else until + 1,
+        keys=keys if len(keys) <= MOST_TEXTS else frozenset(),
+        producer_ids=bounds.get("producerId", everything).only or frozenset(),
+        leader_epochs=bounds.get("leaderEpoch", everything).only or frozenset(),
+        types=frozenset({"control"}) if control == frozenset((True,)) else frozenset(),
+        transactional=next(iter(transactional)) if transactional is not None and len(transactional) == 1 else None,
+    )
+
+
+def _told(found: conditions.Values) -> object:
+    """Return bounds as --stats shows them."""
+    if found.only is None:
+        return [found.low, found.high]
+    shown = [one.decode("utf-8", "backslashreplace") if isinstance(one, bytes) else one for one in found.only]
+    return sorted(shown) if len(shown) > 1 or not isinstance(shown[0], int) else [shown[0], shown[0]]
+
+
+def _in_sql(block: pa.RecordBatch, names: Sequence[str], shape: pa.Schema) -> pa.RecordBatch:
+    """Return records with the types of the view: words for the types of timestamps, null for what is hidden."""
+    arrays = []
+    for name in names:
+        field = shape.field(name)
+        at = block.schema.get_field_index(name)
+        if at < 0:
+            arrays.append(pa.nulls(block.num_rows, field.type))
+        elif name == "timestampType":
+            arrays.append(_words(block.column(at)))
+        else:
+            arrays.append(block.column(at))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([shape.field(name) for name in names]))
+
+
+def _words(numbers: pa.Array) -> pa.Array:
+    known = pc.if_else(pc.is_in(numbers, pa.array([0, 1], numbers.type)), numbers, pa.scalar(None, numbers.type))
+    return pa.array(_WORDS, pa.string()).take(known)
+
+
+def _readable(kind: str, value: object) -> object:
+    if kind == "any" and value is not None:
+        return path_text(str(value))
+    return path_text(value) if isinstance(value, str) else value
+
+
+def _json(value: object) -> str | None:
+    from json import dumps
+
+    return None if value is None else dumps(value, ensure_ascii=False, separators=(",", ":"))

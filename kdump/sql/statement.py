@@ -1,0 +1,96 @@
+"""The text of a query: the one statement that is taken, its parameters, and the bare word ``offset``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import UsageError
+from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PIECE: Final = re.compile(
+    r"(?P<skip>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|(?P<dollar>\$\w*\$).*?(?P=dollar))"
+    r"|(?P<word>[A-Za-z_]\w*)|(?P<other>.)",
+    re.DOTALL,
+)
+_AFTER: Final = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:[0-9]|\$\w|\?|\()", re.DOTALL)
+"""What follows the word in OFFSET n: a number, a parameter or an expression in brackets."""
+_EXPLAIN: Final = re.compile(r"\s*explain\b(\s+analyze\b)?(\s*\([^)]*\))?", re.IGNORECASE)
+_PIVOT: Final = re.compile(r"[\s(]*(?:pivot|unpivot|pivot_wider|from|with|select)\b", re.IGNORECASE)
+
+
+class Query(NamedTuple):
+    """A query that may run: its text, and the values of its parameters by name."""
+
+    text: str
+    params: Mapping[str, str]
+
+
+def quoted_offset(text: str) -> str:
+    """Return a query with each bare word ``offset`` quoted that names a column: the word is reserved in SQL.
+
+    Before a number, a parameter or a bracket it is the clause OFFSET.
+    """
+    made = []
+    for piece in _PIECE.finditer(text):
+        word = piece["word"]
+        is_column = word is not None and word.lower() == "offset" and not _AFTER.match(text, piece.end())
+        made.append('"offset"' if is_column else piece[0])
+    return "".join(made)
+
+
+def without_comments(text: str) -> str:
+    """Return a query without comments; texts and quoted names stay."""
+    pieces = (" " if piece[0].startswith(("--", "/*")) else piece[0] for piece in _PIECE.finditer(text))
+    return "".join(pieces)
+
+
+def parse(text: str, params: Mapping[str, str]) -> Query:
+    """Return a query that is one statement, a SELECT or an EXPLAIN of one.
+
+    The type of a statement is what DuckDB's parser says. Raises UsageError for all else, and for a parameter that is
+    not given or not used; duckdb.Error for what is no SQL.
+    """
+    import duckdb
+
+    try:
+        found = duckdb.extract_statements(text)
+    except duckdb.ParserException:
+        again = quoted_offset(text)
+        if again == text:
+            raise
+        try:
+            found = duckdb.extract_statements(again)
+        except duckdb.ParserException:
+            found = []
+        if not found:
+            raise
+        text = again
+    if len(found) != 1:
+        count = "there is no statement" if not found else f"there are {len(found)} statements"
+        raise UsageError(f"query: {count}, and one is expected")
+    kind = found[0].type.name
+    if kind == "EXPLAIN":
+        bare = without_comments(text)
+        explained = _EXPLAIN.match(bare)
+        inner = duckdb.extract_statements(bare[explained.end() :]) if explained else []
+        kind = inner[0].type.name if len(inner) == 1 else "EXPLAIN"
+    if kind == "MULTI" and _PIVOT.match(without_comments(text)) and "pivot" in text.lower():
+        kind = "SELECT"  # a PIVOT without a list of its columns finds them first
+    if kind != "SELECT":
+        raise UsageError(f"query: {kind.replace('_', ' ')} is refused: only SELECT and EXPLAIN run here")
+    return Query(text, _given(found[0].named_parameters, params))
+
+
+def _given(used: set[str], params: Mapping[str, str]) -> Mapping[str, str]:
+    missing, unused = sorted(used - params.keys()), sorted(params.keys() - used)
+    if any(name.isdigit() for name in missing):
+        raise UsageError("query: parameters have names: write $name, and give --param name=VALUE")
+    if missing:
+        raise UsageError(f"query: the parameter ${missing[0]} is not given: --param {missing[0]}=VALUE")
+    if unused:
+        raise UsageError(f"query: --param {unused[0]}: there is no ${unused[0]} in the query")
+    return params

@@ -1,0 +1,189 @@
+"""The views of ``kdump sql``: one for each kind of line that a command prints, derived from what declares the line.
+
+Records, batches and damage are the columns of :mod:`kdump.rows.columns`. The others are the classes of the lines of
+:data:`kdump.questions.QUESTIONS`. Names and meanings of columns are those of ``-o jsonl``.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from dataclasses import fields
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kdump.answers.collector import camel_case
+from kdump.arrow import answer_lines, schema
+from kdump.arrow.header_rows import batch_schema
+from kdump.questions import QUESTIONS, LineTable
+from kdump.rows import columns as rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from kdump.rows.columns import Column
+
+SECOND_NAMES: Final = {"du": "partitions"}
+"""Names that a command suggests, and the views that they stand for."""
+_TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
+_UNITS: Final = (
+    (re.compile(r"Ms$"), "ms since 1970 (UTC)"),
+    (re.compile(r"^(age|retention|localRetention|timeout)Ms$"), "ms"),
+    (re.compile(r"[bB]ytes$|^size$|[a-z]Size$"), "bytes"),
+    (re.compile(r"^(position|at)$"), "byte of the file"),
+)
+
+
+class View:
+    """A view: the columns, and the command and kind of line that has the same."""
+
+    def __init__(self, name: str, command: str, kind: str, doc: str) -> None:
+        self.name, self.command, self.kind, self.doc = name, command, kind, doc
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns in Arrow."""
+        raise NotImplementedError
+
+    @property
+    def docs(self) -> Mapping[str, str]:
+        """What each column holds, one sentence each."""
+        raise NotImplementedError
+
+    def lines(self) -> Iterator[dict[str, object]]:
+        """Yield a line of ``kdump sql --schema`` for each column."""
+        docs = self.docs
+        for field in self.schema:
+            unit = unit_of(field)
+            line = {
+                "view": self.name,
+                "column": field.name,
+                "type": type_name(field.type),
+                "command": self.command,
+                "kind": self.kind,
+                "doc": docs.get(field.name) or plain_words(field.name),
+            }
+            yield line if unit is None else {**line, "unit": unit}
+
+
+class RowView(View):
+    """Records, batches or damage: columns of :data:`kdump.rows.columns.KINDS`."""
+
+    def __init__(self, name: str, command: str, kind: str, doc: str, more: tuple[Column, ...] = ()) -> None:
+        super().__init__(name, command, kind, doc)
+        self.columns = (*(column for column in rows.KINDS[kind] if column.name not in _TEXT_ONLY), *more)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        shape = batch_schema([column for column in self.columns if column.type not in {"any", "json", "headers"}])
+        header = schema.arrow(schema.chosen(["headers"])).field(0).type
+        types = {"any": pa.string(), "json": pa.json_(), "headers": header}
+        return pa.schema(
+            [pa.field(one.name, types.get(one.type) or shape.field(one.name).type) for one in self.columns]
+        )
+
+    @property
+    def docs(self) -> Mapping[str, str]:
+        return {column.name: column.doc for column in self.columns}
+
+
+class LineView(View):
+    """The lines of one class that a question has."""
+
+    def __init__(self, question: str, table: LineTable) -> None:
+        words = f"{QUESTIONS[question].command} {table.words}".rstrip()
+        super().__init__(table.name, words, table.line.kind, _sentence(table.line.__doc__ or ""))
+        self.question, self.table = question, table
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pa.schema(list(answer_lines.fields_of(self.table.line)))
+
+    @property
+    def docs(self) -> Mapping[str, str]:
+        return _field_docs(self.table.line)
+
+
+RECORDS: Final = "records"
+BATCHES: Final = "batches"
+DAMAGE: Final = "damage"
+
+
+def views(*, decoded: bool = False) -> dict[str, View]:
+    """Return all views by name; with ``decoded`` records have their payloads decoded."""
+    more = (rows.DECODED,) if decoded else ()
+    found: list[View] = [
+        RowView(RECORDS, "dump", "record", "The records of logs.", more),
+        RowView(BATCHES, "dump --batches", "batch", "The batches of logs, by their headers."),
+        RowView(DAMAGE, "dump", "damage", "The damaged ranges of logs."),
+    ]
+    found += [LineView(name, table) for name, question in QUESTIONS.items() for table in question.tables]
+    return {view.name: view for view in found}
+
+
+def schema_lines(names: Iterable[str], known: Mapping[str, View]) -> Iterator[dict[str, object]]:
+    """Yield a line for each column of the views with these names, by default of all."""
+    for name in names or known:
+        yield from known[SECOND_NAMES.get(name, name)].lines()
+
+
+def unit_of(field: pa.Field) -> str | None:
+    """Return the unit of a column of numbers, None where it has none."""
+    if not pa.types.is_integer(field.type):
+        return None
+    found = [unit for pattern, unit in _UNITS if pattern.search(field.name)]
+    return found[-1] if found else None
+
+
+_TYPES: Final = {
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.string(): "VARCHAR",
+    pa.binary(): "BLOB",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
+}
+
+
+def type_name(kind: pa.DataType) -> str:
+    """Return the name that DuckDB gives a type of Arrow, as DESCRIBE prints it."""
+    if isinstance(kind, pa.JsonType):
+        return "JSON"
+    if pa.types.is_struct(kind):
+        inside = ", ".join(f'"{field.name}" {type_name(field.type)}' for field in kind)
+        return f"STRUCT({inside})"
+    if pa.types.is_map(kind):
+        return f"MAP({type_name(kind.key_type)}, {type_name(kind.item_type)})"
+    return f"{type_name(kind.value_type)}[]" if pa.types.is_list(kind) else _TYPES[kind]
+
+
+def _sentence(text: str) -> str:
+    """Return the first sentence of a docstring."""
+    return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
+
+
+def plain_words(name: str) -> str:
+    """Return the name of a column as words, for one that nothing else describes."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.removesuffix("Ms")).lower()
+    return f"{words[0].upper()}{words[1:]}."
+
+
+@cache
+def _field_docs(line: Any) -> dict[str, str]:
+    """Return the docstrings that stand below the fields of a dataclass, by their names in JSON."""
+    source = ast.parse(inspect.getsource(sys.modules[line.__module__]))
+    body = next(node.body for node in source.body if isinstance(node, ast.ClassDef) and node.name == line.__name__)
+    names = {field.name for field in fields(line)}
+    found = {}
+    for node, after in pairwise(body):
+        is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in names
+        if is_field and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            name = camel_case(node.target.id)  # type: ignore[attr-defined]  # it is a name
+            found[name] = _sentence(str(after.value.value))
+    return found

@@ -1,0 +1,400 @@
+"""The rows of a query in each format: table, CSV, JSON lines, Parquet and Arrow's stream."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from kdump.primitives.encodings import to_text
+from kdump.primitives.terminal import harmless_line
+from kdump.printers.json_text import harmless_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+ROW_GROUP: Final = 122_880
+"""Rows of a row group of Parquet."""
+SHOWN: Final = 1000
+"""Rows of a table on a terminal, at most; of a table elsewhere these decide how wide the columns are."""
+_quote: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def write(form: str, types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
+    """Write rows as ``form``; return how many there are. ``types`` are the names that DuckDB gives the columns."""
+    if form == "parquet":
+        return _parquet(schema, batches, out)
+    if form == "arrow":
+        return _arrow(schema, batches, out)
+    return (_csv if form == "csv" else _jsonl)(types, schema, batches, out)
+
+
+def _arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
+    rows = 0
+    with pa.ipc.new_stream(out, schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
+    from pyarrow import parquet
+
+    rows = 0
+    held: list[pa.RecordBatch] = []
+    with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
+        for batch in batches:
+            held.append(batch)
+            rows += batch.num_rows
+            if sum(one.num_rows for one in held) >= ROW_GROUP:
+                held = _row_groups(writer, held)
+        if held:
+            writer.write_table(pa.Table.from_batches(held), ROW_GROUP)
+    return rows
+
+
+def _row_groups(writer: Any, held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Write whole row groups; return the rows after them."""
+    table = pa.Table.from_batches(held)
+    whole = table.num_rows - table.num_rows % ROW_GROUP
+    writer.write_table(table.slice(0, whole), ROW_GROUP)
+    rest: list[pa.RecordBatch] = table.slice(whole).to_batches()
+    return rest
+
+
+def _jsonl(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
+    names = distinct(schema.names)
+    fields = [
+        (_quote(name) + ":", _quote(f"{name}Encoding") + ':"base64"', to_json(field.type, kind))
+        for name, field, kind in zip(names, schema, types, strict=True)
+    ]
+    blobs = [pa.types.is_binary(field.type) and kind == "BLOB" for field, kind in zip(schema, types, strict=True)]
+    rows = 0
+    for batch in batches:
+        columns = [values_of(column) for column in batch.columns]
+        lines = []
+        for row in zip(*columns, strict=True):
+            cells = []
+            for (name, encoding, text), is_blob, value in zip(fields, blobs, row, strict=True):
+                if value is None:
+                    cells.append(name + "null")
+                elif is_blob:
+                    made = to_text(value, "auto")
+                    cells.append(name + _quote(made.text))
+                    if made.encoding is not None:
+                        cells.append(encoding)
+                else:
+                    cells.append(name + text(value))
+            lines.append("{" + ",".join(cells) + "}\n")
+        out.write(harmless_json("".join(lines)).encode("utf-8", "backslashreplace"))
+        rows += batch.num_rows
+    return rows
+
+
+def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
+    texts = [to_text_cell(field.type, kind) for field, kind in zip(schema, types, strict=True)]
+    out.write((",".join(map(_csv_cell, schema.names)) + "\n").encode("utf-8", "backslashreplace"))
+    rows = 0
+    for batch in batches:
+        columns = [values_of(column) for column in batch.columns]
+        lines = [
+            ",".join("" if value is None else _csv_cell(text(value)) for text, value in zip(texts, row, strict=True))
+            for row in zip(*columns, strict=True)
+        ]
+        out.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+        rows += batch.num_rows
+    return rows
+
+
+def _csv_cell(text: str) -> str:
+    if not text or any(mark in text for mark in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return names of columns, each once: ``n``, ``n_1``."""
+    found: list[str] = []
+    for name in names:
+        made, number = name, 0
+        while made in found:
+            number += 1
+            made = f"{name}_{number}"
+        found.append(made)
+    return found
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """Return the values of a column; a time in ns that no datetime holds stays a number."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type):
+        width = pa.int32() if column.type in (pa.time32("s"), pa.time32("ms")) else pa.int64()
+        found: list[Any] = column.view(width).to_pylist()
+        return found
+    return list(column.to_pylist(maps_as_pydicts=None))
+
+
+_PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def _moment(count: int, unit: str, zone: str) -> str:
+    """Return a time since 1970 in ISO 8601, with three digits, six or nine when needed."""
+    from kdump.primitives.timestamps import iso
+
+    per = _PER_SECOND[unit]
+    seconds, rest = divmod(count, per)
+    whole = iso(seconds * 1000)
+    if whole is None:
+        return f"{count} {unit}"
+    return f"{whole[:19]}.{_fraction(rest * (1_000_000_000 // per))}{zone}"
+
+
+def _fraction(nanoseconds: int) -> str:
+    text = f"{nanoseconds:09d}"
+    return text[:3] if text[3:] == "000000" else text[:6] if text[6:] == "000" else text
+
+
+def _clock(count: int, unit: str) -> str:
+    per = _PER_SECOND[unit]
+    seconds, rest = divmod(count, per)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return text if not rest else f"{text}.{_fraction(rest * (1_000_000_000 // per))}"
+
+
+def _interval(value: Any) -> str:
+    """Return an interval as DuckDB writes it."""
+    years, months = divmod(abs(value.months), 12)
+    sign = -1 if value.months < 0 else 1
+    parts = [(sign * years, "year"), (sign * months, "month"), (value.days, "day")]
+    words = [f"{count} {name}{'' if abs(count) == 1 else 's'}" for count, name in parts if count]
+    if value.nanoseconds or not words:
+        lead = "-" if value.nanoseconds < 0 else ""
+        words.append(lead + _clock(abs(value.nanoseconds), "ns"))
+    return " ".join(words)
+
+
+def _bits(value: bytes) -> str:
+    """Return a BIT as DuckDB writes it: the first byte counts the bits that are no part of it."""
+    return "".join(f"{byte:08b}" for byte in value[1:])[value[0] :]
+
+
+def _blob(value: bytes) -> str:
+    made = to_text(value, "auto")
+    return made.text if made.encoding is None else f"base64:{made.text}"
+
+
+def to_text_cell(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
+    """Return what writes a value of a type as text, for CSV and tables. ``name`` is what DuckDB calls the type."""
+    if pa.types.is_timestamp(kind):
+        zone = "Z" if kind.tz is not None else ""
+        return lambda value: _moment(value, kind.unit, zone)
+    if pa.types.is_time(kind):
+        return lambda value: _clock(value, kind.unit)
+    if name == "BIT":
+        return _bits
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _blob
+    if pa.types.is_boolean(kind):
+        return lambda value: "true" if value else "false"
+    if pa.types.is_interval(kind):
+        return _interval
+    if pa.types.is_decimal(kind):
+        return lambda value: format(value, "f")
+    if pa.types.is_floating(kind):
+        return _float
+    return to_json(kind, name) if pa.types.is_nested(kind) else str
+
+
+def _float(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
+    """Return what writes a value of a type as JSON text."""
+    if name == "JSON" or isinstance(kind, pa.JsonType):
+        return _json_text
+    if pa.types.is_integer(kind):
+        return str
+    if pa.types.is_boolean(kind):
+        return lambda value: "true" if value else "false"
+    if pa.types.is_decimal(kind):
+        return lambda value: format(value, "f")
+    if pa.types.is_floating(kind):
+        return lambda value: _float(value) if math.isfinite(value) else f'"{_float(value)}"'
+    if pa.types.is_struct(kind):
+        return _struct(kind)
+    if pa.types.is_map(kind):
+        return _map(kind)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _list(to_json(kind.value_type))
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_date(kind):
+        if pa.types.is_date(kind):
+            return lambda value: _quote(str(value))
+        text = to_text_cell(kind)
+        return lambda value: _quote(text(value) if isinstance(value, int) else _iso(value))
+    text = to_text_cell(kind, name)
+    return lambda value: _quote(text(value))
+
+
+def _iso(value: Any) -> str:
+    """Return a time inside a list or a structure."""
+    zone = "Z" if getattr(value, "tzinfo", None) is not None else ""
+    if zone:
+        from datetime import UTC
+
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    text: str = value.isoformat(timespec="microseconds")
+    return (text[:-3] if text.endswith("000") else text) + zone
+
+
+def _json_text(value: str) -> str:
+    return value if "\n" not in value else json.dumps(json.loads(value), ensure_ascii=False)
+
+
+def _list(inner: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: "[" + ",".join("null" if one is None else inner(one) for one in value) + "]"
+
+
+def _map(kind: pa.DataType) -> Callable[[Any], str]:
+    key, item = to_text_cell(kind.key_type), to_json(kind.item_type)
+    return lambda value: (
+        "{" + ",".join(f"{_quote(key(name))}:{'null' if one is None else item(one)}" for name, one in value) + "}"
+    )
+
+
+def _struct(kind: pa.DataType) -> Callable[[Any], str]:
+    """Return what writes a structure; of bytes that are no UTF-8 the encoding stands beside them, as in dump."""
+    names = [field.name for field in kind]
+    inner = [to_json(field.type) for field in kind]
+    blobs = [pa.types.is_binary(field.type) for field in kind]
+    encodings = ["encoding" if names == ["key", "value"] else f"{name}Encoding" for name in names]
+
+    def text(value: Any) -> str:
+        cells = []
+        for name, write_one, is_blob, encoding in zip(names, inner, blobs, encodings, strict=True):
+            one = value[name]
+            made = to_text(one, "auto") if is_blob and one is not None else None
+            shown = "null" if one is None else write_one(one) if made is None else _quote(made.text)
+            cells.append(f"{_quote(name)}:{shown}")
+            if made is not None and made.encoding is not None:
+                cells.append(f'{_quote(encoding)}:"{made.encoding}"')
+        return "{" + ",".join(cells) + "}"
+
+    return text
+
+
+class TextTable:
+    """Rows as a table for people; on a terminal of ``width`` columns it fits, and ends after SHOWN rows."""
+
+    def __init__(self, types: Sequence[str], schema: pa.Schema, width: int | None) -> None:
+        self._names = [harmless_line(name) for name in schema.names]
+        self._texts = [
+            _hex_or_text if kind == "BLOB" else to_text_cell(field.type, kind)
+            for field, kind in zip(schema, types, strict=True)
+        ]
+        self._right = [
+            pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+            for field in schema
+        ]
+        self._width = width
+
+    def write(self, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
+        """Write rows; return how many there are."""
+        rows = self._rows(batches)
+        first = [row for _, row in zip(range(SHOWN), rows, strict=False)]
+        widths = [max(map(wide, column)) for column in zip(self._names, *first, strict=True)] if self._names else []
+        if self._width is not None and sum(widths) + 2 * len(widths) - 2 > self._width:
+            widths = self._shrunk(widths)
+        if self._width is not None and sum(widths) + 2 * len(widths) - 2 > self._width:
+            return self._one_by_one(first, rows, out)
+        out.write(self._line(self._names, widths) + self._line(["-" * width for width in widths], widths))
+        for row in first:
+            out.write(self._line(row, widths))
+        return self._rest(len(first), rows, out, lambda row: self._line(row, widths))
+
+    def _rest(self, done: int, rows: Iterator[list[str]], out: IO[bytes], line: Callable[[list[str]], bytes]) -> int:
+        """Write the rows after the first ones; on a terminal only say how many there are."""
+        count = done
+        for row in rows:
+            count += 1
+            if self._width is None:
+                out.write(line(row))
+        if self._width is not None and count > done:
+            out.write(f"... {count - done:,} more rows (--out FILE or a pipe gets all)\n".encode())
+        return count
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[str]]:
+        for batch in batches:
+            columns = [values_of(column) for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                yield [
+                    "NULL" if value is None else harmless_line(text(value))
+                    for text, value in zip(self._texts, row, strict=True)
+                ]
+
+    def _shrunk(self, widths: list[int]) -> list[int]:
+        """Return widths that fit the terminal as far as the names of the columns allow: the widest give way."""
+        least = [wide(name) for name in self._names]
+        room = (self._width or 0) - 2 * (len(widths) - 1)
+        widths = list(widths)
+        while sum(widths) > room:
+            at = max(range(len(widths)), key=lambda number: widths[number] - least[number])
+            if widths[at] <= least[at]:
+                break
+            widths[at] -= 1
+        return widths
+
+    def _line(self, cells: Sequence[str], widths: Sequence[int]) -> bytes:
+        shown = []
+        for cell, width, right in zip(cells, widths, self._right, strict=True):
+            if self._width is not None and wide(cell) > width:
+                cell = cut(cell, width)
+            space = " " * (width - wide(cell))
+            shown.append(space + cell if right else cell + space)
+        return ("  ".join(shown).rstrip() + "\n").encode("utf-8", "backslashreplace")
+
+    def _one_by_one(self, first: list[list[str]], rows: Iterator[list[str]], out: IO[bytes]) -> int:
+        """Write a line for each column of each row, where the names alone are wider than the terminal."""
+        name_width = max(map(wide, self._names))
+        room = max(8, (self._width or 0) - name_width - 2)
+
+        def block(number: int, row: list[str]) -> bytes:
+            lines = [f"row {number}"]
+            for name, cell in zip(self._names, row, strict=True):
+                lines.append(f"{name}{' ' * (name_width - wide(name))}  {cut(cell, room)}")
+            return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+
+        for number, row in enumerate(first, 1):
+            out.write(block(number, row))
+        return self._rest(len(first), rows, out, lambda _: b"")
+
+
+def _hex_or_text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"0x{value.hex()}"
+
+
+def wide(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text
+    )
+
+
+def cut(text: str, width: int) -> str:
+    """Return the beginning of a text that fits ``width`` columns of a terminal, with an ellipsis where it was cut."""
+    if wide(text) <= width:
+        return text
+    kept = text[:width]
+    while kept and wide(kept) > width - 1:
+        kept = kept[:-1]
+    return f"{kept}…" if width else ""

@@ -1,0 +1,23 @@
+"""A reporter that keeps what it is called with."""
+
+
+class Kept:
+    """What was reported: the kind, and the text."""
+
+    def __init__(self):
+        self.all = []
+
+    def damaged_range(self, file, damage):
+        self.all.append(("damage", f"{file}: byte {damage.position}: {damage}"))
+
+    def damage(self, text):
+        self.all.append(("damage", text))
+
+    def wrong_index(self, text):
+        self.all.append(("wrong", text))
+
+    def note(self, text):
+        self.all.append(("note", text))
+
+    def fail(self, error):
+        self.all.append(("fail", str(error)))

@@ -1,0 +1,136 @@
+"""DuckDB, locked up: the guard of the Dataset way, the stream in its place, what a query cannot do."""
+
+import pytest
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+from kdump.log_dirs.finder import Wanted
+from kdump.primitives import compression, timestamps
+from kdump.sql import engine
+from kdump.sql.engine import Engine, QueryError, QueryLimits, WrongQueryError, message, pushes_down
+from kdump.sql.reading import QueryReading, SqlInputs
+from kdump.sql.views import views
+from testing import GOLDEN
+from tests.sql.reports import Kept
+
+BROKER = str(GOLDEN / "brokers" / "4.2.2")
+QUERIES = [
+    "select topic, count(*) as n from records group by 1 order by 1",
+    'select "offset", key from records where topic = \'c-none\' and "offset" in (3, 5) order by 1',
+    "select count(*) as n from batches where codec = 'gzip'",
+    "select topic, latest from offsets order by 1, 2",
+    'select a.topic, b."offset" from records a join records b using (topic, partition, "offset") '
+    "where a.topic = 'txn' and b.value is not null order by 2",
+]
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Run a query over a golden broker; return its rows, and what was read."""
+
+    def asked(text, params=(), *, timeout=None):
+        inputs = SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now())
+        reading = QueryReading(inputs, Kept())
+        limits = QueryLimits(128 << 20, 2, tmp_path, timeout)
+        running = Engine(views(), limits).start(text, dict(params), reading)
+        try:
+            running.wait()
+            rows = [tuple(row.values()) for batch in running.batches() for row in batch.to_pylist()]
+        finally:
+            running.close()
+        assert not running.is_stuck
+        return rows, reading
+
+    return asked
+
+
+def test_duckdb_hands_columns_and_conditions_to_a_dataset_in_python():
+    assert pushes_down(duckdb.connect())
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_stream_in_place_of_the_dataset_gives_the_same_rows(ask, monkeypatch, query):
+    pushed, reading = ask(query)
+    assert any(scan.columns != list(views()[scan.view].schema.names) for scan in reading.scans)
+    monkeypatch.setattr(engine, "pushes_down", lambda _: False)
+    streamed, reading = ask(query)
+    assert all(scan.columns == list(views()[scan.view].schema.names) for scan in reading.scans)
+    assert streamed == pushed
+    assert pushed
+
+
+def test_a_condition_chooses_what_is_read(ask):
+    rows, reading = ask("select value from records where topic = 'c-none' and \"offset\" = 5")
+    assert len(rows) == 1
+    assert reading.scans[0].pushed == {"topic": ["c-none"], "offset": [5, 5]}
+    assert reading.records_read == 1
+
+
+def refuses(*_, **__):
+    raise AssertionError("decompressed")
+
+
+def test_headers_alone_answer_what_is_of_batches(ask, monkeypatch):
+    monkeypatch.setattr(compression, "decompress", refuses)
+    with pytest.raises(AssertionError, match="decompressed"):
+        ask("select count(*) from records where codec = 'zstd' and \"offset\" % 2 = 0")
+    rows, reading = ask("select topic, count(*) from records where codec = 'zstd' group by 1 order by 1")
+    assert dict(rows)["c-zstd"] == 224
+    assert reading.batches_read
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_text('/etc/passwd')",
+        "select * from '/etc/passwd'",
+        "select * from glob('/etc/*')",
+        "select * from read_csv('/dev/stdin')",
+        "select * from nosuch",
+        "select nosuch from records",
+        "selec 1",
+        "select length(value) from records",
+    ],
+)
+def test_a_wrong_query_is_refused(ask, query):
+    with pytest.raises(WrongQueryError):
+        ask(query)
+
+
+def test_the_message_of_length_names_octet_length(ask):
+    with pytest.raises(WrongQueryError, match="octet_length"):
+        ask("select length(value) from records")
+
+
+@pytest.mark.parametrize("query", ["select 'a'::int", "select error('boom')", "select topic::int from records"])
+def test_a_query_that_fails_while_it_runs_is_no_wrong_usage(ask, query):
+    with pytest.raises(QueryError):
+        ask(query)
+
+
+def test_a_time_limit_stops_a_query(ask):
+    with pytest.raises(QueryError, match=r"stopped after 0\.3 s"):
+        ask("select count(*) from range(1000000000000)", timeout=0.3)
+
+
+def test_parameters_are_values_not_text(ask):
+    text = "'; drop view records; --"
+    assert ask("select $x as x", {"x": text})[0] == [(text,)]
+
+
+def test_a_message_has_few_lines_and_no_hint_that_does_not_work():
+    error = duckdb.OutOfMemoryException("Out of Memory: failed\n\nPossible solutions:\n* SET memory_limit='1GB'")
+    assert message(error) == "Out of Memory: failed\nhint: --memory gives the query more"
+    assert len(message(duckdb.Error("x\n" * 1000)).split("\n")) == engine.MOST_LINES
+
+
+def test_an_error_of_a_scan_is_told_as_it_is(ask, monkeypatch):
+    from kdump.errors import UnreadableError
+
+    def fails(*_):
+        raise UnreadableError("file", "is gone")
+
+    monkeypatch.setattr(QueryReading, "_records", fails)
+    with pytest.raises(UnreadableError, match="is gone"):
+        ask("select key from records")
