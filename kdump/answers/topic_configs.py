@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from kdump.answers.metadata.cluster_image import ClusterImage
 
+UNKNOWN: Final = "the topic's configs are unknown without __cluster_metadata in the paths"
+"""The reason where no metadata log has a topic, and no config is given."""
 FOREVER: Final = -1
 """A retention without end."""
 INHERIT: Final = -2
@@ -72,7 +74,10 @@ class GivenConfig(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A value, and where it comes from: given, topic, broker, brokerDefault, default."""
+    """A value, and where it comes from: given, topic, broker, brokerDefault, default.
+
+    ``unknown`` is Kafka's default of a topic whose configs nothing has.
+    """
 
     value: str
     source: str
@@ -118,6 +123,7 @@ class TopicConfigs:
         self._given = tuple(given)
         resources = {} if image is None else image.configs.resources
         self._resources = {key: dict(values) for key, values in resources.items()}
+        self._topics = frozenset() if image is None else frozenset(image.topics.by_name)
         self._known: dict[tuple[str, str | None], TopicConfig] = {}
 
     def of(self, topic: str, broker_id: str | None) -> TopicConfig:
@@ -126,6 +132,11 @@ class TopicConfigs:
         if key not in self._known:
             self._known[key] = TopicConfig({name: self._setting(name, topic, broker_id) for name in KEYS})
         return self._known[key]
+
+    def knows(self, topic: str) -> bool:
+        """Tell whether a metadata log has the topic, Kafka creates it with its own configs, or a config is given."""
+        given = (fnmatchcase(topic, one.topic) for one in self._given)
+        return topic in self._topics or topic in COMPACTED or any(given)
 
     def _setting(self, key: str, topic: str, broker_id: str | None) -> Setting:
         """Return the first setting whose value can be parsed: brokers and controllers refuse all others."""
@@ -145,7 +156,7 @@ class TopicConfigs:
                     yield Setting(_in_ms(configs[synonym], unit), source)
         if key == "cleanup.policy" and topic in COMPACTED:
             yield Setting("compact", "default")
-        yield Setting(KEYS[key].default, "default")
+        yield Setting(KEYS[key].default, "default" if self.knows(topic) else "unknown")
 
 
 def compacted_topics(image: ClusterImage | None) -> frozenset[str]:

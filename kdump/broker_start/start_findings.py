@@ -15,6 +15,7 @@ from kdump.broker_start.outcome import Code, StartOutcome
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside
 from kdump.findings import Finding, Level, many
+from kdump.findings.commands import salvage
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import FOLDER_NAME
 from kdump.primitives.named_tuple import NamedTuple
@@ -320,10 +321,8 @@ class _StartFindings:
             advice = "Where the folder holds the data of this topic, write the id of the metadata log."
         else:
             text = f"{cause.text if cause is not None else 'it is not assigned here'}: {becomes}: {served}"
-            advice = (
-                "Where the topic was deleted or moved this is right. Else salvage it first: "
-                f"kdump salvage {shell_path(where)} --out salvaged"
-            )
+            rescue = salvage([shell_path(where)])
+            advice = f"Where the topic was deleted or moved this is right. Else salvage it first: {rescue}"
         if log.assigned_id is not None and (code is Code.NO_TOPIC_ID or wanted):
             commands = (metadata_command(where, log.assigned_id),)
         yield Finding(

@@ -11,7 +11,7 @@ from kdump.broker_start.start_findings import Context, LogEvidence, findings
 from kdump.checks import kraft_snapshot
 from kdump.checks.evidence import evidence_of
 from kdump.errors import UnreadableError
-from kdump.findings.verdict import StartVerdict, verdict
+from kdump.findings.verdict import NOT_KNOWN, StartVerdict, verdict
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.primitives.terminal import path_text
@@ -136,7 +136,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
         return [verdict(found, "a broker")] if any(one.is_grave for one in found) else []
     made = [each.verdict(found) for each in started]
     if unreadable:
-        text = "something could not be read, so it is not known what a start loses"
+        text = f"something could not be read, so {NOT_KNOWN}"
         of_each = zip(started, made, strict=True)
         made = [StartVerdict(f"{each.name}: {text}", (), False) if one.is_safe else one for each, one in of_each]
     if len(made) == 1:

@@ -10,6 +10,7 @@ from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError
 from kdump.findings import Finding, Level, many
+from kdump.findings.commands import salvage
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives.named_tuple import NamedTuple
@@ -289,7 +290,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             offset=cut.first_offset,
             advice="" if harmless else "Salvage the records before a broker starts.",
             loses=None if harmless else cut.records,
-            commands=() if harmless else (f"kdump salvage {shell_path(where)} --out salvaged",),
+            commands=() if harmless else (salvage([shell_path(where)]),),
         )
     for name in outcome.splits:
         yield Finding(

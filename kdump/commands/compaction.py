@@ -9,12 +9,13 @@ import click
 from kdump.answers.compaction.cleaning import MAP_ENTRIES, CleaningLimits
 from kdump.answers.compaction.compacted_logs import Compaction
 from kdump.answers.metadata.image import image_of
-from kdump.answers.topic_configs import TopicConfigs
+from kdump.answers.topic_configs import UNKNOWN, TopicConfigs
 from kdump.commands.answering import INPUTS, Answering
 from kdump.commands.config_options import CONFIGS
 from kdump.commands.limit_options import AtLeast
 from kdump.commands.options import add
 from kdump.internal_topics import cluster_metadata
+from kdump.primitives.terminal import shell_word
 from kdump.printers.answer_tables import compaction as tables
 
 if TYPE_CHECKING:
@@ -79,15 +80,14 @@ def command(
     run.run([answer], [partition for partition in partitions if run.takes(partition)])
     if run.asked.topics or not len(answer):
         for topic, policy in sorted(answer.left_out.items())[:_NAMED]:
-            run.session.note(_not_compacted(topic, policy, is_known=image is not None))
+            run.session.note(_not_compacted(topic, policy))
     return run.answer(answer.answer(run.at), tables.tables)
 
 
-def _not_compacted(topic: str, policy: Setting, *, is_known: bool) -> str:
+def _not_compacted(topic: str, policy: Setting) -> str:
     """Say why the cleaner leaves a topic alone."""
-    if policy.source != "default":
-        return f"{topic} is not compacted: its cleanup.policy is {policy.value!r}"
-    unknown = "its configs are unknown without __cluster_metadata in the paths"
-    why = f"no config of {topic} is found" if is_known else unknown
-    sets = f"--config '{topic}:cleanup.policy=compact' says otherwise"
-    return f"{topic} is not compacted: {why}, and Kafka's default cleanup.policy is {policy.value!r}; {sets}"
+    if policy.source == "unknown":
+        sets = f"--config {shell_word(f'{topic}:cleanup.policy=compact')} says that it is"
+        return f"{topic}: whether it is compacted is not known: {UNKNOWN}; {sets}"
+    by = " by default" if policy.source == "default" else ""
+    return f"{topic} is not compacted: its cleanup.policy is {policy.value!r}{by}"

@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.answers.topic_configs import GivenConfig, given_config
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.answers.topic_configs import GivenConfig
 
-class Config(click.ParamType[GivenConfig]):
+
+class Config(click.ParamType["GivenConfig"]):
     """``TOPIC:KEY=VALUE``."""
 
     name = "config"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenConfig:  # noqa: ARG002  click gives them
-        return value if isinstance(value, GivenConfig) else given_config(value)
+        from kdump.answers.topic_configs import given_config  # few runs give any
+
+        return given_config(value) if isinstance(value, str) else value
 
 
 CONFIGS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kdump.commands.answering import AT, PATHS, Answering, Moment
+from kdump.commands.config_options import CONFIGS
 from kdump.commands.limit_options import ANY_PATH
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.commands.who_reads import WORKERS
@@ -22,6 +23,7 @@ from kdump.output.stdout import open_output
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.answers.topic_configs import GivenConfig
     from kdump.commands.session import Session
     from kdump.report.document import LogDirReport
 
@@ -43,6 +45,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     click.option("--around", type=Moment(), metavar="TIME", help="Show metadata events within an hour of TIME."),
     *PATHS,
     *PARTITIONS,
+    *CONFIGS,
     AT,
     *WORKERS,
     NO_PAGER,
@@ -53,7 +56,16 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
 
 @click.command("report")
 @add(OPTIONS)
-def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | None, output: str, **options: Any) -> int:
+def command(
+    *,
+    out: str | None,
+    overwrite: bool,
+    as_json: bool,
+    around: int | None,
+    output: str,
+    given: tuple[GivenConfig, ...],
+    **options: Any,
+) -> int:
     """Show the whole picture of log dirs on one page.
 
     \b
@@ -73,7 +85,8 @@ def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | No
     -o jsonl prints the same lines, each with "answer" first.
 
     All files are read in one pass, batches by their headers, checksums included; records are not unpacked. Log dirs of
-    several brokers (by meta.properties) are compared, which reads them once more.
+    several brokers (by meta.properties) are compared, which reads them once more. What retention deletes is shown of
+    topics whose configs __cluster_metadata of the given paths has, or --config gives, as in kdump retention.
 
     Exit status: 0 made, 1 something cannot be read, or a topic or partition that was asked for is not there, 2 wrong
     usage, 3 a log is damaged, 4 only derived files are wrong.
@@ -88,7 +101,7 @@ def command(*, out: str | None, overwrite: bool, as_json: bool, around: int | No
     from kdump.report import gathering  # every answer there is: --help does without
 
     run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO, judges=True)
-    report = _made(run, around)
+    report = _made(run, around, given)
     _take_status(run.session, report)
     if out is not None:
         _write_page(report, out, run.session.note, overwrite=overwrite)
@@ -112,7 +125,7 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
     files.outside(paths, out)
 
 
-def _made(run: Answering, around: int | None) -> LogDirReport:
+def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) -> LogDirReport:
     from kdump.answers.collector import once
     from kdump.answers.log_dir_pass import Sayings
     from kdump.broker_start import started
@@ -129,7 +142,7 @@ def _made(run: Answering, around: int | None) -> LogDirReport:
         _both(said, session.damage), _both(said, session.wrong_index), once(session.note), _both(said, session.fail)
     )
     session.watched(partitions)
-    found = gathering.collectors_for(partitions, run.asked, say)
+    found = gathering.collectors_for(partitions, run.asked, say, configs)
     found.found_all = not said
     gathering.gather(
         found, partitions, run.asked, run.at, say, workers=run.workers(partitions), progress=session.progress
@@ -139,7 +152,7 @@ def _made(run: Answering, around: int | None) -> LogDirReport:
         known, image = started.known(found.checked), started.metadata_image(partitions)
         starts = start_options.starts(places, None, {}, known, run.asked)
         found.started += started.started(starts, partitions, found.checked, image, {}, run.asked)
-    asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around)
+    asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
     report = document(asked, found, partitions, say, said)
     session.progress.clear()
     return report

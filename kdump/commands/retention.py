@@ -42,7 +42,9 @@ def command(given: tuple[GivenConfig, ...], release: tuple[int, ...] | None, **o
     one. Segments above the checkpointed high watermark stay; without a checkpoint the log end counts.
 
     Configs: --config, then the topic's, the broker's and all brokers' dynamic ones in __cluster_metadata of the given
-    paths, then Kafka's defaults. A broker's properties file is in no log dir: give what it sets with --config.
+    paths, then Kafka's defaults. A broker's properties file is in no log dir: give what it sets with --config. Where
+    no __cluster_metadata has a topic and no --config names it, whether its segments go is not known (deletable: null,
+    known: false), but for those below the log start offset.
     Segments of remote storage go when __remote_log_metadata of the given paths says that they are copied.
 
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kdump.findings import Level, many
+from kdump.findings.commands import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 3
 """Files or folders that the line names."""
+NO_START_TEXT: Final = "a broker does not start: "
+"""How the text of a finding begins that keeps a broker from starting."""
+DAMAGED: Final = " damaged: "
+MISSING: Final = "but offsets are missing in "
+CAN_BE_REBUILT: Final = " can be rebuilt"
+NOT_KNOWN: Final = "it is not known what a start loses"
+"""Words of a verdict by which a report knows which sentence of its own it replaces."""
 STOPS: Final = frozenset({"metadata log missing"})
 """Kinds with which a broker starts, and after which nothing is served."""
 
@@ -32,12 +40,12 @@ def verdict(
 ) -> StartVerdict:
     """Return the verdict on one broker; ``starts`` is None where files do not decide whether it comes up, ``why``."""
     grave = [finding for finding in findings if finding.is_grave]
-    commands = tuple(dict.fromkeys(command for finding in grave for command in finding.commands))
+    commands = joined([command for finding in grave for command in finding.commands])
     fatal = [finding for finding in findings if finding.fatal or finding.kind in STOPS]
     if fatal:
         others = len({finding.file for finding in fatal}) - 1
         more = f" (and {many(others, 'other reason')})" if others else ""
-        text = fatal[0].text.removeprefix("a broker does not start: ")
+        text = fatal[0].text.removeprefix(NO_START_TEXT)
         return StartVerdict(f"DO NOT START {broker}: {fatal[0].file}: {text}{more}", commands, False)
     loses = [finding for finding in findings if finding.loses is not None]
     missing = [finding for finding in findings if finding.missing is not None]
@@ -50,13 +58,11 @@ def verdict(
     damaged = [finding for finding in findings if finding.level is Level.LOG]
     if damaged and all(finding.is_hole for finding in damaged):
         folders = many(len({finding.file for finding in damaged}), "file")
-        return StartVerdict(
-            f"{broker} starts, but offsets are missing in {folders}: {_first(damaged)}", commands, False
-        )
+        return StartVerdict(f"{broker} starts, {MISSING}{folders}: {_first(damaged)}", commands, False)
     if damaged:
         count = len({finding.file for finding in damaged})
-        logs = f"{many(count, 'log file')} {'is' if count == 1 else 'are'} damaged"
-        return StartVerdict(f"{broker} starts, but {logs}: {_first(damaged)}", commands, False)
+        logs = f"{many(count, 'log file')} {'is' if count == 1 else 'are'}{DAMAGED}"
+        return StartVerdict(f"{broker} starts, but {logs}{_first(damaged)}", commands, False)
     if starts is None:
         return StartVerdict(
             f"nothing is lost here, but files do not decide whether {broker} starts{why}", commands, False
@@ -64,7 +70,7 @@ def verdict(
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
         wrong = many(len({finding.file for finding in derived}), "file")
-        return StartVerdict(f"safe to start {broker}: no record is lost; {wrong} can be rebuilt", commands, True)
+        return StartVerdict(f"safe to start {broker}: no record is lost; {wrong}{CAN_BE_REBUILT}", commands, True)
     return StartVerdict(f"safe to start {broker}: nothing is lost", commands, True)
 
 

@@ -243,8 +243,22 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
         "findings": summary.findings,
         "remarks": summary.levels[Level.REMARK],
         "status": status,
-        **({"verdicts": [path_text(verdict.text) for verdict in summary.verdicts]} if summary.verdicts else {}),
+        **{name: list(map(path_text, folders)) for name, folders in _folders_of(summary) if folders},
+        **(
+            {
+                "verdicts": [path_text(verdict.text) for verdict in summary.verdicts],
+                "verdictCommands": [list(map(path_text, verdict.commands)) for verdict in summary.verdicts],
+            }
+            if summary.verdicts
+            else {}
+        ),
     }
+
+
+def _folders_of(summary: CheckSummary) -> Iterator[tuple[str, list[str]]]:
+    yield "damaged", summary.damaged
+    yield "offsetsMissing", summary.holes
+    yield "consumersStop", summary.poisoned
 
 
 class PlainReport:

@@ -224,7 +224,7 @@ def _bytes_by_topic(report: LogDirReport) -> Iterator[_Drawn]:
         unit, unit_name = _unit(max(amount for _, amount in bars))
         values = [{"name": name, "bytes": amount / unit, "text": f"{name}: {size(amount)}"} for name, amount in bars]
         words = f"The largest topic is {harmless_line(topics[0])} with {size(sizes[topics[0]])}."
-        yield "disk", "Bytes by topic", words, _bar_rows(values, "bytes", f"{unit_name} of all files")
+        yield "disk", "Bytes of log by topic", words, _bar_rows(values, "bytes", f"{unit_name} of log")
 
 
 def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:

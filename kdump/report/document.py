@@ -23,7 +23,7 @@ from kdump.findings import status
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.primitives.terminal import path_text, shell_path, shell_pattern
+from kdump.primitives.terminal import path_text, shell_path, shell_pattern, shell_word
 from kdump.primitives.timestamps import iso
 from kdump.printers.findings_report import CheckSummary, finding_line, summary_line
 from kdump.printers.start_lines import start_lines
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
     from kdump.answers.log_dir_pass import Sayings
+    from kdump.answers.topic_configs import GivenConfig
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
     from kdump.report.gathering import ReportCollectors
@@ -104,12 +105,13 @@ class LogDirReport:
 
 @dataclass(frozen=True)
 class ReportAsked:
-    """What a report is asked for: paths as the user wrote them, topics and partitions, and two times in ms."""
+    """What a report is asked for: paths as the user wrote them, topics and partitions, two times in ms, configs."""
 
     paths: tuple[str, ...]
     wanted: Wanted
     at: int
     around: int | None = None
+    configs: tuple[GivenConfig, ...] = ()
 
     def line(self, command: str, *options: str, paths: Sequence[str] | None = None) -> str:
         """Return a command line that repeats an answer."""
@@ -119,6 +121,10 @@ class ReportAsked:
         if self.wanted.partitions:
             words += ["--partition", ",".join(map(str, sorted(self.wanted.partitions)))]
         return " ".join([*words, *options])
+
+    def with_configs(self) -> list[str]:
+        """Return the options that set the configs."""
+        return [word for one in self.configs for word in ("--config", shell_word(f"{one.topic}:{one.key}={one.value}"))]
 
     def now(self, at: int | None = None) -> tuple[str, str]:
         """Return the option that sets "now"."""
@@ -138,8 +144,10 @@ def document(
         "du-topics": ReportAnswer(asked.line("du", "--by", "topic"), _lines(found.usage.topics())),
         "stats": ReportAnswer(asked.line("stats", "--hours"), stats),
         "hours": _hottest(asked, found, stats),
-        "damage": ReportAnswer(asked.line("dump", "--batches"), _lines(found.damage.answer(at))),
-        "retention": ReportAnswer(asked.line("retention", *now), _lines(found.retention.answer(at))),
+        "damage": ReportAnswer(asked.line("dump", "--batches", "--every-replica"), _lines(found.damage.answer(at))),
+        "retention": ReportAnswer(
+            asked.line("retention", *now, *asked.with_configs()), _lines(found.retention.answer(at))
+        ),
         "forecast": _forecast(asked, found),
         "transactions": ReportAnswer(asked.line("transactions", *now), _lines(found.transactions.answer(at))),
         "groups": ReportAnswer(asked.line("groups", *now), _without_payload(found.groups.answer(at))),
@@ -209,7 +217,7 @@ def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
             {"kind": "forecast", "atMs": at, "topic": topic, "keptBytes": kept[topic], "deletableBytes": goes[topic]}
             for topic in sorted(kept.keys() | goes.keys())
         ]
-    return ReportAnswer(asked.line("retention", "--at", "TIME"), lines)
+    return ReportAnswer(asked.line("retention", "--at", "TIME", *asked.with_configs()), lines)
 
 
 def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -> ReportAnswer | None:

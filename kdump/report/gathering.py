@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Collector
     from kdump.answers.log_dir_pass import Sayings
+    from kdump.answers.topic_configs import GivenConfig
     from kdump.broker_start.started import Started
     from kdump.checks.everything import CheckedPartition
     from kdump.log_dirs.finder import Wanted
@@ -82,14 +83,19 @@ class ReportCollectors:
             self.checked.append(one._replace(findings=new))
 
 
-def collectors_for(partitions: Sequence[Partition], asked: Wanted, say: Sayings) -> ReportCollectors:
-    """Return new collectors for partitions; configs and topic ids come from the metadata log among them."""
+def collectors_for(
+    partitions: Sequence[Partition], asked: Wanted, say: Sayings, configs: Sequence[GivenConfig] = ()
+) -> ReportCollectors:
+    """Return new collectors for partitions; configs and topic ids come from the metadata log among them.
+
+    ``configs`` count before those.
+    """
     image = image_of(live_of(partitions), damage=say.damage, fail=say.fail)
     copied = copied_offsets(partitions, image, damage=say.damage, fail=say.fail)
     answer = ReportCollectors(
         usage=DiskUsage(),
         statistics=Statistics(hours=True),
-        retention=Retention(TopicConfigs(image), copied=copied),
+        retention=Retention(TopicConfigs(image, configs), copied=copied),
         transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
         damage=DamagedRanges(),

@@ -20,6 +20,7 @@ from kdump.errors import UsageError
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
 from kdump.printers.quantities import size, time
+from kdump.report.series import on_disk
 
 if TYPE_CHECKING:
     from kdump.report.document import LogDirReport
@@ -79,7 +80,7 @@ def page(report: LogDirReport) -> str:
         version=__version__,
         paths=[harmless_line(path) for path in report.paths],
         at=time(report.at),
-        verdicts=[(one, harmless_line(one.text), harmless_line(one.command)) for one in verdicts(report)],
+        verdicts=[(one, harmless_line(one.text), [*map(harmless_line, one.commands)]) for one in verdicts(report)],
         tiles=_tiles(report),
         parts={name: title for name, title in PARTS.items() if name in held},
         nothing=NOTHING,
@@ -112,13 +113,14 @@ def _tiles(report: LogDirReport) -> list[tuple[str, str]]:
     partitions = report.lines("du", "partition")
     (summary,) = report.lines("check", "summary")
     records = sum(line["records"] for line in report.lines("stats", "stats"))
-    others = sum(line["bytes"] for line in report.lines("du", "other"))
+    occupied = sum(map(on_disk, (*partitions, *report.lines("du", "other"))))
     return [
         ("log dirs", f"{len({line['logDir'] for line in partitions}):,}"),
         ("topics", f"{len(report.lines('du-topics', 'topic')):,}"),
         ("partitions", f"{len(partitions):,}"),
         ("segments", f"{sum(line['segments'] for line in partitions):,}"),
         ("records", f"{records:,}"),
-        ("on these paths", size(sum(line["allBytes"] for line in partitions) + others)),
+        ("of log", size(sum(line["logBytes"] for line in partitions))),
+        ("on disk", size(occupied)),
         ("findings", f"{summary['findings']:,}"),
     ]

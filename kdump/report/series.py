@@ -96,8 +96,20 @@ def ingest(report: LogDirReport, axis: TimeAxis, topics: Sequence[str]) -> list[
 
 
 def bytes_by_topic(report: LogDirReport) -> Counter[str]:
-    """Return the bytes of all files of each topic's current replicas."""
-    return Counter({line["topic"]: line["allBytes"] for line in report.lines("du-topics", "topic")})
+    """Return the bytes of log of each topic's current replicas: a new index file is 10 MiB of zeros."""
+    return Counter({line["topic"]: line["logBytes"] for line in report.lines("du-topics", "topic")})
+
+
+def on_disk(line: Line) -> int:
+    """Return the bytes that the files of a line of ``du`` occupy; their sizes where the place does not tell."""
+    occupied: int | None = line["diskBytes"]
+    return all_bytes(line) if occupied is None else occupied
+
+
+def all_bytes(line: Line) -> int:
+    """Return the sizes of the files of a line of ``du``."""
+    sizes: int = line["allBytes" if "allBytes" in line else "bytes"]
+    return sizes
 
 
 def logged_by_topic(report: LogDirReport) -> Counter[str]:

@@ -37,10 +37,12 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
     for one in verdicts(report):
         line = Text(f"{WORDS[one.weight]:6}", style=STYLES[one.weight])
         console.print(line + Text(harmless_line(one.text), style="default"), soft_wrap=True)
-        console.print(Text(f"      {harmless_line(one.advice)}", style="dim"), soft_wrap=True)
-        console.print(Text(f"        {harmless_line(one.command)}", style="none"), soft_wrap=True)
+        if one.advice:
+            console.print(Text(f"      {harmless_line(one.advice)}", style="dim"), soft_wrap=True)
+        for command in one.commands:
+            console.print(Text(f"        {harmless_line(command)}", style="none"), soft_wrap=True)
     console.print()
-    _bars(console, "Bytes by topic", series.bytes_by_topic(report), report)
+    _bars(console, "Bytes of log by topic", series.bytes_by_topic(report), report)
     _forecast(console, report)
 
 
@@ -75,7 +77,7 @@ def _came_in(report: LogDirReport, axis: series.TimeAxis, topic: str) -> str:
 
 def _forecast(console: Quiet, report: LogDirReport) -> None:
     days = series.forecast(report)
-    if days:
+    if any(kept or goes for _, kept, goes in days):
         line = sparkline([kept for _, kept, _ in days])
         text = f"Retention leaves {size(days[0][1])} now, {size(days[-1][1])} on {(time(days[-1][0]) or '')[:10]}  "
         console.print(Text(text) + Text(line, style="green") + Text("  (if nothing more is written)"), soft_wrap=True)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.findings import is_hole, many
-from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling
+from kdump.findings import many
+from kdump.findings.commands import is_salvage, salvage
+from kdump.findings.verdict import CAN_BE_REBUILT, DAMAGED, MISSING, NO_START_TEXT, NOT_KNOWN
 from kdump.primitives.terminal import shell_path
 from kdump.printers.findings_report import NO_START
 from kdump.printers.quantities import share, size, time
+from kdump.report.series import all_bytes, on_disk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.report.document import Line, LogDirReport
 
@@ -21,6 +22,13 @@ Weight: TypeAlias = Literal["bad", "warn", "info", "good"]
 _NAMED: Final = 3
 """Partitions, groups and the like that one sentence names."""
 _NAME_ONE: Final = "Name a log dir, and with --topic and --partition what is in it."
+_LISTED: Final = 50
+"""Folders that one command names."""
+_KEEP: Final = "Keep the broker stopped and a copy of these folders. kdump salvage gets the sound batches out."
+_HOLES: Final = (
+    "A broker takes these logs as they are. Another replica may have what is missing: name its log dirs too."
+)
+_REBUILD: Final = "They can be made again: each finding says how."
 _MUCH: Final = 0.5
 """The share of all bytes from which on the logs of a topic are said to fill the disk. Retention counts no indexes."""
 
@@ -32,7 +40,7 @@ class ReportVerdict:
     weight: Weight
     text: str
     advice: str
-    command: str
+    commands: tuple[str, ...]
     part: str
 
 
@@ -47,89 +55,144 @@ def verdicts(report: LogDirReport) -> list[ReportVerdict]:
 
 
 def _all_well(report: LogDirReport) -> ReportVerdict:
-    (summary,) = report.lines("check", "summary")
+    summary = _summary(report)
     if not summary["segments"] and not report.lines("du", "partition"):
-        return ReportVerdict("info", "There is no partition here.", _NAME_ONE, report.command("du"), "disk")
+        return ReportVerdict("info", "There is no partition here.", _NAME_ONE, (report.command("du"),), "disk")
     text = f"Nothing is wrong in {many(summary['segments'], 'segment')}, {size(summary['logBytes'])} of log."
     advice = "Records were not opened: the check without --headers-only does that."
-    return ReportVerdict("good", text, advice, report.command("check").replace(" --headers-only", ""), "findings")
+    command = report.command("check").replace(" --headers-only", "")
+    return ReportVerdict("good", text, advice, (command,), "findings")
 
 
 def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield the verdict of the check on each broker: the same sentence, for the same reason."""
-    for line in report.lines("check", "summary"):
-        for text in line.get("verdicts", ()):
-            weight: Weight = "bad" if "DO NOT START" in text or "starts, but" in text else "info"
-            yield ReportVerdict(weight, f"{text}.", "", report.command("check"), "findings")
+    """Yield the verdict of the check on each broker: the same sentence, with its advice and its commands."""
+    summary = _summary(report)
+    salvage = tuple(_salvage(report))
+    for text, commands in zip(summary.get("verdicts", ()), summary.get("verdictCommands", ()), strict=True):
+        advice = dict.fromkeys(line["advice"] for line in _named_in(report, text) if line["advice"])
+        if salvage and _covers(salvage, commands):  # the sentence on damage has it
+            commands = [command for command in commands if not is_salvage(command)]
+        if DAMAGED in text:
+            advice, commands = dict.fromkeys([f"{_KEEP}{_unreadable(report)}"]), [*salvage, *commands]
+        elif MISSING in text:
+            advice = dict.fromkeys([_HOLES])
+        elif CAN_BE_REBUILT in text:
+            advice = dict.fromkeys([_REBUILD])
+        shown = tuple(dict.fromkeys(commands)) or (report.command("check"),)
+        yield ReportVerdict(_weight(text), f"{text}.", " ".join(advice), shown, "findings")
+
+
+def _weight(text: str) -> Weight:
+    """Return how grave a verdict of the check is, by its words."""
+    if "DO NOT START" in text:
+        return "bad"
+    if MISSING in text or CAN_BE_REBUILT in text or NOT_KNOWN in text:
+        return "warn"
+    if " starts, but " in text:
+        return "bad"
+    return "good" if text.startswith("safe to start") else "info"
+
+
+def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
+    """Tell whether all folders that ``commands`` salvage are salvaged by ``salvage`` too."""
+    words = {word for command in salvage for word in command.split()}
+    return all(words.issuperset(command.split()) for command in commands if is_salvage(command))
+
+
+def _named_in(report: LogDirReport, text: str) -> Iterator[Line]:
+    """Yield the findings that a verdict of the check names."""
+    for line in report.lines("check", "finding"):
+        if f"{line['file']}: {line['text'].removeprefix(NO_START_TEXT)}" in text:
+            yield line
+
+
+def _summary(report: LogDirReport) -> Line:
+    (summary,) = report.lines("check", "summary")
+    return summary
+
+
+def _verdict_has(report: LogDirReport, words: str) -> bool:
+    return any(words in text for text in _summary(report).get("verdicts", ()))
+
+
+def _salvage(report: LogDirReport) -> Iterator[str]:
+    """Yield the command that salvages all damaged partitions, with the others where they are many."""
+    if folders := _summary(report).get("damaged"):
+        yield salvage(map(shell_path, folders if len(folders) <= _LISTED else report.paths))
+
+
+def _unreadable(report: LogDirReport) -> str:
+    """Return how much cannot be read."""
+    amount = sum(line["damagedBytes"] for line in report.lines("damage", "damagedFile"))
+    return f" {size(amount)} cannot be read." if amount else ""
 
 
 def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
-    wrong = [line for line in report.lines("check", "finding") if line["level"] == "log"]
-    lost = [line for line in wrong if line["check"] == "recovery"]
-    holes = [line for line in wrong if is_hole(line["check"], line["file"])]
-    damaged = [line for line in wrong if line["check"] != "recovery" and not is_hole(line["check"], line["file"])]
-    if damaged:
-        folders = _folders(damaged)
-        ranges = report.lines("damage", "damagedFile")
-        amount = f", {size(sum(line['damagedBytes'] for line in ranges))} cannot be read" if ranges else ""
+    """Yield the damaged logs, and those that lack offsets, where no verdict on a broker has them."""
+    summary = _summary(report)
+    damaged, missing = summary.get("damaged", ()), summary.get("offsetsMissing", ())
+    if damaged and not _verdict_has(report, DAMAGED):
         yield ReportVerdict(
             "bad",
-            f"{many(len(folders), 'log')} {'is' if len(folders) == 1 else 'are'} damaged: {_named(folders)}{amount}.",
-            "Keep the broker stopped and a copy of these folders. kdump salvage gets the sound batches out.",
-            f"kdump salvage {' '.join(map(shell_path, folders[:_NAMED]))} --out DIR",
+            f"{many(len(damaged), 'log')} {'is' if len(damaged) == 1 else 'are'} damaged: {_named(damaged)}.",
+            f"{_KEEP}{_unreadable(report)}",
+            tuple(_salvage(report)),
             "damage",
         )
-    of_damaged = set(_folders(damaged))
-    missing = [folder for folder in _folders(holes) if folder not in of_damaged]
-    if missing:
+    if missing and not _verdict_has(report, MISSING):
         yield ReportVerdict(
             "warn",
             f"Offsets are missing from {many(len(missing), 'log')}: {_named(missing)}. All batches that are there are "
             "sound.",
-            "A broker takes these logs as they are. Another replica may have what is missing: name its log dirs too.",
-            report.command("check"),
+            _HOLES,
+            (report.command("check"),),
             "findings",
         )
-    if lost:
-        folders = _folders(lost)
+    if stops := summary.get("consumersStop", ()):
         yield ReportVerdict(
             "bad",
-            f"A start of the broker would cut {many(len(folders), 'log')}: {_named(folders)}.",
-            "Salvage what would go before a broker starts on it.",
-            report.command("check"),
+            f"Consumers stop at a batch in {many(len(stops), 'log')}: {_named(stops)}.",
+            "A broker takes these logs as they are, and salvage keeps such batches. The findings say where to cut.",
+            (report.command("check"),),
             "findings",
         )
 
 
 def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield a sentence for each reason for which a broker does not start."""
+    """Yield a sentence for each other reason for which a broker does not start: its verdict names the first."""
+    named = [id(line) for text in _summary(report).get("verdicts", ()) for line in _named_in(report, text)]
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in report.lines("check", "finding"):
-        if line["fatal"]:
+        if line["fatal"] and id(line) not in named:
             alike.setdefault((line["check"], line["advice"]), []).append(line)
     for (_, advice), lines in alike.items():
         files = list(dict.fromkeys(line["file"] for line in lines))
         yield ReportVerdict(
             "bad",
-            f"{NO_START} as it is: {_named(files)}: {lines[0]['text']}.",
+            f"{NO_START} as it is: {_named(files)}: {lines[0]['text'].removeprefix(NO_START_TEXT)}.",
             advice,
-            report.command("check"),
+            tuple(dict.fromkeys(command for line in lines for command in line["commands"]))
+            or (report.command("check"),),
             "findings",
         )
 
 
 def _derived(report: LogDirReport) -> Iterator[ReportVerdict]:
     findings = report.lines("check", "finding")
-    wrong = [line for line in findings if line["level"] == "derived" and not line["fatal"]]
-    if wrong:
+    wrong = [line for line in findings if line["level"] == "derived" and not line["fatal"] and not _is_grave(line)]
+    if wrong and not _verdict_has(report, CAN_BE_REBUILT):
         files = sorted({line["file"] for line in wrong})
         yield ReportVerdict(
             "warn",
             f"{many(len(files), 'file')} beside the logs {'is' if len(files) == 1 else 'are'} wrong: {_named(files)}.",
-            "They can be made anew: each finding says how.",
-            report.command("check"),
+            _REBUILD,
+            (report.command("check"),),
             "findings",
         )
+
+
+def _is_grave(line: Line) -> bool:
+    return line["missing"] is not None or line["loses"] is not None
 
 
 def _unread(report: LogDirReport) -> Iterator[ReportVerdict]:
@@ -138,7 +201,7 @@ def _unread(report: LogDirReport) -> Iterator[ReportVerdict]:
             "warn",
             f"{many(len(report.said), 'thing')} could not be read or used: {report.said[0]}.",
             "What is shown is that of the rest.",
-            report.command("check"),
+            (report.command("check"),),
             "said",
         )
 
@@ -160,7 +223,7 @@ def _transactions(report: LogDirReport) -> Iterator[ReportVerdict]:
                 "bad" if option == "abort" else "warn",
                 f"{many(len(lines), 'transaction')} {what[len(lines) != 1]}: {_named(names)}.",
                 f"read_committed consumers wait there. {advice}",
-                lines[0][option],
+                (lines[0][option],),
                 "transactions",
             )
 
@@ -181,14 +244,15 @@ def _replicas(report: LogDirReport) -> Iterator[ReportVerdict]:
             f"Replicas of {many(len(names), 'partition')} disagree: {_named(names)}"
             + (f"; {many(loses, 'record')} would be lost." if loses else "."),
             "Choose the leader before brokers start: the side with the older history cuts its log.",
-            report.command("diff"),
+            (report.command("diff"),),
             "replicas",
         )
 
 
 def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
     partitions, topics = report.lines("du", "partition"), report.lines("du-topics", "topic")
-    whole = sum(line["allBytes"] for line in partitions) + sum(line["bytes"] for line in report.lines("du", "other"))
+    held = sum(min(on_disk(line), all_bytes(line)) for line in (*partitions, *report.lines("du", "other")))
+    whole = max(held, sum(line["logBytes"] for line in partitions))  # some file systems compress
     stray = [line for line in partitions if line["state"] in {"stray", "future", "deleted"}]
     first = max(topics, key=lambda topic: topic["logBytes"], default={"logBytes": 0})
     if whole and first["logBytes"] >= _MUCH * whole and len(topics) > 1:
@@ -196,7 +260,7 @@ def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
             "info",
             f"The logs of topic {first['topic']} take {share(first['logBytes'], whole)} of {size(whole)}.",
             "Its retention decides what stays.",
-            report.command("du-topics"),
+            (report.command("du-topics"),),
             "disk",
         )
     if stray:
@@ -204,21 +268,31 @@ def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "info",
             f"{many(len(stray), 'folder')} of no live replica ({', '.join(states)}) "
-            f"take{'s' if len(stray) == 1 else ''} {size(sum(line['allBytes'] for line in stray))}.",
+            f"take{'s' if len(stray) == 1 else ''} {size(sum(map(on_disk, stray)))}.",
             "A broker deletes -delete folders a minute after a start, and -stray folders never.",
-            report.command("du"),
+            (report.command("du"),),
             "disk",
         )
 
 
 def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
+    unknown = [line["topic"] for line in report.lines("retention", "topic") if not line["known"]]
+    if unknown:
+        yield ReportVerdict(
+            "info",
+            f"What retention deletes of {many(len(unknown), 'topic')} is not known: {_named(unknown)}.",
+            f"Without __cluster_metadata in the paths {'its' if len(unknown) == 1 else 'their'} configs are unknown: "
+            "name the log dir that holds it, or give them by --config TOPIC:KEY=VALUE.",
+            (f"{report.command('retention')} --config '*:retention.ms=604800000'",),
+            "retention",
+        )
     goes = [line for line in report.lines("retention", "segment") if line["deletable"]]
     if goes:
         yield ReportVerdict(
             "info",
             f"Retention deletes {many(len(goes), 'segment')} at its next check, {size(sum(x['bytes'] for x in goes))}.",
             f"Now means {time(report.at)}. Configs of a broker's properties file are not known: give them by --config.",
-            report.command("retention"),
+            (report.command("retention"),),
             "retention",
         )
     blocking = [line for line in report.lines("retention", "segment") if line["blocks"]]
@@ -230,7 +304,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
             f"{many(count, 'segment')} past retention {'stays' if count == 1 else 'stay'}, "
             f"{size(sum(line['blocksBytes'] for line in blocking))}: an older one blocks, {_named(names)}.",
             f"Of {names[0]}: {blocking[0]['why']}.",
-            report.command("retention"),
+            (report.command("retention"),),
             "retention",
         )
 
@@ -246,7 +320,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
             "info",
             f"{many(len(late), 'group')} of {len(lag)} ha{'s' if len(late) == 1 else 've'} lag: {_named(names)}.",
             "Lag counts offsets up to the end of the logs in these paths.",
-            report.command("groups"),
+            (report.command("groups"),),
             "groups",
         )
     missing = [line for line in report.lines("groups") if line["kind"] in {"missing", "unread"}]
@@ -256,7 +330,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
             f"What coordinators wrote is lost in {many(len(missing), 'place')}: groups may have done more than is "
             "shown.",
             "Name the log dirs of another replica too.",
-            report.command("groups"),
+            (report.command("groups"),),
             "groups",
         )
 
@@ -275,16 +349,6 @@ _PARTS: Final[tuple[Callable[[LogDirReport], Iterator[ReportVerdict]], ...]] = (
 )
 
 
-def _folders(lines: list[Line]) -> list[str]:
-    """Return the folders that findings are of: a finding names a folder or a file in it."""
-    return list(dict.fromkeys(posixpath.dirname(line["file"]) if _is_file(line) else line["file"] for line in lines))
-
-
-def _is_file(line: Line) -> bool:
-    name = posixpath.basename(line["file"])
-    return SEGMENT_NAME.fullmatch(name) is not None or is_sibling(name)
-
-
-def _named(names: list[str]) -> str:
+def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"

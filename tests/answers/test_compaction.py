@@ -224,8 +224,8 @@ def test_what_is_not_compacted_is_said_where_it_was_asked_for(tmp_path):
     for args, said in (
         (
             (),
-            "t is not compacted: its configs are unknown without __cluster_metadata in the paths, "
-            "and Kafka's default cleanup.policy is 'delete'; ",
+            "t: whether it is compacted is not known: the topic's configs are unknown without __cluster_metadata in "
+            "the paths; --config t:cleanup.policy=compact says that it is",
         ),
         (("--config", "t:cleanup.policy=delete", "--topic", "t"), "t is not compacted: its cleanup.policy is 'delete'"),
     ):

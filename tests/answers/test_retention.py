@@ -145,8 +145,25 @@ def test_old_releases_look_at_the_last_write_alone(folder):
 
 def test_an_index_of_zeros_says_1970(folder):
     (folder / "t-0" / f"{0:020}.timeindex").write_bytes(bytes(12))
-    lines, _ = answer(folder)
+    lines, _ = answer(folder, config=["cleanup.policy=delete"])
     assert (lines[0]["reason"], lines[0]["largestTimestampMs"]) == ("time", 0)
+
+
+def test_without_configs_nothing_is_said_to_go(folder):
+    """They may name another policy: only what lies below the log start offset goes whatever they are."""
+    checkpoint(folder, "log-start", 2)
+    lines, (topic,) = answer(folder, at=NOW + 1000 * HOUR * 24)
+    assert topic["known"] is False
+    assert set(topic["from"].values()) == {"unknown"}
+    assert [(line["deletable"], line["reason"]) for line in lines] == [(True, "logStart"), *[(None, None)] * 3]
+    assert {(line["blocks"], line["blockedBy"], line["deletableAtMs"]) for line in lines[1:]} == {(0, None, None)}
+    assert "the topic's configs are unknown without __cluster_metadata in the paths: by Kafka's" in lines[1]["why"]
+    table = kdump("retention", folder, "--at", NOW).stdout.decode()
+    assert "1 segment goes at the next check" in table
+    assert "3 segments may go: the topic's configs are unknown" in table
+    lines, (topic,) = answer(folder, config=["retention.ms=-1"])
+    assert topic["known"] is True
+    assert None not in {line["deletable"] for line in lines}
 
 
 def test_the_active_segment_is_read_after_an_unclean_stop(folder):

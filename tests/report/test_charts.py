@@ -36,7 +36,7 @@ def of_a_log_dir():
         for hour in hours
     ]
     stats = [{"kind": "stats", "topic": f"orders-{n}", "logBytes": MIB + n, "batches": 0} for n in parts]
-    topics = [{"kind": "topic", "topic": f"orders-{n}", "allBytes": MIB + n} for n in parts]
+    topics = [{"kind": "topic", "topic": f"orders-{n}", "logBytes": MIB + n} for n in parts]
     of = {"stats": [*stats, *lines], "hours": lines, "du-topics": topics}
     answers = {name: ReportAnswer("kdump", found) for name, found in of.items()}
     report = LogDirReport(("/broker1",), hours[-1] * HOUR, None, answers)

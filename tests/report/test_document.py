@@ -1,12 +1,15 @@
 """The document of a report: its answers are those of the commands, whatever the log dirs hold."""
 
 import json
+import random
 import re
+import shlex
 import struct
+import tarfile
 
 import pytest
 
-from testing import ROOT
+from testing import GOLDEN, ROOT
 from testing.forge import batch, record
 from testing.processes import kdump
 from tests.helpers import log_dirs
@@ -74,7 +77,9 @@ def test_answers_on_damage_are_those_of_the_commands(tmp_path):
 
 def test_damaged_ranges_are_those_of_dump(tmp_path):
     folder = rotten(tmp_path)
-    found = [line for line in report(folder)["answers"]["damage"]["lines"] if line["kind"] == "damage"]
+    answer = report(folder)["answers"]["damage"]
+    assert answer["command"] == f"kdump dump {folder} --batches --every-replica"
+    found = [line for line in answer["lines"] if line["kind"] == "damage"]
     dumped = [line for line in lines_of(["dump", "--batches"], folder) if line["kind"] == "damage"]
     names = ("topic", "partition", "file", "position", "size", "damage", "reason", "missingFrom", "missingUntil")
     of_dump = {(line["file"], line["position"]): line for line in dumped}
@@ -178,7 +183,7 @@ def test_the_short_version_has_the_verdict_and_bars(tmp_path):
     done = kdump("report", rotten(tmp_path))
     text = done.stdout.decode()
     assert done.returncode == 3
-    assert re.search(r"^WRONG 1 log is damaged: .*orders-0, ", text, re.MULTILINE)
+    assert re.search(r"^WRONG 1 log is damaged: .*orders-0\.$", text, re.MULTILINE)
     assert re.search(r"orders +\d.* B +█+", text)
     assert "kdump salvage" in text
 
@@ -207,7 +212,8 @@ def test_a_segment_that_blocks_retention_is_named_with_its_reason(tmp_path):
         stem = tmp_path / "orders-0" / f"{base:020}"
         stem.with_suffix(".index").write_bytes(b"")
         stem.with_suffix(".timeindex").write_bytes(struct.pack(">qi", at, 0))
-    lines = kdump("report", tmp_path, "--at", now).stdout.decode().splitlines()
+    config = ("--config", "orders:cleanup.policy=delete")
+    lines = kdump("report", tmp_path, "--at", now, *config).stdout.decode().splitlines()
     (at,) = [number for number, line in enumerate(lines) if "past retention" in line]
     assert "1 segment past retention stays, 70 B: an older one blocks, segment 0 of orders-0." in lines[at]
     assert "Of segment 0 of orders-0: its largest timestamp lies 1 d in the future; it blocks" in lines[at + 1]
@@ -241,9 +247,9 @@ def test_what_keeps_a_broker_from_starting_is_wrong_and_says_why(tmp_path):
     (tmp_path / "recovery-point-offset-checkpoint").write_text("nonsense")
     lines = verdict(tmp_path)
     assert any(line.startswith(f"WRONG DO NOT START broker 7: {tmp_path}/backup: ") for line in lines)
-    at = next(number for number, line in enumerate(lines) if "lost+found" in line)
+    at = next(number for number, line in enumerate(lines) if line.startswith("WRONG A") and "lost+found" in line)
     assert lines[at] == (
-        f"WRONG A broker does not start with this as it is: {tmp_path}/backup, {tmp_path}/lost+found: "
+        f"WRONG A broker does not start with this as it is: {tmp_path}/lost+found: "
         "a broker does not start on a log dir that holds a folder of this name."
     )
     assert lines[at + 1].strip().startswith("Move the folder out of the log dir")
@@ -258,10 +264,89 @@ def test_what_keeps_a_broker_from_starting_is_wrong_and_says_why(tmp_path):
 
 def test_preallocated_indexes_are_no_matter_of_retention(tmp_path):
     content = [batch([record(b"k", b"v" * 1000)], base_offset=n, base_timestamp=1_700_000_000_000) for n in range(9)]
-    log_dirs.write(tmp_path, "orders-0", {0: content[0]}, **{f"{0:020}__index": bytes(100_000)})
+    log_dirs.write(tmp_path, "orders-0", {0: content[0]}, **{f"{0:020}__index": random.Random(1).randbytes(100_000)})
     log_dirs.write(tmp_path, "clicks-0", {0: b"".join(content)})
-    assert not [
-        line for line in verdict(tmp_path) if "decides what stays" in line or "Topic" in line or "topic" in line
-    ]
+    assert not [line for line in verdict(tmp_path) if "decides what stays" in line or "The logs of topic" in line]
     (tmp_path / "orders-0" / f"{0:020}.index").write_bytes(bytes(8))
     assert any(line.startswith("note  The logs of topic clicks take ") for line in verdict(tmp_path))
+
+
+def test_the_command_of_the_verdict_salvages_every_damaged_partition(tmp_path):
+    sound = [batch([record(b"k", b"v" * 50)], base_offset=n, base_timestamp=1_700_000_000_000) for n in range(4)]
+    bad = bytearray(sound[1])
+    bad[70] ^= 1
+    logs = tmp_path / "logs"
+    for name in "abcd":
+        log_dirs.write(logs, f"{name}-0", {0: sound[0] + bytes(bad) + sound[2] + sound[3]})
+    (logs / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    log_dirs.node(logs, 7)
+    lines = verdict(logs)
+    salvages = [line.split() for line in lines if "kdump salvage /" in line]
+    assert [words[2:] for words in salvages] == [[*(f"{logs}/{name}-0" for name in "abcd"), "--out", "salvaged"]]
+    assert not [line for line in lines if "would cut 4 logs" in line]
+    out = tmp_path / "salvaged"
+    assert kdump(*salvages[0][1:-1], out).returncode == 3
+    assert sorted(path.name for path in (out / "logs").iterdir()) == ["a-0", "b-0", "c-0", "d-0"]
+    (said,) = [line for line in kdump("check", logs).stdout.decode().splitlines() if "kdump salvage /" in line]
+    assert said.split() == salvages[0]
+
+
+SCENES = GOLDEN / "verdict.tar.xz"
+"""Log dirs of real brokers with one change each, and healthy ones."""
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scenes")
+    with tarfile.open(SCENES) as archive:
+        archive.extractall(folder, filter="fully_trusted")  # some have links that lead nowhere
+    return folder / "verdict"
+
+
+@pytest.mark.parametrize("name", ["torn-clean", "startgtend", "baklog", "rmlog", "jbod-cluster", "lost-disk"])
+def test_the_verdict_is_that_of_check_and_says_each_fact_once(scenes, name):
+    """Of a log that a start takes away nothing is damaged, and what does not start truncates nothing."""
+    checked = lines_of(COMMANDS["check"], scenes / name)[-1]
+    shown = verdict(scenes / name, *AT)
+    texts = [line[6:] for line in shown if not line.startswith("  ")]
+    assert [f"{text}." for text in checked.get("verdicts", ())] == sorted(
+        (text for text in texts if text[:-1] in checked.get("verdicts", ())),
+        key=lambda text: checked["verdicts"].index(text[:-1]),
+    )
+    assert len(texts) == len(set(texts))
+    assert not [text for text in texts if "would cut" in text.partition(": ")[0]]
+    damaged = [line for line in shown if "kdump salvage /" in line]
+    assert bool(damaged) == bool(checked.get("damaged"))
+    commands = [command for each in checked.get("verdictCommands", ()) for command in each]
+    for command in commands:
+        if not command.startswith("kdump salvage"):
+            assert sum(command in line for line in shown) == 1, command
+
+
+def test_the_size_of_a_topic_is_that_of_its_log(tmp_path):
+    """Brokers set 10 MiB aside for each index of an active segment."""
+    log_dirs.write(tmp_path, "orders-0", {0: batch([record(b"k", b"v" * 36_000)])})
+    for name in ("index", "timeindex"):
+        with (tmp_path / "orders-0" / f"{0:020}.{name}").open("wb") as file:
+            file.truncate(10 << 20)
+    text = kdump("report", tmp_path).stdout.decode()
+    assert re.search(r"^  orders +35\.2 KiB ", text, re.MULTILINE)
+    assert "MiB" not in text
+
+
+def test_what_retention_deletes_is_foreseen_only_where_configs_are_known(tmp_path):
+    content = batch([record(b"k", b"v")], base_offset=0, base_timestamp=1_700_000_000_000)
+    log_dirs.write(tmp_path, "orders-0", {0: content})
+    log_dirs.write(tmp_path, "__consumer_offsets-0", {0: b""})  # of which Kafka decides
+    text = kdump("report", tmp_path, *AT).stdout.decode()
+    assert "Retention deletes" not in text
+    assert "What retention deletes of 1 topic is not known: orders." in text
+    (command,) = re.findall(r"kdump (retention .* --config .*)", text)
+    assert kdump(*shlex.split(command)).returncode == 0
+    assert {line["topic"] for line in report(tmp_path, *AT)["answers"]["forecast"]["lines"]} == {"__consumer_offsets"}
+    config = ("--config", "orders:retention.ms=1000")
+    text = kdump("report", tmp_path, *AT, *config).stdout.decode()
+    assert "Retention deletes 1 segment at its next check" in text
+    found = report(tmp_path, *AT, *config)["answers"]["retention"]
+    assert found["lines"] == lines_of(["retention", *AT, *config], tmp_path)
+    assert found["command"].endswith("--config orders:retention.ms=1000")

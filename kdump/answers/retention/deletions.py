@@ -28,7 +28,10 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TopicRetention:
-    """The configs of a topic that decide; ``from_`` says of each whence it is."""
+    """The configs of a topic that decide; ``from_`` has the source of each.
+
+    They are Kafka's defaults, and decide nothing, where ``known`` is false.
+    """
 
     kind: ClassVar[str] = "topic"
     topic: str
@@ -40,12 +43,14 @@ class TopicRetention:
     cleanup_policy: str
     from_: dict[str, str]
     broker_id: str | None
+    known: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRetention:
     """A segment: whether it goes at a check at the time asked, and why. Times are in ms.
 
+    ``deletable`` is None where the topic's configs, which decide it, are not known.
     ``blocks`` is how many segments that are due stay because it does, of ``blocks_bytes`` in all.
     """
 
@@ -57,7 +62,7 @@ class SegmentRetention:
     bytes: int
     largest_timestamp_ms: int | None
     largest_from: From
-    deletable: bool
+    deletable: bool | None
     reason: Reason | None
     deletable_at_ms: int | None
     blocked_by: int | None
@@ -136,7 +141,7 @@ class Retention(Collector):
                     bytes=segment.size,
                     largest_timestamp_ms=segment.largest if self._rules.times_from_index else segment.modified,
                     largest_from=segment.largest_from if self._rules.times_from_index else "mtime",
-                    deletable=verdict.reason is not None,
+                    deletable=True if verdict.reason is not None else False if check.is_known else None,
                     reason=verdict.reason,
                     deletable_at_ms=verdict.due_at,
                     blocked_by=verdict.blocked_by,
@@ -147,14 +152,20 @@ class Retention(Collector):
                 )
 
     def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yield of each partition its topic, the bytes that stay at a check at a time, and those that go."""
+        """Yield of each partition its topic, the bytes that stay at a check at a time, and those that go.
+
+        Partitions of topics whose configs are not known are left out.
+        """
         for key, _, broker_id, facts in self._found:
+            if not self._configs.knows(key[0]):
+                continue
             goes = self._check(key, broker_id, facts, at).deletable
             sizes = [segment.size for segment in facts.segments]
             yield key[0], sum(sizes[goes:]), sum(sizes[:goes])
 
     def _check(self, key: tuple[str, int], broker_id: str | None, facts: LogFacts, at: int) -> RetentionCheck:
-        return RetentionCheck(facts, self._configs.of(key[0], broker_id), self._rules, self._copied.get(key), at)
+        config, known = self._configs.of(key[0], broker_id), self._configs.knows(key[0])
+        return RetentionCheck(facts, config, self._rules, self._copied.get(key), at, is_known=known)
 
     def _topic(self, topic: str, broker_id: str | None) -> TopicRetention:
         config = self._configs.of(topic, broker_id)
@@ -168,4 +179,5 @@ class Retention(Collector):
             cleanup_policy=config.cleanup_policy,
             from_=config.sources(_KEYS),
             broker_id=broker_id,
+            known=self._configs.knows(topic),
         )

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.answers.topic_configs import FOREVER, INHERIT
+from kdump.answers.topic_configs import FOREVER, INHERIT, UNKNOWN
 from kdump.findings import many
 from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.timestamps import span
+from kdump.primitives.timestamps import iso_or_ms, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,12 +104,25 @@ class RetentionCheck:
     """One check of a partition at a time (ms)."""
 
     def __init__(
-        self, facts: LogFacts, config: TopicConfig, rules: RetentionRules, copied: int | None, at: int
+        self,
+        facts: LogFacts,
+        config: TopicConfig,
+        rules: RetentionRules,
+        copied: int | None,
+        at: int,
+        *,
+        is_known: bool = True,
     ) -> None:
+        """Without ``is_known`` the configs are Kafka's defaults, since nothing has those of the topic.
+
+        Then only what lies below the log start offset is known to go.
+        """
+        self.is_known = is_known
         self._facts, self._rules, self._at = facts, rules, at
         self._limits = limits(config, rules, copied)
         self._policies = config.policies
-        self._deletes = "delete" in self._policies or (not self._policies and self._limits.is_remote)
+        deletes = "delete" in self._policies or (not self._policies and self._limits.is_remote)
+        self._deletes = deletes and is_known
 
     def verdicts(self) -> list[Verdict]:
         """Return the verdict of each segment, in order."""
@@ -211,6 +224,10 @@ class RetentionCheck:
         largest = self._largest(segment)
         if largest is None or not self._deletes or self._limits.ms <= FOREVER:
             return None
+        return self._after(largest)
+
+    def _after(self, largest: int) -> int:
+        """Return the first ms at which a segment with this largest timestamp is too old."""
         return largest + self._limits.ms + 1
 
     def _says_why(self, segment: AgedSegment, reason: Reason) -> str:
@@ -230,6 +247,10 @@ class RetentionCheck:
 
     def _keeps(self, segment: AgedSegment, stays: AgedSegment | None, blocker: int | None) -> str:
         """Say why a segment stays."""
+        if not self.is_known:
+            largest = self._largest(segment)
+            due = "" if largest is None else f": by Kafka's defaults it goes from {iso_or_ms(self._after(largest))} on"
+            return f"{UNKNOWN}{due}"
         if not self._deletes:
             policy = ",".join(sorted(self._policies)) or "empty"
             return f"cleanup.policy is {policy}: neither its age nor the log's size counts"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.retention.deletions import SegmentRetention, TopicRetention
+from kdump.answers.topic_configs import UNKNOWN
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted, size, time
 
@@ -24,15 +25,17 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     going = [line for line in segments if line.deletable]
     blocking = [line for line in segments if line.blocks]
     blocked = [line for line in segments if line.blocked_by is not None]
-    others = [line for line in segments if not (line.deletable or line.blocks) and line.blocked_by is None]
+    unknown = [line for line in segments if line.deletable is None]
+    others = [line for line in segments if line.deletable is False and not line.blocks and line.blocked_by is None]
     after = counted(sum(line.blocks for line in blocking), "segment")
     for found, title in (
         (going, ("goes at the next check", "go at the next check")),
         (blocking, (f"stays and blocks {after} after it", f"stay and block {after} after them")),
         (blocked, ("is due and blocked", "are due and blocked")),
+        (unknown, (f"may go: {UNKNOWN}",) * 2),
         (others, ("stays", "stay")),
     ):
-        if not found and found is blocking:
+        if not found and (found is blocking or found is unknown):
             continue
         total = size(sum(line.bytes for line in found))
         yield AnswerTable(
@@ -60,6 +63,8 @@ def _segment(line: SegmentRetention) -> tuple[object, ...]:
 
 
 def _topic(line: TopicRetention) -> tuple[object, ...]:
+    if not line.known:
+        return line.topic, *["unknown"] * 3, None, None, "nowhere: --config sets them"
     set_ones = [f"{key} by {source}" for key, source in line.from_.items() if source != "default"]
     local = (line.local_retention_ms, line.local_retention_bytes) if line.remote_storage_enable else (None, None)
     return line.topic, line.cleanup_policy, line.retention_ms, line.retention_bytes, *local, ", ".join(set_ones)
