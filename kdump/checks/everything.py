@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError
-from kdump.findings import Finding, Level, many
-from kdump.findings.commands import salvage
+from kdump.findings import Finding, Level, many, salvage
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives.named_tuple import NamedTuple

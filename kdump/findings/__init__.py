@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.errors import brief
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class Level(StrEnum):
@@ -118,3 +118,28 @@ def status(findings: Iterable[Finding]) -> int:
     if any(finding.level is Level.LOG or finding.is_grave for finding in found):
         return 3
     return 4 if any(finding.level is Level.DERIVED for finding in found) else 0
+
+
+_SALVAGE: Final = "kdump salvage "
+_OUT: Final = " --out salvaged"
+
+
+def salvage(words: Iterable[str]) -> str:
+    """Return the command that salvages the partitions of folders, given as words of a shell's command line."""
+    return f"{_SALVAGE}{' '.join(words)}{_OUT}"
+
+
+def joined(commands: Sequence[str]) -> tuple[str, ...]:
+    """Return commands without repetitions; salvage of several partitions is one command, since it has one output."""
+    found = list(dict.fromkeys(commands))
+    several = [command for command in found if command.startswith(_SALVAGE) and command.endswith(_OUT)]
+    if len(several) > 1:
+        folders = dict.fromkeys(command.removeprefix(_SALVAGE).removesuffix(_OUT) for command in several)
+        found[found.index(several[0])] = f"{_SALVAGE}{' '.join(folders)}{_OUT}"
+        found = [command for command in found if command not in several[1:]]
+    return tuple(found)
+
+
+def is_salvage(command: str) -> bool:
+    """Tell whether a command is one of :func:`salvage`."""
+    return command.startswith(_SALVAGE)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kdump.findings import Level, many
-from kdump.findings.commands import joined
+from kdump.findings import Level, joined, many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
