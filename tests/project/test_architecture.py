@@ -254,7 +254,7 @@ SLOW = {
         (["check", LOG], {"dataclasses", "heapq"}, 98),
         (["verify-index", LOG], {"dataclasses", "heapq"}, 81),
         (["offsets", LOG], {"json", "dataclasses", "heapq"}, 95),
-        (["report", "--help"], {"dataclasses", "pathlib"}, 64),
+        (["report", "--help"], {"dataclasses", "pathlib"}, 65),
     ],
     ids=lambda value: " ".join(map(str, value[:1])) if isinstance(value, list) else None,
 )
