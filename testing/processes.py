@@ -36,9 +36,15 @@ def patched(patch, *args, **options) -> subprocess.CompletedProcess:
     return python("-c", f"{patch}\nimport sys; from kdump.cli import main; sys.exit(main())", *args, **options)
 
 
-def on_a_terminal(run, *args, streams=("stdout", "stderr"), **options) -> tuple[subprocess.CompletedProcess, bytes]:
-    """Have one of the above run with a terminal for ``streams``; return what it returns, and what was shown."""
+def on_a_terminal(
+    run, *args, streams=("stdout", "stderr"), typed=b"", **options
+) -> tuple[subprocess.CompletedProcess, bytes]:
+    """Have one of the above run with a terminal for ``streams``, on which something is ``typed`` before.
+
+    Return what it returns, and what was shown.
+    """
     ours, theirs = pty.openpty()
+    os.write(ours, typed)
     with ThreadPoolExecutor(1) as reader:
         shown = reader.submit(_all_of, ours)
         try:

@@ -129,11 +129,8 @@ def new_folder(
     :func:`new_file` does.
     """
     path = Path(target)
+    folder_must_be_free(path)
     inside = os.path.isdir(path)  # noqa: PTH112  pathlib raises where a name is too long
-    if inside:
-        _must_be_empty(path)
-    else:
-        must_be_free(path)
     with parts.work_in(path if inside else path.parent, path, access, note, resumes) as work:
         if inside:  # a run that was killed before the folder was there
             work.name_left_over(path.resolve().parent)
@@ -190,6 +187,11 @@ def flush(file: BinaryIO) -> None:
     """Wait until the disk has what was written to a file. Raises OSError."""
     file.flush()
     os.fsync(file.fileno())
+
+
+def set_time(file: BinaryIO, modified_ms: int) -> None:
+    """Give a file in a new folder the time of its last write. Raises OSError."""
+    os.utime(file.fileno(), ns=(modified_ms * 1_000_000,) * 2)
 
 
 def make_folders(root: Path, *names: str, access: Access) -> Path:
@@ -302,6 +304,14 @@ def must_be_free(path: Path) -> None:
     except OSError as reason:
         raise UnreadableError(path, f"cannot be written: {reason.strerror}") from reason
     raise TakenError(f"{path} is there already: name a place that is free")
+
+
+def folder_must_be_free(path: Path) -> None:
+    """Raise what :func:`new_folder` does before it writes: where something is there that is no empty folder."""
+    if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
+        _must_be_empty(path)
+    else:
+        must_be_free(path)
 
 
 def _must_be_empty(folder: Path) -> None:

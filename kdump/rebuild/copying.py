@@ -182,6 +182,8 @@ def _copy(root: Path, access: Access, task: CopiedFile) -> None:
                         file.write(_corrected(source, piece))
                 seen.make_sure()
         files.flush(file)
+        if task.segment.modified_ms is not None:
+            files.set_time(file, task.segment.modified_ms)
 
 
 def _corrected(source: LocalFile, piece: PlannedPiece) -> bytes:

@@ -45,7 +45,7 @@ class NewNode(NamedTuple):
     @property
     def folder(self) -> str:
         """The name of its log dir in the output."""
-        return f"node-{self.id}"
+        return folder_of(self.id)
 
     @property
     def roles(self) -> str:
@@ -56,6 +56,11 @@ class NewNode(NamedTuple):
     def directory_text(self) -> str:
         """The id of its log dir as Kafka writes it."""
         return urlsafe_b64encode(self.directory_id)[:22].decode()
+
+
+def folder_of(number: int) -> str:
+    """Return the name of the log dir of a node in the output."""
+    return f"node-{number}"
 
 
 class Voter(NamedTuple):

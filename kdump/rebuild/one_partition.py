@@ -350,7 +350,8 @@ class _Planning:
             before = one
         made += [(base, []) for base in bases[following:] if base <= end]
         kept = [(base, pieces) for number, (base, pieces) in enumerate(made) if pieces or number in (0, len(made) - 1)]
-        return [PlannedSegment(base, tuple(pieces)) for base, pieces in kept]
+        modified = {each.base_offset: each.modified for each in leader.folder.partition.segments}
+        return [PlannedSegment(base, tuple(pieces), None if pieces else modified.get(base)) for base, pieces in kept]
 
     def _seen(self, segments: Sequence[PlannedSegment]) -> tuple[SeenFile, ...]:
         """Return the files that segments are made of."""

@@ -80,10 +80,15 @@ class SeenFile(NamedTuple):
 
 
 class PlannedSegment(NamedTuple):
-    """A segment to write: its base offset, and its pieces in order; none for an empty one."""
+    """A segment to write: its base offset, and its pieces in order; none for an empty one.
+
+    Of an empty one a broker takes the time of the last write for the time of its records: where that is new, a look-up
+    of an offset by time finds nothing. So it keeps the one that it had, in ms.
+    """
 
     base_offset: int
     pieces: tuple[PlannedPiece, ...]
+    modified_ms: int | None = None
 
     @property
     def size(self) -> int:

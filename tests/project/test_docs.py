@@ -46,8 +46,11 @@ REPLICAS = (
 STATUS = {
     "kdump metadata /var/kafka --tree /topics/orders": 2,
     "kdump get __consumer_offsets-3@17 --in /var/kafka --decode auto": 5,
+    "kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --plan": 3,
+    "kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --out /mnt/new --node 1@kafka1:9092/9093": 3,
 }
-"""Command lines of what the stage does not have: the golden broker has no such topic, and two partitions of offsets."""
+"""Command lines of what the stage does not have: the golden broker has no such topic, two partitions of offsets, and a
+metadata log of more topics than it has folders."""
 TIME = 1_790_000_000_000
 
 
@@ -69,6 +72,9 @@ def stage(tmp_path_factory):
     shutil.move(root / "confluent" / "logs" / "_schemas-0", broker)
     for name in REPLICAS:
         shutil.copytree(broker, root / name, dirs_exist_ok=True)
+    for number in (1, 2):
+        ids = f"version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id={number}\n"
+        (root / "backup" / f"broker-{number}" / "meta.properties").write_text(ids)
     for name in ("bundle", "backup", "b1", "b2", "b3"):
         with tarfile.open(root / f"{name}.tar.gz", "w:gz") as archive:
             archive.add(broker, name)

@@ -168,3 +168,13 @@ def test_a_journal_that_a_kill_cuts_off_counts_to_its_last_whole_line(tmp_path):
     (part / Journal.NAME).write_bytes(data[:-1])
     assert len(resumed(tmp_path, placed)) == 2
     assert tree(tmp_path / "out")[f"node-1/orders-0/{3:020}.log"] == log_of(placed[0].plan)[3]
+
+
+def test_an_empty_segment_keeps_the_time_of_its_last_write(tmp_path):
+    """By which a broker looks up offsets by time: a new one would hide the records after it."""
+    folder = copy(tmp_path / "in", 1, {0: b"", 3: batches(3, 5)}, epochs=[(0, 0)])
+    os.utime(next(path for path in (tmp_path / "in").rglob(f"{0:020}.log")), (1_000, 1_000))
+    written(tmp_path, PlacedPartition(plan(tmp_path / "in"), ("n",)))
+    out = tmp_path / "out" / "n" / "orders-0"
+    assert (out / f"{0:020}.log").stat().st_mtime == 1_000
+    assert (out / f"{3:020}.log").stat().st_mtime > 1_000_000, folder

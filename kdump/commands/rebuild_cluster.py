@@ -1,0 +1,214 @@
+"""``kdump rebuild-cluster``: log dirs that new nodes start on, from the volumes that are left of a cluster."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.commands import session, who_reads
+from kdump.commands.answering import write_answer
+from kdump.commands.limit_options import JOBS, AtLeast
+from kdump.errors import UnreadableError, UsageError
+from kdump.findings import many
+from kdump.output import files
+from kdump.primitives import timestamps
+
+if TYPE_CHECKING:
+    from kdump.rebuild.cluster import RebuildWish, RebuiltCluster
+    from kdump.rebuild.volumes import Volumes
+
+AT_A_TIME: Final = 4
+"""Processes that copy segments, where --jobs is not given: the disk is what limits them."""
+STATES: Final = ("whole", "merged", "partial", "lost")
+
+
+@click.command("rebuild-cluster")
+@click.argument("paths", nargs=-1, required=True, metavar="VOLUME...")
+@click.option("--out", metavar="DIR", help="Where to write; it must not be there yet, or be empty.")
+@click.option(
+    "--node",
+    "nodes",
+    multiple=True,
+    metavar="ID@HOST:PORT[/CONTROLLERPORT]",
+    help="A new node; with a controller port it is a controller too.  [default: 1@localhost:9092/9093]",
+)
+@click.option("--cluster-id", metavar="ID", help="The id of the new cluster.  [default: that of the volumes]")
+@click.option(
+    "--release",
+    metavar="RELEASE",
+    help="The Kafka release that will start.  [default: the oldest that knows the metadata]",
+)
+@click.option(
+    "--listener", default="PLAINTEXT", show_default=True, metavar="NAME", help="The inter.broker.listener.name."
+)
+@click.option(
+    "--controller-listener",
+    default="CONTROLLER",
+    show_default=True,
+    metavar="NAME",
+    help="The first of controller.listener.names.",
+)
+@click.option(
+    "--replication",
+    type=AtLeast(1),
+    metavar="N",
+    help="Replicas of each partition.  [default: as before, at most one for each node]",
+)
+@click.option("--committed-only", is_flag=True, help="Leave out records above the high watermark.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics and Kafka's own; globs too.")
+@click.option("--plan", "plans", is_flag=True, help="Print what would be written, and write nothing.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(("table", "jsonl")),
+    default="table",
+    show_default=True,
+    help="The form: tables for people, JSON lines.",
+)
+@click.option("--resume", is_flag=True, help="Go on with what a run into the same DIR that was killed has copied.")
+@click.option("--yes", is_flag=True, help="Do not ask before something is left out.")
+@JOBS
+@click.option("-q", "--quiet", is_flag=True, help="Print errors, damage and warnings only.")
+def command(paths: tuple[str, ...], **options: Any) -> int:
+    """Rebuild a cluster from its volumes: complete log dirs that new nodes start on.
+
+    \b
+    Examples:
+      kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --plan
+      kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --out /mnt/new --node 1@kafka1:9092/9093
+      kdump rebuild-cluster VOLUME... --out DIR --node 1@k1:9092/9093 --node 2@k2:9092/9093 --node 3@k3:9092/9093
+      kdump rebuild-cluster VOLUME... --out DIR --release 4.3.1 --topic 'orders*'
+
+    VOLUME is a log dir of a broker or controller, or a folder of log dirs: give all that are left of the cluster, also
+    damaged ones. They are opened read-only. Brokers of ZooKeeper are read, too; the new cluster is one of KRaft.
+
+    DIR gets a log dir node-ID for each node, with all topics, configs, ACLs, SCRAM users, quotas, offsets and
+    transactions that are left; node-ID.properties with the lines that server.properties needs; account.json with all
+    that was taken, merged, left out or lost; lost+found with what has no place.
+
+    Of each partition the copy of the newest leader epoch counts, then the longest. Every batch is verified; a damaged
+    one is taken from another copy. Topics that were deleted and created again are told apart by their ids. A partition
+    that no volume has is empty and begins at the highest offset that was committed or checkpointed.
+
+    Without a metadata log topics come from folders, and --release is needed. Their configs, ACLs and users are lost.
+
+    Read the warnings before the first start: offsets and records whose retention is over are deleted within seconds.
+
+    Exit status: 0 nothing is lost, 1 something cannot be read, 2 wrong usage, 3 something is lost or damaged.
+    """
+    from kdump.printers.answer_tables import rebuild as tables
+
+    out: str | None = options["out"]
+    run = session.Session(quiet=options["quiet"])
+    if out is None and not options["plans"]:
+        raise UsageError("give --out DIR, or --plan to see what would be written")
+    wish = _wish(options)
+    if out is not None:
+        files.outside(paths, out)
+        files.folder_must_be_free(Path(out))
+    volumes = _survey(run, paths)
+    if volumes is None:
+        return run.status
+    rebuilt = _prepare(run, volumes, wish, options["jobs"])
+    for each in rebuilt.account.warnings if options["output"] != "table" else ():
+        run.insist(f"warning: {each}")
+    if out is not None and not options["plans"]:
+        if not options["yes"] and not _confirmed(rebuilt):
+            raise UsageError("nothing was written")
+        _write(run, rebuilt, volumes, out, options)
+    write_answer(rebuilt.account.lines(), options["output"], tables.tables)
+    return run.status
+
+
+def _wish(options: dict[str, Any]) -> RebuildWish:
+    from kdump.broker_start import release
+    from kdump.rebuild.cluster import RebuildWish
+    from kdump.rebuild.nodes import Listeners, parse_nodes
+
+    named: str | None = options["release"]
+    return RebuildWish(
+        nodes=parse_nodes(options["nodes"]),
+        listeners=Listeners(options["listener"], options["controller_listener"]),
+        cluster_id=options["cluster_id"],
+        release=None if named is None else release.of(named),
+        replication=options["replication"],
+        committed_only=options["committed_only"],
+        topics=options["topics"],
+        at=timestamps.now(),
+    )
+
+
+def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
+    """Return the log dirs; None where one of the paths cannot be read: without it more would be lost."""
+    from kdump.rebuild.volumes import survey
+
+    volumes = survey(paths, note=run.note, fail=run.fail)
+    if run.met:
+        run.insist("nothing was written: every volume that is named must be readable; leave one out on purpose only")
+        return None
+    return volumes
+
+
+def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: int | None) -> RebuiltCluster:
+    from kdump.answers.metadata.copies import Said
+    from kdump.rebuild.cluster import prepare
+
+    parts = [folder.partition for folder in volumes.folders]
+    if jobs is None:
+        jobs = who_reads.each_in_one(parts, who_reads.MANY_HEADERS)
+    run.watch(sum(part.size for part in parts))
+    rebuilt = prepare(
+        volumes, wish, Said(run.damage, run.note, run.fail), jobs=jobs, done=lambda each: run.progress(each.size)
+    )
+    run.progress.clear()
+    for each in rebuilt.plans:
+        for text in each.notes:
+            run.note(text)
+        for text in each.unreadable:
+            run.fail(UnreadableError(each.name, text))
+        for lost in each.lost:
+            run.damage(f"{each.name}: offsets {lost.from_offset} to {lost.until_offset - 1} are lost: {lost.why}")
+        if each.state == "lost" and not each.lost:
+            run.damage(f"{each.name} is lost: no volume has it; it begins empty at offset {each.end}")
+        if each.repaired:
+            run.damages()
+    return rebuilt
+
+
+def _confirmed(rebuilt: RebuiltCluster) -> bool:
+    """Ask on a terminal before something is left out."""
+    dropped = rebuilt.account.dropped
+    if not dropped or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    click.echo(f"{many(len(dropped), 'thing')} will not be in the new cluster, or be another:", err=True)
+    for one in dropped[:20]:
+        click.echo(f"  {one.what} {one.name}: {one.why}", err=True)
+    if len(dropped) > 20:
+        click.echo(f"  and {len(dropped) - 20} more: --plan lists them", err=True)
+    return click.confirm("Go on?", err=True)
+
+
+def _write(run: session.Session, rebuilt: RebuiltCluster, volumes: Volumes, out: str, options: dict[str, Any]) -> None:
+    from kdump.rebuild import publishing
+
+    total = sum(node.bytes for node in rebuilt.account.nodes)
+    run.watch(total)
+    publishing.publish(
+        rebuilt,
+        volumes,
+        Path(out),
+        jobs=options["jobs"] or AT_A_TIME,
+        resume=options["resume"],
+        note=run.note,
+        progress=run.progress,
+    )
+    run.progress.clear()
+    states = [each.state for each in rebuilt.account.partitions]
+    kinds = ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states)
+    run.note(
+        f"{many(rebuilt.account.metadata.topics, 'topic')}, {many(len(states), 'partition')} ({kinds}) are in {out}. "
+        f"What to do next: read {out}/account.json, and the first lines of {out}/node-*.properties"
+    )

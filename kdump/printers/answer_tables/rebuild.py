@@ -1,0 +1,147 @@
+"""A rebuilt cluster as tables a person decides by: topics, what is lost, nodes, what to do before the start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.metadata.metadata_versions import FEATURE, level_name
+from kdump.findings import many
+from kdump.primitives.timestamps import iso
+from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.quantities import size
+from kdump.rebuild.account import (
+    DroppedLine,
+    RebuildWarning,
+    RebuiltMetadata,
+    RebuiltNode,
+    RebuiltPartition,
+)
+from kdump.rebuild.coordinators import RebuiltGroup, RebuiltTransaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.collector import AnswerLine
+
+STATES: Final = ("whole", "merged", "partial", "lost")
+LISTED: Final = 50
+"""Rows of what is left out; -o jsonl has all."""
+
+
+def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the tables of an account."""
+    partitions = [line for line in lines if isinstance(line, RebuiltPartition)]
+    yield _topics(partitions)
+    yield from _lost(partitions)
+    yield from _dropped([line for line in lines if isinstance(line, DroppedLine)])
+    yield _nodes([line for line in lines if isinstance(line, RebuiltNode)])
+    for line in lines:
+        if isinstance(line, RebuiltMetadata):
+            yield _metadata(line)
+    yield from _groups([line for line in lines if isinstance(line, RebuiltGroup)])
+    yield from _transactions([line for line in lines if isinstance(line, RebuiltTransaction)])
+    texts = [line.text for line in lines if isinstance(line, RebuildWarning)]
+    if texts:
+        rows = [(number, text) for number, text in enumerate(texts, 1)]
+        yield AnswerTable("Warnings: before the first start", ("", "warning"), rows, frozenset(("",)))
+
+
+def _topics(partitions: list[RebuiltPartition]) -> AnswerTable:
+    topics: dict[str, list[RebuiltPartition]] = {}
+    for each in partitions:
+        topics.setdefault(each.topic, []).append(each)
+    rows = [
+        (
+            name,
+            len(held),
+            *(sum(each.state == state for each in held) or None for state in STATES),
+            sum(one.until_offset - one.from_offset for each in held for one in each.lost) or None,
+            sum(each.uncommitted for each in held) or None,
+            max(len(each.replicas) for each in held),
+            size(sum(each.bytes for each in held)),
+        )
+        for name, held in topics.items()
+    ]
+    names = ("topic", "partitions", *STATES, "offsets lost", "uncommitted", "replicas", "size")
+    total = many(len(partitions), "partition")
+    return AnswerTable(f"Topics: {len(rows)}, {total}", names, rows, frozenset(names[1:]))
+
+
+def _lost(partitions: list[RebuiltPartition]) -> Iterator[AnswerTable]:
+    rows: list[tuple[object, ...]] = []
+    for each in partitions:
+        name = f"{each.topic}-{each.partition}"
+        rows += [(name, one.from_offset, one.until_offset, one.why) for one in each.lost]
+        if each.state == "lost" and not each.lost:
+            rows.append((name, None, each.end_offset, "no volume has the partition: it is empty"))
+    if rows:
+        names = ("partition", "from offset", "until offset", "why")
+        yield AnswerTable("Lost", names, rows, frozenset(names[1:3]))
+
+
+def _dropped(lines: list[DroppedLine]) -> Iterator[AnswerTable]:
+    if lines:
+        rows = [(line.what, line.name or "<default>", line.key, line.value, line.why) for line in lines[:LISTED]]
+        more = f", the first {LISTED} of them (-o jsonl has all)" if len(lines) > LISTED else ""
+        yield AnswerTable(f"Not as before: {len(lines)}{more}", ("what", "name", "key", "value", "why"), rows)
+
+
+def _nodes(lines: list[RebuiltNode]) -> AnswerTable:
+    rows = [
+        (line.id, line.roles, line.address, line.partitions, line.leads, size(line.bytes), line.log_dir)
+        for line in lines
+    ]
+    names = ("node", "roles", "address", "partitions", "leads", "size", "log dir")
+    needed = size(sum(line.bytes for line in lines))
+    right = frozenset(("node", "partitions", "leads", "size"))
+    return AnswerTable(f"Nodes: {len(rows)}, {needed} of disk space", names, rows, right)
+
+
+def _metadata(line: RebuiltMetadata) -> AnswerTable:
+    rows: list[tuple[object, ...]] = [
+        ("cluster id", line.cluster_id),
+        ("release", line.release),
+        ("metadata.version", level_name(line.features.get(FEATURE, 0))),
+        ("taken from", ", ".join(line.from_) or "the folders of partitions: there is no metadata log"),
+        ("snapshot", f"end offset {line.end_offset}, epoch {line.epoch}"),
+        ("topics", line.topics),
+        ("configs", line.configs),
+        ("ACLs", line.acls),
+        ("SCRAM users", line.scram_users),
+        ("quotas", line.quotas),
+        ("next producer id", line.next_producer_id),
+        *(("damage", text) for text in line.breaks),
+    ]
+    return AnswerTable("Metadata", ("", "value"), rows)
+
+
+def _groups(lines: list[RebuiltGroup]) -> Iterator[AnswerTable]:
+    if lines:
+        rows = [
+            (
+                line.group_id,
+                line.type,
+                line.offsets,
+                None if line.oldest_commit_ms is None else iso(line.oldest_commit_ms),
+                "at the first start" if line.expired else None,
+            )
+            for line in lines
+        ]
+        names = ("group", "type", "offsets", "oldest commit", "expires")
+        yield AnswerTable(f"Groups: {len(rows)}", names, rows, frozenset(("offsets",)))
+
+
+def _transactions(lines: list[RebuiltTransaction]) -> Iterator[AnswerTable]:
+    if lines:
+        rows = [
+            (
+                line.transactional_id,
+                line.producer_id,
+                line.state,
+                "hangs" if line.hangs else "its coordinator ends it",
+                ", ".join(line.partitions),
+            )
+            for line in lines
+        ]
+        names = ("transactional id", "producer id", "state", "after the start", "partitions")
+        yield AnswerTable("Open transactions", names, rows, frozenset(("producer id",)))

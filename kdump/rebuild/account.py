@@ -1,0 +1,172 @@
+"""The account of a rebuilt cluster: ``account.json``, and the lines of ``--plan``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kdump.answers.collector import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.answers.collector import AnswerLine
+    from kdump.rebuild.coordinators import RebuiltGroup, RebuiltTransaction
+
+VERSION: Final = 1
+FILE: Final = "account.json"
+
+
+@dataclass(frozen=True)
+class RebuiltNode:
+    """A node of the new cluster; ``log_dir`` is relative to the output."""
+
+    kind: ClassVar[str] = "node"
+
+    id: int
+    log_dir: str
+    directory_id: str
+    roles: str
+    address: str
+    partitions: int
+    leads: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class RebuiltMetadata:
+    """Where the metadata comes from, and what the new snapshot is."""
+
+    kind: ClassVar[str] = "metadata"
+
+    cluster_id: str
+    release: str
+    from_: tuple[str, ...]
+    """The copies of the metadata log; empty where topics come from folders."""
+    end_offset: int
+    epoch: int
+    breaks: tuple[str, ...]
+    features: dict[str, int]
+    next_producer_id: int | None
+    topics: int
+    configs: int
+    acls: int
+    scram_users: int
+    quotas: int
+
+
+@dataclass(frozen=True)
+class PartitionSource:
+    """A copy that a partition was taken from; offsets and the highest leader epoch of what it gave."""
+
+    path: str
+    first_offset: int | None
+    end_offset: int | None
+    leader_epoch: int | None
+
+
+@dataclass(frozen=True)
+class RebuildLoss:
+    """Offsets that no copy has, from the first one to before ``until_offset``."""
+
+    from_offset: int
+    until_offset: int
+    why: str
+
+
+@dataclass(frozen=True)
+class RebuiltPartition:
+    """A partition of the new cluster."""
+
+    kind: ClassVar[str] = "partition"
+
+    topic: str
+    topic_id: str
+    partition: int
+    state: str
+    """whole, merged, partial or lost"""
+    from_: tuple[PartitionSource, ...]
+    log_start_offset: int
+    end_offset: int
+    leader_epoch: int
+    """The one that the new leader begins with."""
+    replicas: tuple[int, ...]
+    lost: tuple[RebuildLoss, ...]
+    uncommitted: int
+    """Records above the high watermark of the lost cluster."""
+    bytes: int
+
+
+@dataclass(frozen=True)
+class DroppedLine:
+    """Something that the new cluster has not, or has with another value."""
+
+    kind: ClassVar[str] = "dropped"
+
+    what: str
+    name: str
+    key: str | None
+    value: str | None
+    why: str
+
+
+@dataclass(frozen=True)
+class RebuildWarning:
+    """What to know, and mostly to do, before the first start."""
+
+    kind: ClassVar[str] = "warning"
+
+    text: str
+
+
+@dataclass(frozen=True)
+class RebuildAccount:
+    """All of it."""
+
+    metadata: RebuiltMetadata
+    nodes: tuple[RebuiltNode, ...]
+    partitions: tuple[RebuiltPartition, ...]
+    dropped: tuple[DroppedLine, ...]
+    transactions: tuple[RebuiltTransaction, ...]
+    groups: tuple[RebuiltGroup, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is lost, and no metadata is damaged."""
+        return not (self.metadata.breaks or any(each.lost or each.state == "lost" for each in self.partitions))
+
+    def lines(self) -> Iterator[AnswerLine]:
+        """Yield the lines of ``--plan``."""
+        yield self.metadata
+        yield from self.nodes
+        yield from self.partitions
+        yield from self.dropped
+        yield from self.transactions
+        yield from self.groups
+        for text in self.warnings:
+            yield RebuildWarning(text)
+
+    def encode(self) -> bytes:
+        """Return the bytes of ``account.json``."""
+        metadata = _plain(self.metadata)
+        made = {
+            "version": VERSION,
+            "clusterId": metadata.pop("clusterId"),
+            "release": metadata.pop("release"),
+            "nodes": list(map(_plain, self.nodes)),
+            "metadata": metadata,
+            "partitions": list(map(_plain, self.partitions)),
+            "dropped": list(map(_plain, self.dropped)),
+            "transactions": list(map(_plain, self.transactions)),
+            "groups": {each.group_id: _plain(each) for each in self.groups},
+            "warnings": list(self.warnings),
+        }
+        return json.dumps(made, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _plain(line: AnswerLine) -> dict[str, object]:
+    found = as_json(line)
+    del found["kind"]
+    return found

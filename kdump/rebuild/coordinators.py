@@ -1,0 +1,181 @@
+"""Groups and transactions of a rebuilt cluster, as its coordinators will load them.
+
+The coordinators' partitions are read as they will be written: merged from all copies. What a broker does with them at
+its start is here too: it deletes committed offsets whose retention is over (``offsets.retention.minutes``, KIP-211),
+and aborts open transactions that it knows. One that no coordinator knows hangs: nothing ends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kdump.answers.collector import Place
+from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
+from kdump.answers.groups.lines import CommittedLine, GroupLine
+from kdump.answers.transactional_ids import TransactionalIds
+from kdump.errors import DamageError
+from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
+from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.log_dir_state import LogDirState
+from kdump.log_dirs.partition import Partition
+from kdump.records.record_batch import RecordBatch
+from kdump.segments.read import read as read_regions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from kdump.answers.collector import Collector
+    from kdump.answers.transactional_ids import TransactionalId
+    from kdump.rebuild.first_start import OpenProducer
+    from kdump.rebuild.planned import PartitionPlan
+
+OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+"""The states of a transaction that its coordinator ends after a start."""
+_NO_STATE: Final = LogDirState("", frozenset(), None, {}, {}, {}, {}, ())
+
+
+@dataclass(frozen=True)
+class RebuiltTransaction:
+    """A transaction that is open in the logs, or an id whose coordinator has it open."""
+
+    kind: ClassVar[str] = "transaction"
+
+    transactional_id: str | None
+    """None where no coordinator knows the producer."""
+    producer_id: int
+    state: str | None
+    partitions: tuple[str, ...]
+    hangs: bool
+    """Whether nothing ends it after the start."""
+
+
+@dataclass(frozen=True)
+class RebuiltGroup:
+    """A group: how many offsets it has, and when the first of them expires with the default retention; times in ms."""
+
+    kind: ClassVar[str] = "group"
+
+    group_id: str
+    type: str
+    state: str
+    offsets: int
+    oldest_commit_ms: int | None
+    expire_timestamp_ms: int | None
+    expired: bool
+    """Whether the default retention of 7 days is over for some of them: they vanish at the first start."""
+
+
+@dataclass
+class Coordinators:
+    """What the coordinators' partitions hold."""
+
+    groups: list[RebuiltGroup] = field(default_factory=list)
+    transactions: list[RebuiltTransaction] = field(default_factory=list)
+    max_producer_id: int = -1
+    """The greatest producer id of a transactional id, -1 for none."""
+
+
+def read(
+    plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
+) -> Coordinators:
+    """Return groups and transactions; ``at`` is now, in ms. Raises UnreadableError.
+
+    ``still_open`` are the producers whose transactions are open in the logs.
+    """
+    groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
+    for plan in plans:
+        if plan.topic in (consumer_offsets.TOPIC, share_group_state.TOPIC):
+            _feed(groups, plan, damage)
+        elif plan.topic == transaction_state.TOPIC:
+            _feed(ids, plan, damage)
+    known = list(ids.answer(at))
+    return Coordinators(
+        groups=list(_groups(groups, at)),
+        transactions=list(transactions_of(known, still_open)),
+        max_producer_id=max((number for one in known for number in one.producer_ids), default=-1),
+    )
+
+
+def _feed(collector: Collector, plan: PartitionPlan, damage: Callable[[str], None]) -> None:
+    partition = Partition(LOCAL, f"{plan.topic}-{plan.partition}", plan.topic, plan.partition, ())
+    collector.begin(Place(partition, _NO_STATE, damage))
+    for batch in batches(plan):
+        try:
+            collector.add(batch)
+        except DamageError as error:
+            damage(f"{partition.name}: offset {batch.base_offset}: {error.reason}")
+    collector.end()
+
+
+def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
+    """Yield the groups with their offsets, those of share groups that no group record tells of at the end."""
+    found: dict[str, GroupLine] = {}
+    offsets: dict[str, list[CommittedLine]] = {}
+    for line in collector.answer(at):
+        if isinstance(line, GroupLine):
+            found[line.group_id] = line
+        elif isinstance(line, CommittedLine):
+            offsets.setdefault(line.group_id, []).append(line)
+    for group_id in [*found, *(one for one in offsets if one not in found)]:
+        group, held = found.get(group_id), offsets.get(group_id, [])
+        commits = [line.commit_timestamp_ms for line in held if line.commit_timestamp_ms is not None]
+        expiries = [_expiry(line, group) for line in held]
+        first = min((each for each in expiries if each is not None), default=None)
+        yield RebuiltGroup(
+            group_id=group_id,
+            type="Share" if group is None else group.type,
+            state="" if group is None else group.state,
+            offsets=len(held),
+            oldest_commit_ms=min(commits, default=None),
+            expire_timestamp_ms=first,
+            expired=first is not None and first <= at,
+        )
+
+
+def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
+    """Return when an offset expires once the group's members are gone, as they are: None for a share group.
+
+    A group whose members are stored becomes empty after the start: its retention begins then. So an offset counts that
+    expires as things are.
+    """
+    return None if group is None or group.type == "Share" else line.expire_timestamp_ms
+
+
+def batches(plan: PartitionPlan) -> Iterator[RecordBatch]:
+    """Yield the batches of a partition as they will be written. Raises UnreadableError."""
+    for segment in plan.segments:
+        for piece in segment.pieces:
+            with LOCAL.open(piece.path) as source:
+                for region in read_regions(source, piece.position, piece.position + piece.size):
+                    if isinstance(region, RecordBatch):
+                        yield region
+
+
+def transactions_of(
+    known: Iterable[TransactionalId], still_open: Iterable[OpenProducer]
+) -> Iterator[RebuiltTransaction]:
+    """Yield the ids with an open transaction, then producers whose open transactions no coordinator ends."""
+    ended: set[tuple[int, str]] = set()
+    names: dict[int, str] = {}
+    for one in known:
+        names |= dict.fromkeys(one.producer_ids, one.transactional_id)
+        if one.state in OPEN:
+            ended |= {(number, partition) for number in one.producer_ids for partition in one.partitions}
+            yield RebuiltTransaction(one.transactional_id, one.producer_id, one.state, one.partitions, hangs=False)
+    hanging: dict[int, list[str]] = {}
+    for producer, topic, partition in still_open:
+        if (producer, f"{topic}-{partition}") not in ended:
+            hanging.setdefault(producer, []).append(f"{topic}-{partition}")
+    for producer, partitions in sorted(hanging.items()):
+        yield RebuiltTransaction(names.get(producer), producer, None, tuple(partitions), hangs=True)
+
+
+def retention_minutes(groups: Iterable[RebuiltGroup], at: int) -> int:
+    """Return a value of ``offsets.retention.minutes`` that keeps all committed offsets for some weeks after ``at``."""
+    oldest = min((one.oldest_commit_ms for one in groups if one.oldest_commit_ms is not None), default=at)
+    return max(0, at - oldest) // 60_000 + SPARE_MINUTES
+
+
+SPARE_MINUTES: Final = 30 * 24 * 60
+"""How long offsets are kept at least after a cluster was rebuilt: 30 days, more than the default of 7."""

@@ -1,0 +1,79 @@
+"""Writes a rebuilt cluster: a folder that appears whole or not at all."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.metadata.copies import Copies, Said
+from kdump.log_dirs import file_names
+from kdump.output import access, files
+from kdump.rebuild import account, copying, metadata
+from kdump.rebuild.copying import Journal, PlacedPartition
+from kdump.rebuild.nodes import folder_of, meta_properties_file
+from kdump.rebuild.properties import properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kdump.output.access import Access
+    from kdump.rebuild.cluster import RebuiltCluster
+    from kdump.rebuild.nodes import NewNode
+    from kdump.rebuild.volumes import Volumes
+
+METADATA_FOLDER: Final = "__cluster_metadata-0"
+
+
+def publish(
+    rebuilt: RebuiltCluster,
+    volumes: Volumes,
+    out: Path,
+    *,
+    jobs: int,
+    resume: bool,
+    note: Callable[[str], None],
+    progress: Callable[[int], None],
+) -> None:
+    """Write the log dirs of all nodes, and what goes with them, as the folder ``out``.
+
+    With ``resume`` what a killed run has copied and verified is taken over, and stays when this one is ended, too.
+    Raises UsageError where something is there, UnreadableError where the disk refuses.
+    """
+    who = access.of_sources(folder.partition for folder in volumes.folders)
+    placed = [
+        PlacedPartition(each, tuple(folder_of(number) for number in rebuilt.replicas(each))) for each in rebuilt.plans
+    ]
+    copying.make_sure_of_room(str(out), copying.room(placed))
+    resumes = partial(Journal.is_of, out=str(out)) if resume else None
+    with files.new_folder(out, last=account.FILE, access=who, note=note, resumes=resumes) as folder:
+        with Journal(folder, str(out), who) as journal:
+            copying.write(folder, placed, who, jobs=jobs, journal=journal, done=progress)
+            copying.write_lost(folder, rebuilt.plans, rebuilt.unknown, who)
+            for node in rebuilt.to.nodes:
+                _node(rebuilt, volumes, node, files.make_folders(folder, node.folder, access=who), who)
+                text = properties(
+                    node,
+                    rebuilt.to,
+                    rebuilt.lost,
+                    str(out.absolute() / node.folder),
+                    rebuilt.retention_minutes,
+                    delays=rebuilt.delays_retention,
+                )
+                files.fill(folder / f"{node.folder}.properties", text.encode(), who)
+            journal.end()
+        files.fill(folder / account.FILE, rebuilt.account.encode(), who)
+
+
+def _node(rebuilt: RebuiltCluster, volumes: Volumes, node: NewNode, log_dir: Path, who: Access) -> None:
+    """Write what a log dir holds beside partitions: its ids, and the metadata snapshot."""
+    ids = meta_properties_file(node, rebuilt.account.metadata.cluster_id)
+    files.fill(log_dir / file_names.META_PROPERTIES, ids, who)
+    copies = Copies(volumes.metadata_copies, Said(_nothing, _nothing, _nothing))
+    secret = who.without(access.of_files(copies.sources()))  # it holds the credentials that they hold
+    name, data = metadata.snapshot(rebuilt.image)
+    files.fill(files.make_folders(log_dir, METADATA_FOLDER, access=who) / name, data, secret)
+
+
+def _nothing(_: object) -> None:
+    """Say nothing: the metadata log was read before."""

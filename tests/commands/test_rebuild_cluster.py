@@ -1,0 +1,162 @@
+"""``kdump rebuild-cluster`` as a user runs it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from testing import GOLDEN
+from testing.processes import kdump, on_a_terminal
+
+BROKER = GOLDEN / "brokers" / "4.2.2"
+TOPICS = ["multi", "one", "txn"]
+NODES = ("--node", "1@k1:9092/9093", "--node", "2@k2:9092/9093")
+
+
+@pytest.fixture
+def volume(tmp_path):
+    """A log dir of a real broker: some topics, all of Kafka's own, the metadata log."""
+    log_dir = tmp_path / "volume"
+    for folder in BROKER.iterdir():
+        if folder.name.rpartition("-")[0] in TOPICS or folder.name.startswith("__"):
+            shutil.copytree(folder, log_dir / folder.name)
+    ids = "version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAZA\n"
+    (log_dir / "meta.properties").write_text(ids)
+    return log_dir
+
+
+def hashes(folder):
+    return {path: hashlib.sha256(path.read_bytes()).digest() for path in folder.rglob("*") if path.is_file()}
+
+
+def rebuild(*args, status=3):
+    done = kdump("rebuild-cluster", *args)
+    assert done.returncode == status, done.stderr.decode()
+    return done
+
+
+def test_nodes_start_on_what_is_written(volume, tmp_path):
+    before = hashes(volume)
+    rebuild(volume, "--out", tmp_path / "new", *NODES)
+    assert hashes(volume) == before
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "account.json",
+        *(["lost+found"] if (tmp_path / "new" / "lost+found").exists() else []),
+        "node-1",
+        "node-1.properties",
+        "node-2",
+        "node-2.properties",
+    ]
+    for number in (1, 2):
+        done = kdump("check", tmp_path / "new" / f"node-{number}")
+        assert f"safe to start broker {number}" in done.stdout.decode(), done.stdout.decode()
+    text = (tmp_path / "new" / "node-2.properties").read_text()
+    assert "controller.quorum.bootstrap.servers=k1:9093,k2:9093\n" in text
+    assert f"log.dirs={tmp_path / 'new' / 'node-2'}\n" in text
+
+
+def test_the_account_names_every_partition_that_no_volume_has(volume, tmp_path):
+    rebuild(volume, "--out", tmp_path / "new")
+    account = json.loads((tmp_path / "new" / "account.json").read_text())
+    assert account["version"] == 1
+    assert account["clusterId"] == "nub61tcETP6KClWv92MVHg"
+    assert account["release"] == "4.2"
+    assert account["metadata"]["from"] == [str(volume / "__cluster_metadata-0")]
+    lost = {f"{one['topic']}-{one['partition']}" for one in account["partitions"] if one["state"] == "lost"}
+    there = {path.name for path in volume.iterdir() if path.is_dir()}
+    every = {f"{one['topic']}-{one['partition']}" for one in account["partitions"]}
+    assert lost == every - there
+    assert lost
+    assert {one["state"] for one in account["partitions"]} == {"whole", "lost"}
+    assert account["groups"]
+    (node,) = account["nodes"]
+    assert (node["id"], node["logDir"], node["roles"]) == (1, "node-1", "broker,controller")
+    assert f"directory.id={node['directoryId']}" in (tmp_path / "new" / "node-1" / "meta.properties").read_text()
+
+
+def test_a_plan_writes_nothing_and_prints_the_same(volume, tmp_path):
+    done = rebuild(volume, "--plan", "--out", tmp_path / "new")
+    assert b"Lost" in done.stdout
+    assert not (tmp_path / "new").exists()
+    lines = [json.loads(line) for line in rebuild(volume, "--plan", "-o", "jsonl").stdout.splitlines()]
+    rebuild(volume, "--out", tmp_path / "new")
+    account = json.loads((tmp_path / "new" / "account.json").read_text())
+    partitions = [
+        {key: value for key, value in one.items() if key != "kind"} for one in lines if one["kind"] == "partition"
+    ]
+    assert partitions == account["partitions"]
+    assert {one["kind"] for one in lines} >= {"metadata", "node", "partition", "group"}
+
+
+def test_only_some_topics_and_those_of_kafka(volume, tmp_path):
+    rebuild(volume, "--out", tmp_path / "new", "--topic", "mul*", status=0)
+    names = {path.name.rpartition("-")[0] for path in (tmp_path / "new" / "node-1").iterdir() if path.is_dir()}
+    assert {name for name in names if not name.startswith("__")} == {"multi"}
+    account = json.loads((tmp_path / "new" / "account.json").read_text())
+    assert "one" in {one["name"] for one in account["dropped"] if one["what"] == "topic"}
+    done = rebuild(volume, "--plan", "--topic", "mutli", status=2)
+    assert b"did you mean" in done.stderr.lower()
+
+
+def test_without_a_metadata_log_folders_tell_the_topics(volume, tmp_path):
+    shutil.rmtree(volume / "__cluster_metadata-0")
+    assert b"--release" in rebuild(volume, "--plan", status=2).stderr
+    rebuild(volume, "--out", tmp_path / "new", "--release", "4.2.2", status=0)
+    done = kdump("metadata", tmp_path / "new" / "node-1", "--topics", "--topic", "multi")
+    assert b"retention.ms=-1" in done.stdout
+    assert b"safe to start" in kdump("check", tmp_path / "new" / "node-1").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["--plan", "--node", "1@h:9092/9093", "--node", "1@i:9092/9093"], b"node id 1 is given twice"),
+        (["--plan", "--release", "4.0.2"], b"4.0.2 is too old"),
+        (["--plan", "--release", "9.9"], b"9.9"),
+        (["--plan", "--replication", "2"], b"there are 1 nodes"),
+        (["--plan", "--cluster-id", "a b"], b"--cluster-id"),
+        ([], b"give --out DIR"),
+    ],
+)
+def test_what_cannot_be(volume, args, reason):
+    assert reason in rebuild(volume, *args, status=2).stderr
+
+
+def test_an_output_that_is_taken_or_lies_in_an_input_is_refused(volume, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    assert b"holds file" in rebuild(volume, "--out", tmp_path / "full", status=2).stderr
+    assert b"stays as it is" in rebuild(volume, "--out", volume / "new", status=2).stderr
+    assert b"stays as it is" in rebuild(volume, "--out", volume, status=2).stderr
+    (tmp_path / "empty").mkdir()
+    rebuild(volume, "--out", tmp_path / "empty")
+    assert (tmp_path / "empty" / "account.json").exists()
+
+
+def test_volumes_of_two_clusters_are_refused_with_both_ids(volume, tmp_path):
+    shutil.copytree(volume, tmp_path / "other")
+    (tmp_path / "other" / "meta.properties").write_text("version=1\ncluster.id=another\nnode.id=2\n")
+    stderr = rebuild(volume, tmp_path / "other", "--plan", status=2).stderr
+    assert b"another" in stderr
+    assert b"nub61tcETP6KClWv92MVHg" in stderr
+
+
+def test_a_volume_that_is_not_there_ends_it_before_anything_is_written(volume, tmp_path):
+    done = rebuild(volume, tmp_path / "gone", "--out", tmp_path / "new", status=1)
+    assert b"No such file" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_who_sees_a_terminal_is_asked_before_something_is_left_out(volume, tmp_path):
+    shutil.copytree(volume / "one-0", volume / "unknown-0")
+    (volume / "unknown-0" / "partition.metadata").write_text("version: 0\ntopic_id: BBBBBBBBBBBBBBBBBBBBBA\n")
+    for typed, written in ((b"n\n", False), (b"y\n", True)):
+        args = ("rebuild-cluster", volume, "--out", tmp_path / "new")
+        done, shown = on_a_terminal(kdump, *args, streams=("stdin", "stderr"), typed=typed)
+        assert b"unknown-0" in shown
+        assert b"Go on?" in shown
+        assert done.returncode == (3 if written else 2)
+        assert (tmp_path / "new").exists() == written
