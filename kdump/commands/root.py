@@ -40,6 +40,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "coordinator": "Say which partition coordinates an id.",
         "groups": "Tell consumer groups, their members, offsets and lag.",
         "schemas": "List the schemas of a schema registry, from its topic.",
+        "connect": "List connectors, tasks and source offsets of Kafka Connect.",
         "metadata": "Tell what the KRaft metadata log says.",
         "du": "Say what fills the disk: every folder and file of log dirs.",
         "stats": "Say what topics are made of: batches, codecs, producers.",

@@ -23,6 +23,7 @@ LINES: Final = {
     "groups": ["groups", "{folder}"],
     "groups --history": ["groups", "{folder}", "--history"],
     "schemas": ["schemas", "{folder}"],
+    "connect": ["connect", "{folder}"],
     "metadata": ["metadata", "{folder}"],
     "metadata --events": ["metadata", "{folder}", "--events"],
     "du": ["du", "{folder}"],
@@ -38,6 +39,7 @@ _INTERNAL: Final = {
         b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}',
         b'{"subject":"s","version":1,"id":1,"schema":"\\"%s\\""}' % (b"n" * 5000),
     ),
+    "connect": ("connect-configs-0", b"connector-a", b'{"properties":{"name":"%s"}}' % (b"n" * 5000)),
     "groups": ("__consumer_offsets-0", commit_key("g"), commit_value(1, metadata="m" * 5000)),
     "metadata": ("__cluster_metadata-0", None, metadata_value("ConfigRecord", name="n", value="v" * 5000)),
 }

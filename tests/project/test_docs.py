@@ -70,6 +70,10 @@ def stage(tmp_path_factory):
         members = [one for one in archive if one.name.startswith("confluent/logs/_schemas-0")]
         archive.extractall(root, members, filter="data")
     shutil.move(root / "confluent" / "logs" / "_schemas-0", broker)
+    with tarfile.open(GOLDEN / "connect.tar.xz") as archive:
+        archive.extractall(root, filter="data")
+    for folder in (root / "connect" / "logs").iterdir():
+        shutil.move(folder, broker)
     for name in REPLICAS:
         shutil.copytree(broker, root / name, dirs_exist_ok=True)
     for number in (1, 2):

@@ -1,0 +1,279 @@
+"""The answer of ``kdump connect``: connectors, their tasks, states and source offsets, as a worker reads its topics.
+
+Sources: KafkaConfigBackingStore, KafkaStatusBackingStore, KafkaOffsetBackingStore and ConnectorsResource of Kafka
+Connect (3.6.2). A cluster has three topics, whose names are settings; their records are known by their keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+
+from kdump.internal_topics.secrets import HIDDEN, is_connect_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Role: TypeAlias = Literal["configs", "status", "offsets"]
+"""What a topic of Connect holds."""
+
+_CONFIG_KEY: Final = re.compile(
+    r"(?P<what>target-state|connector|tasks-fencing|commit|restart-connector|logger-cluster)-(?P<name>.+)"
+    r"|task-(?P<of>.+)-(?P<number>\d+)|(?P<session>session-key)",
+    re.DOTALL,
+)
+_STATUS_KEY: Final = re.compile(
+    r"status-(?:connector-(?P<name>.+)|task-(?P<of>.+)-(?P<number>\d+)|topic-(?P<topic>[^:]+):connector-(?P<by>.+))",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class ConnectorLine:
+    """A connector. Null is what no record says.
+
+    ``type`` is what the REST API calls it: a sink has the config topics or topics.regex. ``inconsistent``: the last
+    configs of its tasks are incomplete, and a worker makes them again.
+    """
+
+    kind: ClassVar[str] = "connector"
+
+    connector: str
+    type: str
+    state: str | None
+    worker_id: str | None
+    trace: str | None
+    target_state: str | None
+    tasks: int
+    inconsistent: bool
+    topics: tuple[str, ...]
+    config: dict[str, str | None]
+    configs_topic: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class ConnectTaskLine:
+    """A task of a connector: its state, and the config that is committed."""
+
+    kind: ClassVar[str] = "task"
+
+    connector: str
+    task: int
+    state: str | None
+    worker_id: str | None
+    trace: str | None
+    config: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class SourceOffsetLine:
+    """Where a source connector goes on: the offset of a partition of its source, both as the connector wrote them."""
+
+    kind: ClassVar[str] = "sourceOffset"
+
+    connector: str
+    partition: dict[str, Any]
+    offset: dict[str, Any]
+    timestamp_ms: int
+
+
+ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
+
+
+def role_of(keys: Iterable[bytes | None]) -> Role | None:
+    """Return what a topic holds by the keys of some of its records; None where one of them is no key of Connect."""
+    roles = {_role(key) for key in keys}
+    return roles.pop() if len(roles) == 1 else None
+
+
+def _role(key: bytes | None) -> Role | None:
+    text = _text(key)
+    if text is None:
+        return None
+    if _STATUS_KEY.fullmatch(text):
+        return "status"
+    if _CONFIG_KEY.fullmatch(text):
+        return "configs"
+    return "offsets" if _source_partition(text) is not None else None
+
+
+def _text(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _source_partition(key: str) -> tuple[str, dict[str, Any]] | None:
+    """Return connector and partition of a key of the offsets topic: a JSON array of both."""
+    match _json(key):
+        case [str() as connector, dict() as partition]:
+            return connector, partition
+    return None
+
+
+def _json(text: str | None) -> Any:
+    """Return what a JSON text means, without the schema that a converter may have put around it; None for no JSON."""
+    try:
+        made = None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(made, dict) and made.keys() == {"schema", "payload"}:
+        return made["payload"]
+    return made
+
+
+@dataclass
+class _Connector:
+    """The state of a connector in the configs topic."""
+
+    config: dict[str, str | None] | None = None
+    timestamp: int = -1
+    target: str | None = None
+    tasks: dict[int, dict[str, str | None]] = field(default_factory=dict)
+    deferred: dict[int, dict[str, str | None]] = field(default_factory=dict)
+    count: int = 0
+    inconsistent: bool = False
+
+
+class ConnectCluster:
+    """Replays the records of one Connect cluster: each topic in the order of its log."""
+
+    def __init__(self, configs_topic: str, *, show_secrets: bool = False) -> None:
+        self._topic, self._show_secrets = configs_topic, show_secrets
+        self._connectors: dict[str, _Connector] = {}
+        self._states: dict[str | tuple[str, int], dict[str, Any]] = {}
+        self._topics: dict[str, set[str]] = {}
+        self._offsets: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {}
+        self.skipped = 0
+        """Records that a worker passes over: no key of Connect, or no value that its key asks for."""
+
+    def add(self, role: Role, timestamp: int, key: bytes | None, value: bytes | None) -> None:
+        """Replay a record, the next of its partition."""
+        text, made = _text(key), _json(_text(value))
+        if text is None or (made is None and value is not None) or not self._add(role, timestamp, text, made):
+            self.skipped += 1
+
+    def _add(self, role: Role, timestamp: int, key: str, value: Any) -> bool:
+        if role == "offsets":
+            return self._add_offset(timestamp, key, value)
+        pattern = _STATUS_KEY if role == "status" else _CONFIG_KEY
+        found = pattern.fullmatch(key)
+        if found is None or not (value is None or isinstance(value, dict)):
+            return False
+        return self._add_status(found, value) if role == "status" else self._add_config(found, timestamp, value)
+
+    def _add_config(self, key: re.Match[str], timestamp: int, value: dict[str, Any] | None) -> bool:
+        if key["of"] is not None:
+            config = _properties(value)
+            if config is None:
+                return False
+            self._connector(key["of"]).deferred[int(key["number"])] = config
+            return True
+        if key["what"] == "connector":
+            return self._add_connector(key["name"], timestamp, value)
+        if key["what"] == "target-state":
+            state = (value or {}).get("state.v2", (value or {}).get("state"))
+            self._connector(key["name"]).target = state if isinstance(state, str) else None
+            return value is None or isinstance(state, str)
+        return key["what"] != "commit" or self._commit(key["name"], value)
+
+    def _add_connector(self, name: str, timestamp: int, value: dict[str, Any] | None) -> bool:
+        if value is None:  # deleted, with its tasks; the target state has a tombstone of its own
+            self._connectors[name] = _Connector(target=self._connector(name).target)
+            return True
+        config = _properties(value)
+        if config is None:
+            return False
+        found = self._connector(name)
+        found.config, found.timestamp = config, timestamp
+        return True
+
+    def _commit(self, name: str, value: dict[str, Any] | None) -> bool:
+        """Make the configs of tasks count that were written since the commit before, if they are complete."""
+        count = (value or {}).get("tasks")
+        if not isinstance(count, int):
+            return False
+        found = self._connector(name)
+        found.inconsistent = not found.deferred.keys() >= set(range(count))
+        if not found.inconsistent:
+            found.tasks |= found.deferred
+        found.deferred, found.count = {}, count
+        return True
+
+    def _add_status(self, key: re.Match[str], value: dict[str, Any] | None) -> bool:
+        if key["topic"] is not None:
+            used = self._topics.setdefault(key["by"], set())
+            (used.discard if value is None else used.add)(key["topic"])
+            return True
+        of: str | tuple[str, int] = key["name"] if key["name"] is not None else (key["of"], int(key["number"]))
+        if value is None:
+            self._states.pop(of, None)
+            return True
+        if not isinstance(value.get("state"), str):
+            return False
+        self._states[of] = value
+        return True
+
+    def _add_offset(self, timestamp: int, key: str, value: Any) -> bool:
+        found = _source_partition(key)
+        if found is None or not (value is None or isinstance(value, dict)):
+            return False
+        if value is None:
+            self._offsets.pop(key, None)
+        else:
+            self._offsets[key] = (*found, value, timestamp)
+        return True
+
+    def _connector(self, name: str) -> _Connector:
+        return self._connectors.setdefault(name, _Connector())
+
+    def lines(self) -> Iterator[ConnectLine]:
+        """Yield each connector, its tasks and its source offsets, by name; offsets of deleted connectors too."""
+        offsets: dict[str, list[SourceOffsetLine]] = {}
+        for key in sorted(self._offsets):
+            name, partition, offset, timestamp = self._offsets[key]
+            offsets.setdefault(name, []).append(SourceOffsetLine(name, partition, offset, timestamp))
+        names = {name for name, found in self._connectors.items() if found.config is not None}
+        for name in sorted(names | offsets.keys()):
+            if name in names:
+                yield from self._lines_of(name, self._connectors[name])
+            yield from offsets.get(name, ())
+
+    def _lines_of(self, name: str, found: _Connector) -> Iterator[ConnectLine]:
+        config = found.config or {}
+        state = self._states.get(name, {})
+        yield ConnectorLine(
+            name,
+            "sink" if config.get("topics") or config.get("topics.regex") else "source",
+            state.get("state"),
+            state.get("worker_id"),
+            state.get("trace"),
+            found.target,
+            found.count,
+            found.inconsistent,
+            tuple(sorted(self._topics.get(name, ()))),
+            self._shown(config),
+            self._topic,
+            found.timestamp,
+        )
+        for number in range(found.count):
+            state = self._states.get((name, number), {})
+            shown = self._shown(found.tasks.get(number, {}))
+            yield ConnectTaskLine(name, number, state.get("state"), state.get("worker_id"), state.get("trace"), shown)
+
+    def _shown(self, config: dict[str, str | None]) -> dict[str, str | None]:
+        if self._show_secrets:
+            return config
+        return {
+            name: HIDDEN if value is not None and is_connect_secret(name) else value for name, value in config.items()
+        }
+
+
+def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
+    """Return the config in a value of the configs topic, None where there is none."""
+    found = (value or {}).get("properties")
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,75 @@
+"""``kdump connect``: connectors, tasks and source offsets of Kafka Connect, from its topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.commands.answering import FORM, PATHS, write_answer
+from kdump.commands.options import LIMITS, REMOTE, SHOW_SECRETS, add, remote_storage
+from kdump.commands.session import Session
+
+if TYPE_CHECKING:
+    from kdump.answers.collector import AnswerLine
+
+
+@click.command("connect")
+@add(PATHS)
+@add(REMOTE)
+@click.option("--configs-topic", default="", metavar="NAME", help="The worker's config.storage.topic.")
+@click.option("--status-topic", default="", metavar="NAME", help="The worker's status.storage.topic.")
+@click.option("--offsets-topic", default="", metavar="NAME", help="The worker's offset.storage.topic.")
+@click.option("--connector", "connectors", multiple=True, metavar="GLOB", help="Only this connector; globs too.")
+@SHOW_SECRETS
+@add(FORM)
+@add(LIMITS)
+def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -> int:
+    """List connectors, tasks and source offsets of Kafka Connect.
+
+    \b
+    Examples:
+      kdump connect /var/kafka
+      kdump connect /var/kafka -o jsonl | jq 'select(.state == "FAILED")'
+      kdump connect /var/kafka --connector 'lines-*' -o jsonl
+      kdump connect /var/kafka --configs-topic my-configs --status-topic my-status
+
+    It gives what a worker's REST API answers, from the three topics that the workers share. They are found by the keys
+    of their records; options name them where their names have neither connect, config, status, offset nor storage.
+
+    Values of configs that are secrets or unknown are hidden; a worker shows them in clear. A sink connector's offsets
+    are those of the group connect-NAME: 'kdump groups PATH --group connect-NAME'.
+
+    Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was met.
+    """
+    from fnmatch import fnmatchcase
+
+    from kdump.answers.connect_topics import ConnectNames, ConnectTopics
+    from kdump.log_dirs.finder import Wanted
+    from kdump.printers.answer_tables import connect as tables
+
+    run = Session(quiet=quiet)
+    topics = ConnectTopics(
+        paths,
+        Wanted(remote=remote_storage(given), max_batch_bytes=given["max_batch_bytes"]),
+        note=run.note,
+        fail=run.fail,
+        lost=lambda item: run.damaged_range(item.file.name, item.damage),
+    )
+    found = topics.clusters(ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"]))
+    if not found and not run.met:
+        run.absent([f"no topic of Kafka Connect's configs is in {', '.join(paths)}: --configs-topic names it"])
+    lines: list[AnswerLine] = []
+    for names in found:
+        cluster = topics.read(names, show_secrets=given["show_secrets"])
+        lines += cluster.lines()
+        for what, topic in zip(("status", "offsets"), names[1:], strict=True):
+            if not topic:
+                run.note(f"no topic of the {what} of {names.configs} is in these paths: --{what}-topic names it")
+        if cluster.skipped:
+            run.note(f"{names.configs}: {cluster.skipped:,} records of its topics are none that Connect writes")
+    if given["connectors"]:
+        lines = [line for line in lines if any(fnmatchcase(line.connector, glob) for glob in given["connectors"])]  # type: ignore[attr-defined]  # lines of this answer
+    write_answer(lines, output, tables.tables)
+    run.sum_up()
+    return run.status
