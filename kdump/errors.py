@@ -45,6 +45,10 @@ class PartlyUnreadableError(UnreadableError):
     """A part of a tiered segment is damaged (a chunk, its indexes), and the rest of it is read."""
 
 
+class IncompleteCopyError(UnreadableError):
+    """A segment in remote storage was looked at and is no whole copy: an object is absent, or its manifest is wrong."""
+
+
 class FailingDiskError(UnreadableError):
     """A local disk returned an I/O error for some bytes of a file that it opened (EIO, EUCLEAN or EBADMSG)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import kraft_snapshot
-from kdump.errors import UnreadableError
+from kdump.errors import StoreError, UnreadableError
 from kdump.findings import Finding, Level, text_of
 from kdump.formats import clean_shutdown, meta_properties
 from kdump.log_dirs import file_names, log_dir_state
@@ -117,7 +117,9 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
     """
     try:
         entries = files.entries(folder)
-    except UnreadableError:  # it may be closed to us and the partition's folder open: then nothing can be said
+    except UnreadableError as error:  # it may be closed to us and the partition's folder open: nothing is known of it
+        if isinstance(error, StoreError):
+            fail(error)
         return
     names = {entry.name for entry in entries}
     if not names & set(READERS):

@@ -12,17 +12,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder
+from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError
 from kdump.findings import Finding, Level, many
 from kdump.internal_topics import remote_log_metadata
 from kdump.log_dirs import file_names
+from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.tiered_log import folder_id, local_id
 from kdump.log_reader.remote_segments import COPIED, COPYING, DELETING, TopicIdPartition
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from kdump.errors import UnreadableError
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.remote_segments import RemoteSegment, RemoteSegments
@@ -32,6 +35,24 @@ STUCK_MS: Final = 3_600_000
 LOST: Final = "Keep every replica of the partition: what is still on a disk is all there is of these records."
 
 
+class UnreadCopies(NamedTuple):
+    """What of remote storage could not be read: ids of segments (16 bytes), and paths of folders as they are shown."""
+
+    segments: frozenset[bytes] = frozenset()
+    folders: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, errors: Iterable[UnreadableError]) -> UnreadCopies:
+        """Return what errors of a finder name. A copy that was read, and is not whole, is not among them."""
+        paths = [str(one.path) for one in errors if not isinstance(one, IncompleteCopyError | PartlyUnreadableError)]
+        ids = {path: _id_of(posixpath.basename(path)) for path in paths}
+        folders = tuple(path for path, segment_id in ids.items() if segment_id is None)
+        return cls(frozenset(one for one in ids.values() if one is not None), folders)
+
+
+NOTHING_UNREAD: Final = UnreadCopies()
+
+
 class _TieredPartition(NamedTuple):
     """What is known of a partition: its local replica, its folder in remote storage, what is in that by segment id."""
 
@@ -39,6 +60,7 @@ class _TieredPartition(NamedTuple):
     local: Partition | None
     remote: Partition | None
     stored: dict[bytes, Segment]
+    unread: UnreadCopies
 
     @property
     def shown(self) -> str:
@@ -53,6 +75,12 @@ class _TieredPartition(NamedTuple):
         name = f"{listed.start:020}-{_text(listed.id)}.{file_names.LOG}"
         return posixpath.join(self.shown, name) if stored is None else stored.name
 
+    def may_hold(self, listed: RemoteSegment) -> bool:
+        """Tell whether a segment that was not found may be there: it, or a folder around it, could not be read."""
+        if listed.id in self.unread.segments or (self.remote is None and self.unread.folders):
+            return True
+        return any(f"{self.shown}/".startswith(f"{one.rstrip('/')}/") for one in self.unread.folders)
+
     @property
     def local_start(self) -> int | None:
         """The offset with which the local log begins."""
@@ -62,13 +90,21 @@ class _TieredPartition(NamedTuple):
 
 
 def check(
-    local: Iterable[Partition], remote: Iterable[Partition], listed: RemoteSegments, at: int | None
+    local: Iterable[Partition],
+    remote: Iterable[Partition],
+    listed: RemoteSegments,
+    at: int | None,
+    unread: UnreadCopies = NOTHING_UNREAD,
+    fail: Callable[[UnreadableError], None] = raise_it,
 ) -> Iterator[Finding]:
     """Yield what does not fit. ``local`` and ``remote`` are the partitions of log dirs and of remote storage.
 
-    ``at`` is now in ms: without it nothing is stuck.
+    ``at`` is now in ms: without it nothing is stuck. A segment that is ``unread`` is not called absent. The caller has
+    read all of the topic: what could not be read of it may list, or finish, anything. ``fail`` is called with topic ids
+    that cannot be read: nothing is said of the end of what was copied of such a partition.
     """
-    places = _places(local, remote, listed)
+    unsure: set[tuple[str | None, int | None]] = set()
+    places = _places(_identified(local, unsure, fail), remote, listed, unread)
     if not listed.known and places:
         text = f"no record of {remote_log_metadata.TOPIC} is in the given paths: nothing says what should be there"
         yield _remark(next(iter(places.values())).shown, "unlisted", text)
@@ -78,18 +114,37 @@ def check(
         told[segment.partition].append(segment)
     for key, place in places.items():
         segments = sorted(told[key], key=lambda one: (one.start, one.end))
-        yield from _there(place, segments)
+        yield from _there(place, segments, is_damaged=listed.is_damaged)
         yield from _stuck(place, segments, listed.deletions.get(key), at)
-        yield from _whole(place, [one for one in segments if one.state == COPIED])
+        if (key.topic, key.partition) not in unsure:
+            yield from _whole(place, [one for one in segments if one.state == COPIED])
+
+
+def _identified(
+    local: Iterable[Partition],
+    unsure: set[tuple[str | None, int | None]],
+    fail: Callable[[UnreadableError], None],
+) -> Iterator[tuple[str | None, Partition]]:
+    """Yield local partitions with their topic ids; ``unsure`` gets topic and number where a store did not give one."""
+    for part in local:
+        failed: list[UnreadableError] = []
+        if part.topic is not None and folder.leftover_of(part) is None:
+            yield local_id(part, failed.append), part
+        for error in failed:
+            if isinstance(error, StoreError):
+                unsure.add((part.topic, part.partition))
+                fail(error)
 
 
 def _places(
-    local: Iterable[Partition], remote: Iterable[Partition], listed: RemoteSegments
+    local: Iterable[tuple[str | None, Partition]],
+    remote: Iterable[Partition],
+    listed: RemoteSegments,
+    unread: UnreadCopies,
 ) -> dict[TopicIdPartition, _TieredPartition]:
     replicas: dict[tuple[str, str | None, int | None], Partition] = {}
-    for part in local:
-        if part.topic is not None and folder.leftover_of(part) is None:
-            replicas.setdefault((part.topic, local_id(part, lambda _: None), part.partition), part)
+    for topic_id, part in local:
+        replicas.setdefault((part.topic or "", topic_id, part.partition), part)
     found = {}
     for one in remote:
         topic_id = folder_id(one)
@@ -97,18 +152,21 @@ def _places(
             continue
         key = TopicIdPartition(one.topic, urlsafe_b64decode(f"{topic_id}=="), one.partition)
         stored = {segment_id: segment for segment in one.segments if (segment_id := _id(segment)) is not None}
-        found[key] = _TieredPartition(key, replicas.get((key.topic, topic_id, key.partition)), one, stored)
+        found[key] = _TieredPartition(key, replicas.get((key.topic, topic_id, key.partition)), one, stored, unread)
     for key in [*(segment.partition for segment in listed.segments.values()), *listed.deletions]:
         if key not in found:
-            found[key] = _TieredPartition(key, replicas.get((key.topic, _text(key.topic_id), key.partition)), None, {})
+            replica = replicas.get((key.topic, _text(key.topic_id), key.partition))
+            found[key] = _TieredPartition(key, replica, None, {}, unread)
     return found
 
 
-def _there(place: _TieredPartition, segments: list[RemoteSegment]) -> Iterator[Finding]:
-    """Yield what is listed and absent, of another size, or not listed."""
+def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
+    """Yield what is listed and absent, of another size, or not listed, as far as the topic is not damaged."""
     for one in segments:
         stored = place.stored.get(one.id)
         if one.state != COPIED:
+            continue
+        if stored is None and place.may_hold(one):
             continue
         if stored is None:
             start = place.local_start
@@ -139,6 +197,11 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment]) -> Iterator[F
         yield _remark(place.shown, "unlisted", text)
         return
     for segment in unlisted:
+        if is_damaged:
+            yield _remark(
+                segment.name, "unlisted", f"it is not listed in what can be read of {remote_log_metadata.TOPIC}"
+            )
+            continue
         yield Finding(
             level=Level.DERIVED,
             file=segment.name,
@@ -237,7 +300,12 @@ def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEnt
 
 def _id(segment: Segment) -> bytes | None:
     """Return the id that the name of a segment holds."""
-    found = file_names.SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
+    return _id_of(posixpath.basename(segment.path))
+
+
+def _id_of(name: str) -> bytes | None:
+    """Return the id in the name of an object of a segment."""
+    found = file_names.SEGMENT_NAME.fullmatch(f"{name.rpartition('.')[0]}.{file_names.LOG}")
     text = None if found is None else found["stem"][len(found["offset"]) + 1 :]
     return urlsafe_b64decode(f"{text}==") if text else None
 

@@ -154,11 +154,20 @@ def _remote(
     from kdump.log_reader import remote_segments
 
     of_topic = Wanted(topics=(remote_log_metadata.TOPIC,), max_batch_bytes=wanted.max_batch_bytes)
-    listing = Finder(of_topic, fail=run.fail).find(paths, None)
-    listed = remote_segments.of_partitions(listing, damage=run.damage, fail=run.fail)
+    unlisted: list[UnreadableError] = []
+    unread: list[UnreadableError] = []
+    listing = Finder(of_topic, fail=unlisted.append).find(paths, None)
+    listed = remote_segments.of_partitions(listing, damage=run.damage, fail=unlisted.append)
+    for each in unlisted:
+        run.fail(each)
     listed.only(lambda key: wanted.takes(Name(key.topic, key.partition)))
     storage = None if wanted.remote is None else replace(wanted.remote, list_locked=True)
-    finder = Finder(wanted._replace(remote=storage), note=run.note, fail=run.fail)
+
+    def fail(error: UnreadableError) -> None:
+        unread.append(error)
+        run.fail(error)
+
+    finder = Finder(wanted._replace(remote=storage), note=run.note, fail=fail)
     remote = list(finder.remote())
     met |= finder.met
     closed = [error for part in remote for one in part.segments if (error := locked(one)) is not None]
@@ -166,10 +175,14 @@ def _remote(
         if not part.segments:
             continue
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
-        has_all = not (listed.known or closed)  # else some are local or cannot be read
+        has_all = not (listed.known or closed or unread or unlisted)  # else some are local or cannot be read
         kept = (finding for finding in checked.findings if finding.kind != "gap" or has_all)
         _tell(checked._replace(findings=tuple(kept)), run, told)
-    told.tell(list(remote_storage.check(local, remote, listed, how.at)))
+    if unlisted:  # it may have listed what is there, and said of what is gone that it was deleted
+        run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}, which could not be read whole")
+    else:
+        found = remote_storage.check(local, remote, listed, how.at, remote_storage.UnreadCopies.of(unread), run.fail)
+        told.tell(list(found))
     return closed
 
 

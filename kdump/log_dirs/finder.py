@@ -14,7 +14,7 @@ import posixpath
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import StoreError, UnreadableError, UsageError
 from kdump.formats import record_layout
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import (
@@ -261,10 +261,13 @@ class Finder:
         self.met.add(name)
         if not self._takes(name, files.shown(entries[0].path)):
             return
+        is_listed = True
         try:
             beside = {entry.name: entry.path for entry in files.entries(folder)}
-        except UnreadableError:  # a folder may be closed to us and its files open: then they have no siblings
-            beside = {}
+        except UnreadableError as error:  # a folder may be closed to us and its files open
+            is_listed, beside = False, self._siblings(entries, files)
+            if isinstance(error, StoreError):
+                self.fail(error)
         segments, others = [], []
         for entry in entries:
             if entry.identity in self._seen:
@@ -281,8 +284,23 @@ class Finder:
                 self.fail(error)
         if segments or others:
             segments.sort(key=_order)
-            whole = next(_following(beside, segments), None) is None
+            whole = is_listed and next(_following(beside, segments), None) is None
             yield Partition(files, folder, *name, tuple(segments), tuple(others), whole, self.wanted.max_batch_bytes)
+
+    def _siblings(self, entries: list[Entry], files: Files) -> dict[str, str]:
+        """Return the paths of the files beside segments, by name, where their folder cannot be listed."""
+        beside: dict[str, str] = {}
+        for entry in entries:
+            found = SEGMENT_NAME.fullmatch(entry.name)
+            for suffix in SIBLINGS if found else ():
+                name = f"{found['stem']}.{suffix}{found['state'] or ''}"  # type: ignore[index]  # it matches here
+                path = posixpath.join(posixpath.dirname(entry.path), name)
+                try:
+                    if files.look(path) is not None:
+                        beside[name] = path
+                except UnreadableError as error:
+                    self.fail(error)
+        return beside
 
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
         """Yield the partitions in a folder that the user named; to hold none is an error."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import DamageError, PartlyUnreadableError, UnreadableError
+from kdump.errors import DamageError, IncompleteCopyError, PartlyUnreadableError, UnreadableError
 from kdump.formats import rsm_manifest
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
@@ -89,7 +89,9 @@ class TieredFiles:
             stem, _, suffix = entry.name.rpartition(".")
             if entry.is_folder or suffix not in {LOG, INDEXES, MANIFEST} or f"{stem}.{LOG}" not in there:
                 if suffix == MANIFEST and file_names.SEGMENT_NAME.fullmatch(f"{stem}.{LOG}"):
-                    self._fail(UnreadableError(self.shown(entry.path), "the manifest is there, and its .log is not"))
+                    self._fail(
+                        IncompleteCopyError(self.shown(entry.path), "the manifest is there, and its .log is not")
+                    )
                 elif suffix != INDEXES:
                     found.append(entry)
             elif suffix == LOG:
@@ -103,7 +105,9 @@ class TieredFiles:
             return [log]
         try:
             if told is None:
-                raise UnreadableError(self.shown(log.path), f"it has no .{MANIFEST}: its copy did not come to its end")
+                raise IncompleteCopyError(
+                    self.shown(log.path), f"it has no .{MANIFEST}: its copy did not come to its end"
+                )
             manifest = self._manifest(told)
             try:
                 self._data_key(manifest, told)
@@ -140,7 +144,7 @@ class TieredFiles:
         try:
             return rsm_manifest.read(data)
         except DamageError as damage:
-            raise UnreadableError(self.shown(entry.path), _told(damage)) from None
+            raise IncompleteCopyError(self.shown(entry.path), _told(damage)) from None
 
     def _data_key(self, manifest: Manifest, told: Entry) -> None:
         """Learn the AES key of a segment. Raises UnreadableError."""
@@ -155,7 +159,7 @@ class TieredFiles:
         try:
             self._data_keys[sealed] = key.data_key(sealed.data_key)
         except DamageError as damage:
-            raise UnreadableError(self.shown(told.path), f"dataKey: {_told(damage)}") from None
+            raise IncompleteCopyError(self.shown(told.path), f"dataKey: {_told(damage)}") from None
 
     def open(self, path: str) -> OpenSource:
         if path in self.locked:

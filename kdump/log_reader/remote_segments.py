@@ -14,6 +14,7 @@ from kdump.internal_topics.decode import decode
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
+from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -60,6 +61,8 @@ class RemoteSegments:
     def __init__(self) -> None:
         self.known = False
         """Whether any record was met: else nothing says what is copied."""
+        self.is_damaged = False
+        """Whether some records are damaged: what they listed is not known."""
         self.segments: dict[bytes, RemoteSegment] = {}
         """Id -> what is listed and not deleted."""
         self.deletions: dict[TopicIdPartition, tuple[int, int]] = {}
@@ -69,11 +72,13 @@ class RemoteSegments:
     def read(self, regions: Iterable[Region], damage: Callable[[str], None]) -> None:
         """Take the records of a segment of the topic."""
         for region in regions:
+            self.is_damaged |= isinstance(region, Damage)
             if isinstance(region, RecordBatch) and not region.is_control:
                 try:
                     for record in region.records():
                         self._add(record.value)
                 except DamageError as reason:
+                    self.is_damaged = True
                     damage(f"{remote_log_metadata.TOPIC}: {reason}")
 
     def _add(self, value: bytes | None) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kdump.errors import UnreadableError
+from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -109,6 +110,10 @@ class _End(NamedTuple):
     offset: int
 
 
+UNKNOWN: Final = _End(INT64_END, INT64_END)
+"""Ranks above every end: a replica that may hold more than others is not left out."""
+
+
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
     """Return partitions without the replicas of those that are there several times, which ``note`` is called with.
 
@@ -155,9 +160,15 @@ def _are_replicas(one: Partition, one_end: _End, other: Partition, other_end: _E
 
     if (one.files, one.folder) == (other.files, other.folder):  # files of one folder that were named apart
         return False
-    ids = {local_id(each, lambda _: None) for each in (one, other)} - {None}
+    ids = {local_id(each, _raise_of_store) for each in (one, other)} - {None}
     overlap = _first(one) < other_end.offset and _first(other) < one_end.offset
     return len(ids) < 2 and (overlap or one_end.offset <= _first(one))
+
+
+def _raise_of_store(error: UnreadableError) -> None:
+    """Raise what a store did not give; a local file that is closed or broken names no topic id."""
+    if isinstance(error, StoreError):
+        raise error
 
 
 def _first(partition: Partition) -> int:
@@ -165,14 +176,14 @@ def _first(partition: Partition) -> int:
 
 
 def _end(partition: Partition) -> _End:
-    """Return the end of a log. An unreadable segment counts as empty: its reader reports the error."""
+    """Return the end of a log; UNKNOWN where a segment cannot be read: then it is read, and its reader reports it."""
     from kdump.segments.segment_end import segment_end  # few runs meet replicas
 
     for segment in reversed(partition.segments):
         try:
             last = segment_end(segment).last if segment.size else None
         except UnreadableError:
-            last = None
+            return UNKNOWN
         if last is not None:
             epoch = -1 if last.partition_leader_epoch is None else last.partition_leader_epoch
             return _End(epoch, last.last_offset + 1)

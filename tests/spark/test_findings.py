@@ -9,7 +9,6 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 
 from testing import GOLDEN
 from testing.processes import kdump
-from tests.helpers.segments import data
 
 BROKERS = GOLDEN / "brokers"
 
@@ -58,24 +57,6 @@ def test_rows_are_the_lines_of_check(spark, tmp_path, partitions):
     found = rows(spark, tmp_path, minPartitions=partitions)
     assert in_order(found) == in_order(expected)
     assert {row["level"] for row in found} == {"remark", "derived", "log"}
-
-
-def test_what_cannot_be_read_is_a_row(spark, tmp_path):
-    for number in range(2):
-        folder = tmp_path / f"orders-{number}"
-        folder.mkdir()
-        (folder / f"{0:020}.log").write_bytes(data(0))
-    lost = tmp_path / "orders-1" / f"{10:020}.log"
-    lost.symlink_to(tmp_path / "gone")
-    found = rows(spark, tmp_path, tmp_path / "nowhere")
-    closed = {(row["file"], row["text"]) for row in found if row["kind"] == "unreadable"}
-    assert closed == {
-        (str(lost), "No such file or directory"),
-        (str(tmp_path / "nowhere"), "No such file or directory"),
-    }
-    assert all(row["level"] is None for row in found if row["kind"] == "unreadable")
-    rest = [row for row in found if row["kind"] != "unreadable"]
-    assert in_order(rest) == in_order(lines(tmp_path, tmp_path / "nowhere", status=1))
 
 
 def test_topics_are_chosen(spark):

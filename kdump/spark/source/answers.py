@@ -39,6 +39,7 @@ from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark.source import options as words
+from kdump.spark.source.unread import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,7 +68,7 @@ Row = dict[str, Any]
 class SaidLine:
     """What a command says on standard error, and its exit status tells.
 
-    ``kind`` is one of three: of files that cannot be read, of damage, of derived files that are not used.
+    ``kind`` is one of three: of files that a failing disk does not return, damage, derived files not used.
     """
 
     kind: ClassVar[str] = UNREADABLE
@@ -87,17 +88,19 @@ class AnswerTask(NamedTuple):
     at: int
     rows: list[Row]
     is_first: bool
+    skip: bool
+    """The option ``skipUnreadable``."""
 
 
 class AnswerPlan:
     """A question while it is planned: what was found of what ``options`` name. ``rows`` has what was said so far."""
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
-        """Raises UsageError, UnreadableError where nothing can be read."""
+        """Raises UsageError, and UnreadableError as tasks do."""
         self.options = options
         self.at = timestamps.now() if options.at is None else options.at
         self.rows: list[Row] = []
-        self.say = _sayings(self.rows, note)
+        self.say = _sayings(self.rows, note, skip=options.skip_unreadable)
         output = OUTPUTS[options.output]
         self.asked = Wanted(
             topics=options.topic,
@@ -110,15 +113,10 @@ class AnswerPlan:
             max_batch_bytes=options.max_batch_bytes,
         )
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if output.also else self.asked
-        failed: list[UnreadableError] = []
-        finder = Finder(wanted, note=note, fail=failed.append)
+        finder = Finder(wanted, note=note, fail=self.say.fail)
         self.found: list[Partition] = [
             one for files, paths in places(options.paths) for one in finder.find(paths, files)
         ]
-        if failed and not self.found:
-            raise failed[0]
-        for error in failed:
-            self.say.fail(error)
         self.states = LogDirStates(in_words(self.say.wrong), self.say.fail)
 
     def meant(self, *also: str) -> list[Partition]:
@@ -140,16 +138,19 @@ class AnswerPlan:
         return TopicConfigs(self.image, self.options.config)
 
 
-def _sayings(rows: list[Row], note: Callable[[str], None]) -> Sayings:
-    """Return what keeps damage and failures as rows, each once."""
+def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Sayings:
+    """Return what keeps damage as rows, each once, and raises failures but those that :func:`refuse` leaves."""
 
     def keep(kind: str, text: object) -> None:
         rows.append({"kind": kind, "text": str(text)})
 
     unreadable = once(partial(keep, UNREADABLE))
-    return Sayings(
-        once(partial(keep, DAMAGE)), once(partial(keep, DERIVED)), once(note), lambda error: unreadable(str(error))
-    )
+
+    def fail(error: UnreadableError) -> None:
+        refuse(error, skip=skip)
+        unreadable(str(error))
+
+    return Sayings(once(partial(keep, DAMAGE)), once(partial(keep, DERIVED)), once(note), fail)
 
 
 class AnswerOutput(NamedTuple):
@@ -266,7 +267,7 @@ OUTPUTS: Final = {
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask]:
-    """Return the tasks that answer what ``options`` asks. Raises UsageError, UnreadableError where nothing is found."""
+    """Return the tasks that answer what ``options`` asks. Raises UsageError, and UnreadableError as tasks do."""
     run = AnswerPlan(options, note)
     output = OUTPUTS[options.output]
     collector = output.collector(run)
@@ -276,17 +277,26 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask
     tasks = stretches(partitions, max(1, options.min_partitions // 4), output.unit) or [[]]
     states = [{(one.files, one.log_dir): run.states.of(one) for one in task} for task in tasks]
     return [
-        AnswerTask(options.output, task, collector, known, run.at, [] if number else run.rows, not number)
+        AnswerTask(
+            output=options.output,
+            partitions=task,
+            collector=collector,
+            states=known,
+            at=run.at,
+            rows=[] if number else run.rows,
+            is_first=not number,
+            skip=options.skip_unreadable,
+        )
         for number, (task, known) in enumerate(zip(tasks, states, strict=True))
     ]
 
 
 def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task."""
+    """Yield the rows of a task. Raises UnreadableError, see :func:`refuse`."""
     output = OUTPUTS[task.output]
     columns = output.columns
     said: list[Row] = []
-    say = _sayings(said, unsaid)
+    say = _sayings(said, unsaid, skip=task.skip)
     states = LogDirStates(in_words(say.wrong), say.fail, known=task.states)
     output.feed(task.collector, task.partitions, lambda one, found: say.reader([one], states).run(found))
     lines = (

@@ -19,6 +19,7 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.printers.findings_report import finding_line
 from kdump.spark.source import schema
+from kdump.spark.source.unread import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.spark.source.options import SourceOptions
 
 UNREADABLE: Final = "unreadable"
-"""The kind of a row that says which file cannot be read, and why."""
+"""The kind of a row that says which file a failing disk does not return, with ``skipUnreadable``, and why."""
 Row = dict[str, Any]
 
 
@@ -39,18 +40,24 @@ class CheckTask(NamedTuple):
     """What a task checks: partitions.
 
     ``covered`` are log dirs that other tasks check, and partitions in these, without their files. ``rows`` are given
-    as they are. ``at`` is now in ms.
+    as they are. ``at`` is now in ms, ``skip`` the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]
     covered: list[Partition]
     rows: list[Row]
     at: int
+    skip: bool
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]:
-    """Return the tasks that check what ``options`` names. Raises UsageError, UnreadableError where there is nothing."""
+    """Return the tasks that check what ``options`` names. Raises UsageError, and UnreadableError as tasks do."""
     unreadable: list[UnreadableError] = []
+
+    def fail(error: UnreadableError) -> None:
+        refuse(error, skip=options.skip_unreadable)
+        unreadable.append(error)
+
     wanted = Wanted(
         topics=options.topic,
         partitions=options.partition,
@@ -60,39 +67,48 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         logs_only=True,
         max_batch_bytes=options.max_batch_bytes,
     )
-    finder = Finder(wanted, note=note, fail=unreadable.append)
+    finder = Finder(wanted, note=note, fail=fail)
     partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
-    if unreadable and not partitions:
-        raise unreadable[0]
     at = timestamps.now() if options.at is None else options.at
     known: dict[tuple[object, str], Partition] = {}
     tasks = []
     for stretch in stretches(partitions, max(1, options.min_partitions // 4)):
-        tasks.append(CheckTask(stretch, list(known.values()), [], at))
+        tasks.append(CheckTask(stretch, list(known.values()), [], at, options.skip_unreadable))
         for part in stretch:
             if part.topic is not None:
                 known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
             elif any(entry.name in READERS for entry in part.others):  # it is a log dir
                 known[part.files, f"{part.folder}/"] = part._replace(segments=())
-    across = list(everything.across(partitions, LogDirs()))
-    return [*tasks, CheckTask([], [], [*_closed(unreadable), *map(finding_line, across)], at)]
+    dirs = LogDirs()
+    for part in partitions:
+        dirs.of(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
+    across = list(everything.across(partitions, dirs))
+    rows = [*_closed(unreadable), *map(finding_line, across)]
+    return [*tasks, CheckTask([], [], rows, at, options.skip_unreadable)]
 
 
 def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task, for each partition together."""
+    """Yield the rows of a task, for each partition together. Raises UnreadableError, see :func:`refuse`."""
     yield from _batch(task.rows)
     dirs = LogDirs()
     said: set[str] = set()
     found: set[Finding] = set()  # a file may be named itself, and lie beside partitions
     how = everything.CheckOptions(at=task.at)
+
+    def fail(error: UnreadableError) -> None:
+        refuse(error, skip=task.skip)
+        said.add(str(error))
+
     for part in task.covered:
         if part.topic is None:
             found.update(everything.check(part, how, dirs).findings)
         else:
-            dirs.of(part, lambda error: said.add(str(error)))
+            dirs.of(part, fail)
     found.update(dirs.news())
     for part in task.partitions:
         checked = everything.check(part, how, dirs)
+        for error in checked.failed:
+            refuse(error, skip=task.skip)
         failed = [error for error in checked.failed if str(error) not in said]
         said |= {str(error) for error in failed}
         new = [finding for finding in checked.findings if finding not in found]

@@ -419,7 +419,7 @@ def _agree(options: SourceOptions) -> None:
         raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")
 
 
-WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes")
+WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes", "skip_unreadable")
 """Options that those outputs take."""
 
 
