@@ -254,6 +254,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     type: RecordType | Iterable[RecordType] = (),  # noqa: A002  the option's name
     transactional: bool | None = None,
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    out_of_order: bool = False,
     leftovers: bool = False,
     every_replica: bool = False,
     remote: Path | Iterable[Path] = (),
@@ -266,10 +267,11 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     Arguments are named as the options of ``kdump dump``; of those that may be given several times an iterable is
     taken. ``offset`` is one, or a pair that holds both ends. ``since`` is inclusive and ``until`` not: ms, ISO 8601
     (UTC unless it names an offset) or a datetime with a zone. Any of several keys takes a record; a header with the
-    value None takes any. ``remote`` is where segments of tiered topics lie, ``remote_keys`` the files with the private
-    keys of its key pairs, by name. Of several replicas of a partition the best is read: the one with the newest leader
-    epoch, then the highest log end offset; with ``every_replica`` all are. A batch of more than
-    ``max_batch_bytes``, as it is or unpacked, is damage. Nothing but keys is read before the log is iterated. Raises
+    value None takes any. ``out_of_order`` reads segments that begin after ``until`` too, for older records in
+    them. ``remote`` is where segments of tiered topics lie, ``remote_keys`` the files with the private keys of its key
+    pairs, by name. Of several replicas of a partition the best is read: the one with the newest leader epoch, then the
+    highest log end offset; with ``every_replica`` all are. A batch of more than ``max_batch_bytes``, as it is or
+    unpacked, is damage. Nothing but keys is read before the log is iterated. Raises
     UsageError, and UnreadableError for a key.
     """
     first, last = (offset, offset) if isinstance(offset, int) else offset
@@ -303,6 +305,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             types=frozenset((type,) if isinstance(type, str) else type),
             transactional=transactional,
             committed=isolation == "read_committed",
+            out_of_order=out_of_order,
         ),
         on_error,
         every_replica=every_replica,

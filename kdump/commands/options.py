@@ -112,6 +112,11 @@ FILTERS: Final[list[Decorator]] = [
     click.option("--since", metavar="TIME", help="Timestamps from TIME on: ISO 8601 (UTC), ms since 1970, or -2h."),
     click.option("--until", metavar="TIME", help="Timestamps before TIME."),
     click.option(
+        "--out-of-order",
+        is_flag=True,
+        help="With --until: read the segments that begin later too, for records with older timestamps.",
+    ),
+    click.option(
         "--tz",
         default="UTC",
         show_default=True,
@@ -197,6 +202,8 @@ def filter_of(options: dict[str, Any]) -> Filter:
     )
     if since is not None and until is not None and since >= until:
         raise UsageError(f"--since {given['since']} is not before --until {given['until']}")
+    if given["out_of_order"] and until is None:
+        raise UsageError("--out-of-order goes with --until")
     types = option_values.one_of(given["types"], RECORD_TYPES, str, "type of a record") if given["types"] else ()
     return Filter(
         first_offset=first,
@@ -211,6 +218,7 @@ def filter_of(options: dict[str, Any]) -> Filter:
         types=frozenset(types),
         transactional=given["transactional"],
         committed=given["isolation"] == "read_committed",
+        out_of_order=given["out_of_order"],
     )
 
 
@@ -267,5 +275,6 @@ FILTER_NAMES: Final = (
     "types",
     "transactional",
     "isolation",
+    "out_of_order",
 )
 """The parameters of FILTERS."""

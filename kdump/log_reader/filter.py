@@ -40,6 +40,13 @@ class Filter(NamedTuple):
     transactional: bool | None = None
     committed: bool = False
     """Only what a read_committed consumer is given: no markers, no aborted data, nothing from the stable offset on."""
+    out_of_order: bool = False
+    """Whether segments that begin at ``until`` or later are read, for records with older timestamps in them."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether timestamps lie in a range."""
+        return self.since is not None or self.until is not None
 
     @property
     def looks_into_records(self) -> bool:

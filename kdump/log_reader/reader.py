@@ -91,7 +91,8 @@ class PartitionReader:
         whole = only is None or only[:1] == partition.segments[:1]
         selection, facts = self._begin(partition, told=not whole)
         paths = None if only is None else {segment.path for segment in only}
-        for segment in segment_choice.segments(partition, self.filter, self.progress):
+        note = self.note if whole else _told
+        for segment in segment_choice.segments(partition, self.filter, self.progress, note):
             if paths is None or segment.path in paths:
                 yield from self._segment(segment, selection, facts._replace(name=segment.name))
 
@@ -116,7 +117,7 @@ class PartitionReader:
             return
         found: list[tuple[Segment, list[TailMarks]]] = []
         left = count
-        for segment in reversed(list(segment_choice.segments(partition, self.filter, self.progress))):
+        for segment in reversed(list(segment_choice.segments(partition, self.filter, self.progress, self.note))):
             found.append((segment, self._last_of(segment, selection, facts._replace(name=segment.name), left)))
             left -= sum(marks.held for marks in found[-1][1])
             if left <= 0:

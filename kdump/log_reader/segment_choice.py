@@ -1,7 +1,7 @@
 """Which segments of a partition, and which bytes of one, may hold what a filter takes.
 
-Names and the first offset of each file rule out segments. Indexes that are shown to be right
-(:mod:`kdump.segments.index_lookup`) rule out the bytes before and after.
+Names and the first offset of each file rule out segments, and so do time indexes (:mod:`kdump.log_reader.time_spans`).
+Indexes that are shown to be right (:mod:`kdump.segments.index_lookup`) rule out the bytes before and after.
 """
 
 from __future__ import annotations
@@ -19,16 +19,31 @@ if TYPE_CHECKING:
     from kdump.log_reader.filter import Filter
 
 
-def segments(partition: Partition, wanted: Filter, skipped: Callable[[int], None]) -> Iterator[Segment]:
-    """Yield the segments that may hold the offsets of a filter; ``skipped`` takes the size of each other, in bytes."""
+def segments(
+    partition: Partition,
+    wanted: Filter,
+    skipped: Callable[[int], None],
+    note: Callable[[str], None] = lambda _: None,
+) -> Iterator[Segment]:
+    """Yield the segments that may hold the offsets and times of a filter.
+
+    ``skipped`` takes the size of each other, in bytes. ``note`` takes a sentence where older records may be in them.
+    """
     first, last = wanted.first_offset, wanted.last_offset
     following = [*partition.segments[1:], None]
+    chosen: list[Segment] = []
     for segment, after in zip(partition.segments, following, strict=False):  # a folder may have no segment
         below = first is not None and after is not None and _ends_below(segment, after, first)
         if below or (last is not None and _begins_above(segment, last)):
             skipped(segment.size)
-        else:
+        elif not wanted.is_timed:
             yield segment
+        else:
+            chosen.append(segment)
+    if chosen:
+        from kdump.log_reader import time_spans  # for a range of times alone
+
+        yield from time_spans.within(partition, chosen, wanted, skipped, note)
 
 
 def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Callable[[str], None]) -> Range | None:
