@@ -12,7 +12,7 @@ from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
-from kdump.salvage.chains import BatchPlace, in_rows, places
+from kdump.salvage.chains import BatchPlace, LeftOutRange, in_rows, places
 from kdump.salvage.sound_batches import Account, judged
 from kdump.segments import read
 from kdump.segments.batch_runs import Run
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Segment
     from kdump.rebuild.volumes import VolumeFolder
-    from kdump.salvage.chains import LeftOutRange, PlacesInARow
+    from kdump.salvage.chains import PlacesInARow
     from kdump.segments.regions import Padding, Region
 
 SPAN_BYTES: Final = 4 << 20
 """Bytes of a span, about: where copies have to be merged batch by batch, so much is read again at a time."""
+
+
+NEAR: Final = 1 << 20
+"""Offsets that compaction removes between two batches of a span, at most: a jump may be a wrong bit."""
 
 
 class BatchSpan(NamedTuple):
@@ -77,8 +81,9 @@ class ScannedCopy:
             for place, is_credible in judged(each, self._rows(each), account):
                 if is_credible:
                     self._add(each, place)
-            self._take_lost(account.lost, begin, self.segments[number + 1 : number + 2])
-        self._doubt_offsets()
+            following = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
+            account.lost += self._doubt_offsets(each, begin, following)
+            self._take_lost(account.lost, begin, following)
         self._doubt_epochs()
 
     @property
@@ -103,22 +108,22 @@ class ScannedCopy:
             self.highest_producer_id = max(self.highest_producer_id, region.producer_id or -1)
         return region
 
-    def _take_lost(self, found: Iterable[LeftOutRange], begin: int, following: Sequence[Segment]) -> None:
+    def _take_lost(self, found: Iterable[LeftOutRange], begin: int, following: int | None) -> None:
         """Note damaged ranges of a segment, whose spans are those from ``begin`` on, by what stands around them."""
         spans = self.spans[begin:]
         for one in found:
             before = max((span.last_offset for span in spans if span.end <= one.position), default=None)
             start = one.segment.base_offset or 0 if before is None else before + 1
             stop = min((span.base_offset for span in spans if span.position >= one.end), default=None)
-            if stop is None and following:
-                stop = following[0].base_offset
+            if stop is None:
+                stop = following
             claimed = _claimed(one, start, is_compacted=self._is_compacted)
             if stop is None:
                 self.claimed_end = max(self.claimed_end, claimed.stop)
             elif self._is_compacted and claimed.is_whole and claimed.stop <= stop:
                 start, stop = claimed.start, claimed.stop
             self.left_out.append(one._replace(missing_from=start, missing_until=stop))
-            if one.kind in {"misplaced", "offset"} and stop is not None:
+            if one.kind in {"misplaced", "offset"} and not self._is_compacted and _follows(one, spans):
                 self.doubtful += _replaced(one, start, stop)
 
     def _add(self, each: Segment, place: BatchPlace | PlacesInARow) -> None:
@@ -155,7 +160,7 @@ class ScannedCopy:
             and last.end == new.position
             and last.epoch == new.epoch
             and last.size < SPAN_BYTES
-            and (new.base_offset > last.last_offset if self._is_compacted else new.base_offset == last.last_offset + 1)
+            and 0 < new.base_offset - last.last_offset <= (NEAR if self._is_compacted else 1)
         ):
             self.spans[-1] = last._replace(end=new.end, last_offset=new.last_offset, batches=last.batches + new.batches)
         else:
@@ -174,34 +179,56 @@ class ScannedCopy:
                 kept.append(span)
         self.spans = kept
 
-    def _doubt_offsets(self) -> None:
-        """Take out single batches that one wrong bit in their base offset puts elsewhere. No checksum guards it."""
-        if self._is_compacted:
-            return
+    def _doubt_offsets(self, each: Segment, begin: int, following: int | None) -> list[LeftOutRange]:
+        """Take batches of a segment out of the spans whose base offset cannot be right: no checksum guards it.
+
+        In a segment offsets rise, from its base offset on to before the ``following`` segment's. In a log that is not
+        compacted a batch goes on where the one before it in the file ends.
+        """
+        low = each.base_offset or 0
+        high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
         kept: list[BatchSpan] = []
-        for number, span in enumerate(self.spans):
-            before = kept[-1] if kept else None
-            after = self.spans[number + 1] if number + 1 < len(self.spans) else None
-            if before is not None and before.segment is span.segment and span.batches == 1 and span.epoch >= 0:
-                right = before.last_offset + 1
-                last = right + span.last_offset - span.base_offset
-                follows = after is None or after.segment is not span.segment or after.base_offset == last + 1
-                if follows and (span.base_offset ^ right).bit_count() == 1:
-                    self.doubtful.append(span._replace(base_offset=right, last_offset=last))
+        wrong: list[BatchSpan] = []
+        spans = self.spans[begin:]
+        for number, span in enumerate(spans):
+            while kept and span.base_offset <= kept[-1].last_offset and kept[-1].batches == 1 < span.batches:
+                wrong.append(kept.pop())
+            right = kept[-1].last_offset + 1 if kept else low
+            if span.base_offset < right or span.last_offset >= high:
+                wrong.append(span)
+                continue
+            after = spans[number + 1] if number + 1 < len(spans) else None
+            is_next = span.position == (spans[number - 1].end if number else 0)
+            if is_next and span.batches == 1 and (span.base_offset ^ right).bit_count() == 1 and not self._is_compacted:
+                end = right + span.last_offset - span.base_offset + 1
+                if after is None or after.base_offset == end or after.position != span.end:
+                    wrong.append(span)
                     continue
             kept.append(span)
-        self.spans = kept
+        self.spans[begin:] = kept
+        return [_misplaced(span) for span in wrong]
 
 
-def _replaced(one: LeftOutRange, start: int, stop: int) -> Iterator[BatchSpan]:
-    """Yield a batch that its neighbours contradict at the offsets that are missing between them, if it has as many."""
+def _follows(one: LeftOutRange, spans: Sequence[BatchSpan]) -> bool:
+    """Tell whether a range stands directly after a span, or begins the file."""
+    return one.position == 0 or any(span.end == one.position for span in spans)
+
+
+def _misplaced(span: BatchSpan) -> LeftOutRange:
+    why = f"its offsets {span.base_offset} to {span.last_offset} cannot be right where it stands"
+    return LeftOutRange(span.segment, span.position, span.size, "misplaced", why)
+
+
+def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
+    """Yield a batch whose base offset is wrong at the offsets that are missing there, if it has as many."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:
         batch = BATCH_HEADER.read(header)
-        if batch.magic == MAGIC_2 and start + batch.last_offset_delta + 1 == stop:
-            epoch = batch.partition_leader_epoch
-            yield BatchSpan(one.segment, one.position, one.end, start, stop - 1, epoch, 1)
+        end = start + batch.last_offset_delta + 1
+        is_alone = LOG_OVERHEAD.size + batch.length == one.size
+        if batch.magic == MAGIC_2 and is_alone and (stop is None or end == stop):
+            yield BatchSpan(one.segment, one.position, one.end, start, end - 1, batch.partition_leader_epoch, 1)
 
 
 class ClaimedOffsets(NamedTuple):
@@ -230,6 +257,7 @@ def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> Claimed
                 is_near = batch.base_offset - expected <= MAX_RELATIVE_OFFSET
                 is_batch = batch.magic == MAGIC_2 and batch.length >= BATCH_HEADER.size - LOG_OVERHEAD.size
                 has_room = batch.records_count - 1 <= batch.last_offset_delta <= batch.length
+                has_room = has_room and (is_compacted or batch.records_count - 1 == batch.last_offset_delta)
                 if not (follows and is_near and is_batch and has_room and batch.last_offset_delta >= 0):
                     break
                 start = batch.base_offset if position == one.position else start

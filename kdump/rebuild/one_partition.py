@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.rebuild.volumes import VolumeFolder
-    from kdump.salvage.chains import LeftOutRange
+    from kdump.salvage.chains import BatchPlace, LeftOutRange
 
 SEGMENT_BYTES: Final = 1 << 30
 """Bytes after which batches of other copies go into a segment of their own, as a broker's default has it."""
@@ -83,12 +83,11 @@ class _Copy:
         self._history = quick
 
     @property
-    def rank(self) -> tuple[bool, int, int]:
-        """What makes it lead: an id that proves the topic, the newest leader epoch, the highest end."""
-        has_id = self.folder.topic_id is not None
+    def rank(self) -> tuple[int, int]:
+        """What makes it lead: the newest leader epoch, then the highest end."""
         if self._scanned is None:
-            return has_id, self.newest, self.end
-        return has_id, self.history().newest, max(self.scanned.end_offset, self.end)
+            return self.newest, self.end
+        return self.history().newest, max(self.scanned.end_offset, self.end)
 
     @property
     def first(self) -> int:
@@ -98,12 +97,21 @@ class _Copy:
     @property
     def scanned(self) -> ScannedCopy:
         """Its batches, all verified."""
+        return self.read_all()
+
+    def read_all(self) -> ScannedCopy:
+        """Read its batches, if they were not read before: they rank it then."""
         if self._scanned is None:
             segments = self.folder.partition.segments
             self.seen = _looked_at(segments)
             self._scanned = ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted)
             self._history = history(self._scanned, self.noted)
         return self._scanned
+
+    def doubt_last(self) -> None:
+        """Do not believe the leader epoch of the last batch."""
+        self.scanned.doubtful.append(self.scanned.spans.pop())
+        self._history = history(self.scanned, self.noted)
 
     @property
     def is_scanned(self) -> bool:
@@ -175,17 +183,19 @@ class _Planning:
     def __init__(self, wanted: WantedPartition) -> None:
         self._wanted = wanted
         self._notes: list[str] = []
-        self._copies = sorted(
-            (_Copy(folder, wanted, self._notes) for folder in wanted.folders), key=lambda one: one.rank, reverse=True
-        )
+        copies = _of_one_topic([_Copy(folder, wanted, self._notes) for folder in wanted.folders], self._notes)
+        self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
 
     def plan(self) -> PartitionPlan:
         wanted, copies = self._wanted, self._copies
-        if self._is_complete(copies[0]):
+        if self._is_complete(copies[0]) and not self._doubts_epoch(copies[0]):
             needed = [copies[0], *(copy for copy in copies[1:] if self._differs(copy))]
         else:
             for copy in copies:
-                copy.scanned  # noqa: B018  what was read of it ranks it
+                copy.read_all()
+            for copy in copies:
+                if self._doubts_epoch(copy):
+                    copy.doubt_last()
             copies.sort(key=lambda one: one.rank, reverse=True)
             needed = copies
         self._read = needed
@@ -255,6 +265,23 @@ class _Planning:
                 return False
             following = span.last_offset + 1
         return True
+
+    def _doubts_epoch(self, copy: _Copy) -> bool:
+        """Tell whether one wrong bit may have made the leader epoch of a copy's last batch.
+
+        A broker notes an epoch in its checkpoint before it writes the first batch of it. No checksum guards the epoch.
+        """
+        spans = copy.scanned.spans
+        if not spans or spans[-1].batches > 1 or spans[-1].epoch < 0:
+            return False
+        last = spans[-1]
+        others = [one for one in self._copies if one is not copy]
+        known = {entry.epoch for one in self._copies for entry in one.noted}
+        known |= {span.epoch for one in others if one.is_scanned for span in one.scanned.spans}
+        before = [spans[-2].epoch] if len(spans) > 1 else []
+        before += [entry.epoch for one in others for entry in one.history().entries]
+        before += [entry.epoch for entry in copy.noted]
+        return last.epoch not in known and any((last.epoch ^ one).bit_count() == 1 for one in before)
 
     def _differs(self, copy: _Copy) -> bool:
         """Tell whether a copy has offsets, or batches of another history, that the one that leads does not have."""
@@ -457,6 +484,39 @@ class _Planning:
             for one in copy.scanned.left_out:
                 if one.kind == UNREADABLE:
                     yield f"{one.segment.name}: byte {one.position}: {one.reason}"
+
+
+def _of_one_topic(copies: list[_Copy], notes: list[str]) -> list[_Copy]:
+    """Return copies without those that may be of an older topic of the same name.
+
+    That is a copy without a topic id, where another one has it, that holds batches and none of them in common.
+    """
+    proven = [copy for copy in copies if copy.folder.topic_id is not None]
+    if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):
+        return copies
+    for copy in copies:
+        if copy.folder.topic_id is None and copy.scanned.spans:
+            if any(_share_a_batch(copy.scanned, one.scanned) for one in proven):
+                proven.append(copy)
+            else:
+                why = "it has no topic id, and no batch in common with the copies that have one"
+                notes.append(f"{copy.folder.path} is left out: {why}")
+    return proven
+
+
+def _share_a_batch(one: ScannedCopy, other: ScannedCopy) -> bool:
+    """Tell whether two copies hold the same batch: offsets, size and checksum."""
+    for span in one.spans:
+        for near in other.spans:
+            if near.base_offset <= span.last_offset and span.base_offset <= near.last_offset:
+                found = {_content(place) for place in near.places()}
+                if any(_content(place) in found for place in span.places()):
+                    return True
+    return False
+
+
+def _content(place: BatchPlace) -> tuple[int, int, int, int]:
+    return place.base_offset, place.last_offset, place.size, place.crc
 
 
 def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:

@@ -223,3 +223,31 @@ def test_garbage_after_the_last_batch_is_left_out(tmp_path):
     copy(tmp_path, 1, {0: HEALTHY + b"garbage" * 20})
     found = plan(tmp_path)
     assert (states(found), log_of(found)) == (("whole", []), {0: HEALTHY})
+
+
+def test_a_copy_without_an_id_counts_where_it_shares_a_batch(tmp_path):
+    copy(tmp_path, 1, {0: batches(0, 3, 5)}, epochs=[(0, 0)])
+    copy(tmp_path, 2, {0: HEALTHY}, epochs=[(0, 0)], topic_id=None)
+    assert log_of(plan(tmp_path)) == {0: HEALTHY}
+    copy(tmp_path, 3, {0: batches(0, 4, 12, text="older")}, epochs=[(7, 0)], topic_id=None)
+    found = plan(tmp_path)
+    assert log_of(found) == {0: HEALTHY}
+    assert "node-3/orders-0 is left out" in found.notes[0]
+
+
+def test_a_wrong_leader_epoch_of_the_last_batch_does_not_lead(tmp_path):
+    copy(tmp_path, 1, {0: batches(0, 3) + flipped(batches(3, 5), 13)})
+    copy(tmp_path, 2, {0: HEALTHY}, epochs=[(0, 0)])
+    found = plan(tmp_path)
+    assert (states(found), log_of(found), found.leader_epoch) == (("whole", []), {0: HEALTHY}, 0)
+
+
+@pytest.mark.parametrize("position", range(8))
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_wrong_offset_of_the_first_or_last_batch_is_corrected(tmp_path, position, count):
+    starts = [40, 43, 45, 49][: count + 1]
+    data = batches(*starts)
+    for number, at in enumerate({0, len(data) - len(batches(*starts[-2:]))}):
+        copy(tmp_path / str(number), 1, {40: flipped(data, at + position, 4)}, epochs=[(0, 40)])
+        found = plan(tmp_path / str(number))
+        assert (states(found), log_of(found)) == (("whole", []), {40: data})
