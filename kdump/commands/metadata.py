@@ -51,6 +51,13 @@ class Asked(NamedTuple):
 @click.option(
     "--diff", metavar="N..M|PATH", help="What changed from offset or time N to M (N..: to the end), or up to PATH."
 )
+@click.option(
+    "--definitions",
+    type=click.Choice(("sh", "strimzi")),
+    is_flag=False,
+    flag_value="sh",
+    help="Topics, configs, ACLs, quotas and users as kafka-*.sh lines, or as resources of Strimzi.",
+)
 @SHOW_SECRETS
 @click.option("--write-snapshot", "folder", metavar="DIR", help="Write the image as a .checkpoint into DIR.")
 @click.option(
@@ -73,6 +80,7 @@ def command(**options: Any) -> int:
       kdump metadata /var/kafka --diff -2h..
       kdump metadata /backup --diff /var/kafka
       kdump metadata /var/kafka --tree /topics/orders
+      kdump metadata /var/kafka --definitions > /tmp/new.sh
       kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
       kdump metadata /broker1 /broker2 --write-snapshot /tmp/new --voters 1@c1:9093:xFDlBgk9SbWQUTSMHBoaVQ
 
@@ -92,6 +100,10 @@ def command(**options: Any) -> int:
     No record says who asked for a change: principals stand in ACLs, SCRAM users and tokens alone. The history begins
     where the log does. Client defaults and configs of properties files are in no record.
 
+    --definitions is for a cluster that takes no log dirs: a script of kafka-topics.sh, kafka-configs.sh and
+    kafka-acls.sh, or KafkaTopic and KafkaUser resources. No file has the passwords of SCRAM users: the script asks for
+    new ones, and keeps mechanism and iterations.
+
     --write-snapshot is for rescue: with the node stopped, put the file alone into an empty __cluster_metadata-0.
 
     --voters gives the snapshot another quorum, when most controllers are lost and the brokers are whole. PATHs are the
@@ -102,14 +114,16 @@ def command(**options: Any) -> int:
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met, or the replay breaks.
     """
     asked = Asked(options["topics"], options.pop("offset"), options["at"], options.pop("show_secrets"))
-    modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "folder")}
+    modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "definitions", "folder")}
     voters: str | None = options.pop("voters")
     if voters is not None and not modes["folder"]:
         raise UsageError("--voters goes with --write-snapshot DIR alone")
     if sum(bool(mode) for mode in modes.values()) > 1:
-        raise UsageError("give one of --topics, --tree, --events, --diff and --write-snapshot")
-    if asked.topics and (modes["tree"] is not None or modes["folder"]):
-        raise UsageError("--topic goes with neither --tree, whose NODE names a topic, nor --write-snapshot")
+        raise UsageError("give one of --topics, --tree, --events, --diff, --definitions and --write-snapshot")
+    if asked.topics and (modes["tree"] is not None or modes["folder"] or modes["definitions"]):
+        raise UsageError(
+            "--topic goes with neither --tree, whose NODE names a topic, --definitions nor --write-snapshot"
+        )
     if asked.offset is not None and asked.at is not None:
         raise UsageError("--offset and --at exclude each other")
     run = Answering({**options, "partitions": ()})
@@ -131,6 +145,8 @@ def command(**options: Any) -> int:
         from kdump.commands import metadata_snapshot
 
         return metadata_snapshot.write(run, image, log, modes["folder"])
+    if modes["definitions"]:
+        return _define(run, image, modes["definitions"], show_secrets=asked.show_secrets)
     return _show(run, image, asked, list_topics=modes["list_topics"], tree=modes["tree"])
 
 
@@ -222,6 +238,18 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
         earlier, later = (_image(run, each, asked.offset, asked.at) for each in (log, other))
     found = (each for each in differences(earlier, later) if takes(asked.topics, each.topic))
     return run.answer(found if asked.show_secrets else map(without_secrets, found), tables.differences)
+
+
+def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: bool) -> int:
+    from kdump.printers.definitions import shell, strimzi
+
+    if run.output != "table":
+        raise UsageError("--definitions has forms of its own, sh and strimzi: leave out --output")
+    write = shell.lines if form == "sh" else strimzi.lines
+    with open_output() as out:
+        for line in write(image, show_secrets=show_secrets):
+            out.write(line.encode("utf-8", "backslashreplace") + b"\n")
+    return run.session.status
 
 
 def _show(run: Answering, image: ClusterImage, asked: Asked, *, list_topics: bool, tree: str | None) -> int:

@@ -130,6 +130,15 @@ def test_snapshot_is_written_outside_of_the_input(tmp_path):
     assert kdump("metadata", LOG, "--write-snapshot", tmp_path / "out").returncode == 2
 
 
+def test_definitions_are_a_script_or_resources():
+    script = kdump("metadata", LOG, "--definitions").stdout
+    assert b"topics --create --if-not-exists --topic multi --partitions 3" in script
+    resources = kdump("metadata", LOG, "--definitions", "strimzi").stdout
+    assert b"kind: KafkaTopic" in resources
+    assert kdump("metadata", LOG, "--definitions", "-o", "jsonl").returncode == 2
+    assert kdump("metadata", LOG, "--definitions", "sh", "--topics").returncode == 2
+
+
 def test_what_cannot_be_asked():
     assert kdump("metadata", LOG, "--topics", "--events").returncode == 2
     assert kdump("metadata", LOG, "--offset", "5", "--at", "-2h").returncode == 2
