@@ -160,13 +160,15 @@ class Inputs(NamedTuple):
 class LineTable(NamedTuple):
     """The lines of one class as a table: its name, the class, and what the command needs to print them.
 
-    ``words`` are options of the command; ``options`` are the same for :func:`ask`.
+    ``words`` are options of the command; ``options`` are the same for :func:`ask`. ``omits`` are fields in JSON that
+    are no columns: scripts rely on the columns of a table, and a second one has all fields of a line that grew.
     """
 
     name: str
     line: type[AnswerLine]
     words: str = ""
     options: Mapping[str, Any] = {}
+    omits: frozenset[str] = frozenset()
 
 
 class LogQuestion(NamedTuple):
@@ -363,13 +365,17 @@ def _diff(runs: Sequence[QuestionRun], *, records: bool = False) -> Iterable[Ans
     return compare_all(pairs(copies), records=records, damage=say.damage, wrong=say.wrong, fail=say.fail)
 
 
+_CLOCK: Final = frozenset({"startTimeMs", "clock"})
+"""What a transaction's age counts from, of which only the details have columns."""
+
 QUESTIONS: Final = {
     "offsets": LogQuestion(
         (LineTable("offsets", PartitionOffsets),), _offsets, "offsets", also=(cluster_metadata.TOPIC,)
     ),
     "transactions": LogQuestion(
         (
-            LineTable("transactions", PartitionTransaction, "--all", {"ended_too": True}),
+            LineTable("transactions", PartitionTransaction, "--all", {"ended_too": True}, _CLOCK),
+            LineTable("transaction_details", PartitionTransaction, "--all", {"ended_too": True}),
             LineTable("transactional_ids", TransactionalId, "--all", {"ended_too": True}),
             LineTable("replica_differences", ReplicaDifference, "--all", {"ended_too": True}),
         ),

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.checks import everything, kraft_snapshot
+from kdump import checking
+from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.commands import options, session, start_options, who_reads
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
-from kdump.errors import StoreError, UnreadableError, UsageError
+from kdump.errors import UnreadableError, UsageError
 from kdump.findings import many
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
@@ -27,8 +28,6 @@ from kdump.primitives import timestamps
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.broker_start.started import Started
     from kdump.checks.everything import CheckedPartition
     from kdump.commands.findings_output import Telling
     from kdump.findings import Finding
@@ -80,17 +79,11 @@ def command(
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted._replace(remote=None, logs_only=True), note=run.note, fail=run.fail)
-    partitions = list(run.watched(finder.find(start_options.searchable(paths, configs), None)))
+    partitions = list(run.watched(finder.find(checking.searchable(paths, configs), None)))
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
-    image = None
-    if any(part.topic == kraft_snapshot.TOPIC for part in partitions):
-        from kdump.answers.topic_configs import compacted_topics  # many modules, for few runs
-        from kdump.broker_start.started import metadata_image
-
-        image = metadata_image(partitions, lambda error: run.fail(error) if isinstance(error, StoreError) else None)
-        how = how._replace(compacted=compacted_topics(image))
+    of, how = checking.prepared(paths, partitions, wanted, how, run.fail, release=release, configs=configs)
     much = who_reads.MANY_HEADERS if headers_only else who_reads.many_records(partitions)
     if who.master is None:
         how = how._replace(jobs=who_reads.within(partitions, much, who.jobs))
@@ -98,16 +91,13 @@ def command(
     closed: list[UnreadableError] = []
     with telling(run, given) as told:
         dirs = LogDirs()
-        results = []
-        for checked in _checked(partitions, how, dirs, workers, run):
-            _tell(checked, run, told)
-            results.append(checked)
-        told.tell(list(everything.across(partitions, dirs)))
-        try:
-            for each in _started(paths, partitions, results, image, release, configs, wanted):
-                told.start(each)
-        except StoreError as error:  # nothing is known of the rest; what a disk does not give is a cause of the start
-            run.fail(error)
+        for step in of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail):
+            if isinstance(step, everything.CheckedPartition):
+                _tell(step, run, told)
+            elif isinstance(step, list):
+                told.tell(step)
+            else:
+                told.start(step)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, told, finder.met)
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
@@ -115,24 +105,6 @@ def command(
         first, segments = closed[0], many(len(closed), "segment")
         raise UsageError(f"{segments} in remote storage: objects and sizes are checked, records are not: {first}")
     return run.status
-
-
-def _started(
-    paths: tuple[str, ...],
-    partitions: list[Partition],
-    results: list[CheckedPartition],
-    image: ClusterImage | None,
-    release: str | None,
-    configs: dict[str, str],
-    wanted: Wanted,
-) -> Iterator[Started]:
-    """Yield what the next start of each broker among the paths does."""
-    places = start_options.log_dirs(paths, partitions, configs)
-    if places:
-        from kdump.broker_start import started  # many modules, for few runs
-
-        found = start_options.starts(places, release, configs, started.known(results), wanted)
-        yield from started.started(found, partitions, results, image, configs, wanted)
 
 
 def _remote(

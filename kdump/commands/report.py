@@ -126,10 +126,10 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 
 
 def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) -> LogDirReport:
+    from kdump import checking
     from kdump.answers.collector import once
     from kdump.answers.log_dir_pass import Sayings
     from kdump.broker_start import started
-    from kdump.commands import start_options
     from kdump.report import gathering
     from kdump.report.document import ReportAsked, document
 
@@ -147,10 +147,10 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     gathering.gather(
         found, partitions, run.asked, run.at, say, workers=run.workers(partitions), progress=session.progress
     )
-    places = start_options.log_dirs(run.paths, partitions, {})
+    places = checking.log_dirs(run.paths, partitions, {})
     if places:
         known, image = started.known(found.checked), started.metadata_image(partitions)
-        starts = start_options.starts(places, None, {}, known, run.asked)
+        starts = checking.starts(places, None, {}, known, run.asked)
         found.started += started.started(starts, partitions, found.checked, image, {}, run.asked)
     asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
     report = document(asked, found, partitions, say, said)

@@ -168,6 +168,10 @@ class Session:
         self.before()
         self.met.add(DAMAGED)
 
+    def meets(self, status: int) -> None:
+        """Take over the exit status of what was printed; 0 is none."""
+        self.met.update({status} - {0})
+
     def damaged_range(self, file: str, damage: Damage) -> None:
         """Say which bytes of a file are damaged; after the first ones only count (see :meth:`sum_up`)."""
         self.before()

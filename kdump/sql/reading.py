@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump import questions
+from kdump import checking, questions
 from kdump.answers.collector import as_json
 from kdump.answers.log_dir_pass import Sayings
 from kdump.arrow import answer_lines
 from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
 from kdump.arrow.stream import RowStream, joined
+from kdump.checks import everything
+from kdump.checks.log_dir import LogDirs
 from kdump.errors import UnreadableError
+from kdump.findings import status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder, Wanted
@@ -31,16 +34,18 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
+from kdump.printers.findings_report import finding_line
 from kdump.rows import values
 from kdump.rows.redaction import bare
 from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, may_hold_secrets
 from kdump.rows.without_secrets import Secrets
 from kdump.sql import conditions
-from kdump.sql.views import BATCHES, DAMAGE, LineView, RowView
+from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, RowView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_log import RemoteStorage
     from kdump.rows.redaction import Redactor
@@ -73,6 +78,9 @@ class Reporter(Protocol):
 
     def fail(self, error: UnreadableError) -> None:
         """Report what cannot be read."""
+
+    def meets(self, status: int) -> None:
+        """Take over the exit status of what a view shows as rows; 0 is none."""
 
 
 class ReportedOnce:
@@ -116,6 +124,11 @@ class ReportedOnce:
         with self._lock:
             if self._new(str(error)):
                 self._to.fail(error)
+
+    def meets(self, status: int) -> None:
+        """Take over an exit status."""
+        with self._lock:
+            self._to.meets(status)
 
     @property
     def sayings(self) -> Sayings:
@@ -165,6 +178,7 @@ class QueryReading:
         self.error: BaseException | None = None
         """What ended a scan, which DuckDB wraps in an error of its own."""
         self._answers: dict[tuple[str, str], list[Any]] = {}
+        self._found: list[dict[str, Any]] | None = None
         self._secrets = Secrets()
 
     @cached_property
@@ -208,7 +222,7 @@ class QueryReading:
     def _rows(
         self, view: View, names: list[str], bounds: conditions.Bounds, scan: ViewRead
     ) -> Iterator[pa.RecordBatch]:
-        if isinstance(view, LineView):
+        if isinstance(view, LineView | FindingView):
             return self._lines(view, names)
         if any(one.none for one in bounds.values()):
             return iter(())
@@ -305,13 +319,12 @@ class QueryReading:
             if found:
                 yield pa.RecordBatch.from_pylist(found, shape)
 
-    def _lines(self, view: LineView, names: list[str]) -> Iterator[pa.RecordBatch]:
+    def _lines(self, view: LineView | FindingView, names: list[str]) -> Iterator[pa.RecordBatch]:
         shape = pa.schema([view.schema.field(name) for name in names])
         texts = [field.name for field in shape if isinstance(field.type, pa.JsonType)]
         plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
         rows = []
-        for line in self._answer(view):
-            row = answer_lines.readable(as_json(line))
+        for row in self._findings() if isinstance(view, FindingView) else self._answer(view):
             rows.append({name: _json(row.get(name)) if name in texts else row.get(name) for name in names})
             if len(rows) == _ROWS:
                 yield pa.RecordBatch.from_pylist(rows, plain)
@@ -319,8 +332,40 @@ class QueryReading:
         if rows:
             yield pa.RecordBatch.from_pylist(rows, plain)
 
-    def _answer(self, view: LineView) -> list[Any]:
-        """Return the lines of a view. The question is asked once, for all views with the same options."""
+    def _findings(self) -> list[dict[str, Any]]:
+        """Return what a check finds, as JSON; the check is made once."""
+        if self._found is None:
+            found = list(self._checked())
+            self.report.meets(status(found))
+            lines = [finding_line(one) for one in found if not one.is_remark]
+            texts = ("expected", "found")
+            self._found = [
+                {**line, **{name: None if line[name] is None else str(line[name]) for name in texts}} for line in lines
+            ]
+        return self._found
+
+    def _checked(self) -> Iterator[Finding]:
+        """Yield what a check finds, without what is in remote storage."""
+        inputs, fail = self.inputs, self.report.fail
+        wanted = inputs.wanted._replace(remote=None, logs_only=True, leftovers=True, log_dirs=True, siblings=True)
+        finder = Finder(wanted, note=self.report.note, fail=fail)
+        partitions = list(finder.find(inputs.paths, None))
+        how = everything.CheckOptions(at=inputs.at)
+        of, how = checking.prepared(inputs.paths, partitions, wanted, how, fail)
+        dirs = LogDirs()
+        known: list[Finding] = []
+        for step in of.steps((everything.check(one, how, dirs, self._progress) for one in partitions), dirs, fail):
+            if isinstance(step, everything.CheckedPartition):
+                for error in step.failed:
+                    fail(error)
+                new = list(step.findings)
+            else:
+                new = step if isinstance(step, list) else step.join(known)
+            known += (one for one in new if one.is_grave)
+            yield from new
+
+    def _answer(self, view: LineView) -> Iterator[dict[str, Any]]:
+        """Yield the lines of a view, as JSON. The question is asked once, for all views with the same options."""
         options = dict(view.table.options)
         key = view.question, repr(options)
         if key not in self._answers:
@@ -333,7 +378,9 @@ class QueryReading:
             except UnreadableError as error:
                 self.report.fail(error)
             self._answers[key] = lines
-        return [line for line in self._answers[key] if isinstance(line, view.table.line)]
+        for line in self._answers[key]:
+            if isinstance(line, view.table.line):
+                yield answer_lines.readable(as_json(line))
 
     def _ask(self, question: str, options: dict[str, Any]) -> Iterator[Any]:
         inputs, wanted = self.inputs, self.inputs.wanted

@@ -20,6 +20,8 @@ import pyarrow as pa
 from kdump.answers.collector import camel_case
 from kdump.arrow import answer_lines, schema
 from kdump.arrow.header_rows import batch_schema
+from kdump.findings import Finding, Level
+from kdump.printers.findings_report import finding_line
 from kdump.questions import QUESTIONS, LineTable
 from kdump.rows import columns as rows
 
@@ -102,13 +104,52 @@ class LineView(View):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return pa.schema(list(answer_lines.fields_of(self.table.line)))
+        omits = self.table.omits
+        return pa.schema([field for field in answer_lines.fields_of(self.table.line) if field[0] not in omits])
 
     @property
     def docs(self) -> Mapping[str, str]:
         return _field_docs(self.table.line)
 
 
+class FindingView(View):
+    """What ``kdump check`` finds: the columns are fields of :class:`kdump.findings.Finding`, remarks are no rows."""
+
+    def __init__(self, name: str, doc: str, *, whole: bool) -> None:
+        """``whole`` has all fields of the line."""
+        super().__init__(name, "check", "finding", doc)
+        self._whole = whole
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        types = {"fatal": pa.bool_(), "commands": pa.list_(pa.field("element", pa.string()))}
+        types |= dict.fromkeys(("entry", "position", "offset", "missing", "loses"), pa.int64())
+        names = [name for name in finding_line(_FINDING) if name not in {"kind", "version"}]
+        kept = names if self._whole else [name for name in names if name not in _OF_DETAILS]
+        return pa.schema([(name, types.get(name, pa.string())) for name in kept])
+
+    @property
+    def docs(self) -> Mapping[str, str]:
+        return {**_field_docs(Finding), **_FINDING_DOCS}
+
+
+_FINDING: Final = Finding(level=Level.LOG, file="", kind="crc", text="")
+_OF_DETAILS: Final = frozenset({"code", "missing", "loses", "commands"})
+_FINDING_DOCS: Final = {
+    "check": "A short stable word for the problem, such as crc or gap.",
+    "code": "The stable code of docs/finding-codes.md.",
+    "level": "log: the log is damaged; derived: a file is wrong that can be rebuilt from the log.",
+    "file": "The path of the file.",
+    "text": "The problem as a sentence.",
+    "entry": "The entry of an index, counted from 0.",
+    "position": "Where the problem starts in the file, in bytes.",
+    "offset": "An offset of the log.",
+    "expected": "The value that should stand there.",
+    "found": "The value that stands there.",
+    "advice": "The next step.",
+    "fatal": "Whether a broker does not start with it.",
+}
+FINDINGS: Final = "findings"
 RECORDS: Final = "records"
 BATCHES: Final = "batches"
 DAMAGE: Final = "damage"
@@ -121,6 +162,8 @@ def views(*, decoded: bool = False) -> dict[str, View]:
         RowView(RECORDS, "dump", "record", "The records of logs.", more),
         RowView(BATCHES, "dump --batches", "batch", "The batches of logs, by their headers."),
         RowView(DAMAGE, "dump", "damage", "The damaged ranges of logs."),
+        FindingView(FINDINGS, "The problems that a check finds.", whole=False),
+        FindingView("finding_details", "The same with codes, counts of records and commands.", whole=True),
     ]
     found += [LineView(name, table) for name, question in QUESTIONS.items() for table in question.tables]
     return {view.name: view for view in found}
@@ -153,14 +196,26 @@ _TYPES: Final = {
 
 def type_name(kind: pa.DataType) -> str:
     """Return the name that DuckDB gives a type of Arrow, as DESCRIBE prints it."""
+    return _in_duckdb(_type_name(kind)) if pa.types.is_nested(kind) else _type_name(kind)
+
+
+@cache
+def _in_duckdb(name: str) -> str:
+    """Return the name of a type as DuckDB writes it: only some names of fields are quoted."""
+    import duckdb
+
+    return str(duckdb.sqltype(name))
+
+
+def _type_name(kind: pa.DataType) -> str:
     if isinstance(kind, pa.JsonType):
         return "JSON"
     if pa.types.is_struct(kind):
-        inside = ", ".join(f'"{field.name}" {type_name(field.type)}' for field in kind)
+        inside = ", ".join(f'"{field.name}" {_type_name(field.type)}' for field in kind)
         return f"STRUCT({inside})"
     if pa.types.is_map(kind):
-        return f"MAP({type_name(kind.key_type)}, {type_name(kind.item_type)})"
-    return f"{type_name(kind.value_type)}[]" if pa.types.is_list(kind) else _TYPES[kind]
+        return f"MAP({_type_name(kind.key_type)}, {_type_name(kind.item_type)})"
+    return f"{_type_name(kind.value_type)}[]" if pa.types.is_list(kind) else _TYPES[kind]
 
 
 def _sentence(text: str) -> str:

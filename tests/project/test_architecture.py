@@ -32,6 +32,7 @@ LAYERS = """
     salvage
     answers
     broker_start
+    checking
     rebuild
     printers
     arrow
@@ -251,7 +252,7 @@ SLOW = {
         (["--help"], set(), 16),
         (["dump", LOG], set(), 98),
         (["dump", LOG, "-o", "jsonl"], {"json", "heapq"}, 93),  # click looks for options that are called like -o
-        (["check", LOG], {"dataclasses", "heapq"}, 98),
+        (["check", LOG], {"dataclasses", "heapq"}, 99),
         (["verify-index", LOG], {"dataclasses", "heapq"}, 81),
         (["offsets", LOG], {"json", "dataclasses", "heapq"}, 95),
         (["report", "--help"], {"dataclasses", "pathlib"}, 65),

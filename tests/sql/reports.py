@@ -21,3 +21,6 @@ class Kept:
 
     def fail(self, error):
         self.all.append(("fail", str(error)))
+
+    def meets(self, status):
+        self.all.append(("status", status))

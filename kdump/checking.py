@@ -1,0 +1,183 @@
+"""A whole check of paths: what ``kdump check`` finds, for the command, for Python and for SQL."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kdump.checks import everything
+from kdump.checks.kraft_snapshot import TOPIC
+from kdump.errors import StoreError, UnreadableError, UsageError
+from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.local import LOCAL
+from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.broker_start.outcome import BrokerStart
+    from kdump.broker_start.started import Started
+    from kdump.checks.everything import CheckedPartition, CheckOptions
+    from kdump.checks.log_dir import LogDirs
+    from kdump.findings import Finding
+    from kdump.log_dirs.files import Files
+    from kdump.log_dirs.finder import Wanted
+    from kdump.log_dirs.partition import Partition
+
+    CheckStep: TypeAlias = CheckedPartition | list[Finding] | Started
+
+
+class CheckedPaths(NamedTuple):
+    """What a check is of: paths, the partitions found there, the metadata image, and the broker that would start."""
+
+    paths: tuple[str, ...]
+    partitions: list[Partition]
+    wanted: Wanted
+    image: ClusterImage | None
+    release: str | None
+    configs: Mapping[str, str]
+
+    def steps(
+        self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
+    ) -> Iterator[CheckStep]:
+        """Yield what is found, in order: each partition, what is across partitions, the dry starts of the brokers.
+
+        ``checked`` checks the partitions, with ``dirs``. A store that gives nothing more ends it.
+        """
+        results = []
+        for one in checked:
+            results.append(one)
+            yield one
+        yield list(everything.across(self.partitions, dirs))
+        try:
+            yield from self._starts(results)
+        except StoreError as error:  # nothing is known of the rest; what a disk does not give is a cause of the start
+            fail(error)
+
+    def _starts(self, results: Sequence[CheckedPartition]) -> Iterator[Started]:
+        """Yield what the next start of each broker among the paths does."""
+        places = log_dirs(self.paths, self.partitions, self.configs)
+        if places:
+            from kdump.broker_start import started  # many modules, for few runs
+
+            known = started.known(results)
+            found = starts(places, self.release, self.configs, known, self.wanted)
+            yield from started.started(found, self.partitions, results, self.image, self.configs, self.wanted)
+
+
+def prepared(
+    paths: tuple[str, ...],
+    partitions: list[Partition],
+    wanted: Wanted,
+    how: CheckOptions,
+    fail: Callable[[UnreadableError], None],
+    *,
+    release: str | None = None,
+    configs: Mapping[str, str] | None = None,
+) -> tuple[CheckedPaths, CheckOptions]:
+    """Return what a check is of, and how to check with what the metadata log tells; ``fail`` takes its failures."""
+    image = None
+    if any(part.topic == TOPIC for part in partitions):
+        from kdump.answers.topic_configs import compacted_topics  # many modules, for few runs
+        from kdump.broker_start.started import metadata_image
+
+        image = metadata_image(partitions, lambda error: fail(error) if isinstance(error, StoreError) else None)
+        how = how._replace(compacted=compacted_topics(image))
+    return CheckedPaths(paths, partitions, wanted, image, release, configs or {}), how
+
+
+LOG_DIR_FILES: Final = frozenset(
+    {
+        file_names.META_PROPERTIES,
+        file_names.CLEAN_SHUTDOWN,
+        file_names.RECOVERY_POINTS,
+        file_names.HIGH_WATERMARKS,
+        file_names.LOG_STARTS,
+        file_names.CLEANER_OFFSETS,
+        file_names.BOOTSTRAP_SNAPSHOT,
+    }
+)
+
+
+def log_dirs(
+    paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
+) -> list[tuple[Files, str]]:
+    """Return the log dirs that a start is about: with a node.id all PATHs, else those that lie in the PATHs."""
+    if node_id(configs) is not None:
+        return [place for path in paths for place in _place(path)]
+    given = [os.path.abspath(path) for path in paths]  # noqa: PTH100  pathlib is slow to import
+    found: dict[tuple[Files, str], None] = {}
+    for part in partitions:
+        path = part.folder if part.topic is None else part.log_dir
+        if (part.files, path) in found:
+            continue
+        if part.files is LOCAL and not any(_holds(each, os.path.abspath(path or ".")) for each in given):  # noqa: PTH100  pathlib is slow to import
+            continue
+        try:
+            names = {entry.name for entry in part.files.entries(path or ("." if part.files is LOCAL else ""))}
+        except StoreError:
+            raise
+        except UnreadableError:
+            continue
+        if names & LOG_DIR_FILES:
+            found[part.files, path] = None
+    return list(found)
+
+
+def _place(path: str) -> Iterator[tuple[Files, str]]:
+    from kdump.log_dirs.remote import as_written, places
+
+    for files, inside in places([path], as_written):
+        for each in inside:
+            yield files, each
+
+
+def _holds(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the PATHs to look for partitions in: of a broker's log dirs those that are folders."""
+    if node_id(configs) is None:
+        return paths
+    return tuple(path for path in paths if "://" in path or os.path.isdir(path))  # noqa: PTH112  pathlib is slow
+
+
+def starts(
+    places: Sequence[tuple[Files, str]],
+    name: str | None,
+    configs: Mapping[str, str],
+    known: Mapping[str, int],
+    wanted: Wanted,
+) -> Iterator[BrokerStart]:
+    """Yield a start of each broker whose log dirs are given; of its logs those of the topics that are wanted.
+
+    ``name`` is the release (None: the newest), ``known`` the next offset of each valid log, by the folder's
+    path as shown.
+    """
+    if not places:
+        return
+    from kdump.broker_start import release  # what is no log dir needs none
+    from kdump.broker_start.start import StartOptions, brokers, dry_start
+
+    options = StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)
+    for broker in brokers(places, options):
+        found = dry_start(broker, options, known)
+        if wanted.is_choosy:
+            found = replace(
+                found, logs=tuple(log for log in found.logs if wanted.takes(Name(log.topic, log.partition)))
+            )
+        yield found
+
+
+def node_id(configs: Mapping[str, str]) -> int | None:
+    """Return the node.id of configs, None without one. Raises UsageError where it is no number."""
+    given = configs.get("node.id", configs.get("broker.id"))
+    if given is None:
+        return None
+    if not given.isdecimal():
+        raise UsageError(f"--config node.id={given}: a whole number is expected")
+    return int(given)

@@ -1,0 +1,68 @@
+"""Views are derived: their names, columns and types are those of the lines of the commands."""
+
+import json
+
+import pytest
+
+duckdb = pytest.importorskip("duckdb")
+pa = pytest.importorskip("pyarrow")
+
+from kdump.questions import QUESTIONS
+from kdump.rows import columns
+from kdump.sql.views import type_name, views
+from testing import ROOT
+from tools.docs import shown
+
+BROKER = "golden/brokers/4.2.2"
+AT = "2026-11-22"
+VIEWS = views()
+LINES = [view for view in VIEWS.values() if view.command not in {"dump", "dump --batches", "diff"}]
+
+
+def lines_of(view, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    at = [] if view.command.startswith("dump") else ["--at", AT]
+    printed = shown.run(" ".join(["kdump", *view.command.split(), BROKER, "-q -o jsonl", *at]))
+    return [json.loads(line) for line in printed.output.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.parametrize("view", LINES, ids=lambda view: view.name)
+def test_a_view_has_the_lines_of_its_command(view, monkeypatch):
+    wanted = [line for line in lines_of(view, monkeypatch) if line["kind"] == view.kind]
+    done = shown.run(f"kdump sql 'select * from {view.name}' {BROKER} -q -o jsonl --at {AT}")
+    rows = [json.loads(line) for line in done.output.splitlines() if line.startswith("{")]
+    names = view.schema.names
+    texts = {"expected", "found"} if view.command == "check" else set()
+
+    def row(line):
+        found = {name: line.get(name) for name in names}
+        return {name: str(found[name]) if name in texts and found[name] is not None else found[name] for name in found}
+
+    assert sorted(map(json.dumps, rows)) == sorted(json.dumps(row(line)) for line in wanted)
+
+
+@pytest.mark.parametrize("name", ["record", "batch", "damage"])
+def test_rows_have_the_columns_of_json_lines(name):
+    view = next(one for one in VIEWS.values() if one.kind == name)
+    text_only = {"kind", "keyEncoding", "valueEncoding"}
+    assert view.schema.names == [one.name for one in columns.KINDS[name] if one.name not in text_only]
+
+
+def test_every_question_with_lines_has_a_view():
+    told = {line for question in QUESTIONS.values() for line in (table.name for table in question.tables)}
+    assert told <= VIEWS.keys()
+    assert {name for name, question in QUESTIONS.items() if not question.tables} == {"explain"}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=lambda view: view.name)
+def test_types_are_those_of_duckdb(view):
+    connection = duckdb.connect()
+    connection.register("v", pa.table({field.name: pa.nulls(0, field.type) for field in view.schema}))
+    found = [(row[0], row[1]) for row in connection.sql("describe v").fetchall()]
+    assert found == [(field.name, type_name(field.type)) for field in view.schema]
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=lambda view: view.name)
+def test_every_column_has_a_sentence(view):
+    assert view.doc.endswith(".")
+    assert all(line["doc"].endswith(".") for line in view.lines())
