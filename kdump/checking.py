@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kdump.checks import everything
 from kdump.checks.kraft_snapshot import TOPIC
 from kdump.errors import StoreError, UnreadableError, UsageError
-from kdump.log_dirs import file_names
+from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.named_tuple import NamedTuple
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.checks.everything import CheckedPartition, CheckOptions
     from kdump.checks.log_dir import LogDirs
     from kdump.findings import Finding
-    from kdump.log_dirs.files import Files
+    from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
 
@@ -108,13 +108,14 @@ def log_dirs(
     """Return the log dirs that a start is about: with a node.id all PATHs, else those that lie in the PATHs."""
     if node_id(configs) is not None:
         return [place for path in paths for place in _place(path)]
-    given = [os.path.abspath(path) for path in paths]  # noqa: PTH100  pathlib is slow to import
+    given = [each for path in paths for each in _given(path)]
     found: dict[tuple[Files, str], None] = {}
     for part in partitions:
         path = part.folder if part.topic is None else part.log_dir
         if (part.files, path) in found:
             continue
-        if part.files is LOCAL and not any(_holds(each, os.path.abspath(path or ".")) for each in given):  # noqa: PTH100  pathlib is slow to import
+        place, shown = _place_and_path(part.files, path)
+        if not any(files == place and _holds(each, shown) for files, each in given):
             continue
         try:
             names = {entry.name for entry in part.files.entries(path or ("." if part.files is LOCAL else ""))}
@@ -127,23 +128,64 @@ def log_dirs(
     return list(found)
 
 
+def _given(path: str) -> Iterator[tuple[object, str]]:
+    """Yield a PATH, or what matches it, as :func:`_place_and_path` has it."""
+    for files, inside in _place(path):
+        found = [inside] if files is not LOCAL or files.look(inside) is not None else files.glob(inside)
+        for each in found:
+            yield _place_and_path(files, each)
+
+
+def _place_and_path(files: Files, path: str) -> tuple[object, str]:
+    """Return a place and the path in it, for comparing: two objects may stand for one archive or store."""
+    return (LOCAL, os.path.abspath(path or ".")) if files is LOCAL else (files.shown(""), path)  # noqa: PTH100  pathlib is slow to import
+
+
 def _place(path: str) -> Iterator[tuple[Files, str]]:
+    """Yield the place that a PATH names, and the path in it; an archive that cannot be read stands for nothing."""
     from kdump.log_dirs.remote import as_written, places
 
     for files, inside in places([path], as_written):
         for each in inside:
-            yield files, each
+            entry = None
+            try:
+                entry = files.look(each) if files is LOCAL else None
+                is_plain = files is not LOCAL or (entry is not None and entry.is_folder)
+                place = None if is_plain else _archive(each, entry)
+            except UnreadableError:  # whoever looks for partitions reports it
+                continue
+            yield (files, each) if place is None else place
+
+
+def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:
+    """Return the archive that a path names or begins with, and the path in it. Raises UnreadableError."""
+    if entry is None and ":" not in path:
+        return None
+    if entry is not None:
+        with LOCAL.open(path) as source:
+            if archive_formats.format_of(source.read(0, archive_formats.HEAD)) is None:
+                return None
+    from kdump.log_dirs import archives
+
+    if entry is None:
+        return archives.within(path)
+    place = archives.opened(LOCAL, entry)
+    return (place, "") if isinstance(place, archives.Archive) else None
 
 
 def _holds(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return path == folder or not folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
     """Return the PATHs to look for partitions in: of a broker's log dirs those that are folders."""
     if node_id(configs) is None:
         return paths
-    return tuple(path for path in paths if "://" in path or os.path.isdir(path))  # noqa: PTH112  pathlib is slow
+    return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))
+
+
+def _is_folder(files: Files, path: str) -> bool:
+    return files is not LOCAL or os.path.isdir(path)  # noqa: PTH112  pathlib is slow
 
 
 def starts(

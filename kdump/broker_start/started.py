@@ -11,9 +11,11 @@ from kdump.broker_start.start_findings import Context, LogEvidence, findings
 from kdump.checks import kraft_snapshot
 from kdump.checks.evidence import evidence_of
 from kdump.errors import UnreadableError
+from kdump.findings import of_a_copy
 from kdump.findings.verdict import NOT_KNOWN, StartVerdict, verdict
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.local import LOCAL
 from kdump.primitives.terminal import path_text
 
 if TYPE_CHECKING:
@@ -124,7 +126,9 @@ def started(
             bool(configs.get("node.id", configs.get("broker.id"))),
             lambda topic, number: wanted.takes(Name(topic, number)),
         )
-        yield Started(result, list(findings(result, context)))
+        made = findings(result, context)
+        is_here = all(part.files is LOCAL for part in of_broker)
+        yield Started(result, list(made if is_here else map(of_a_copy, made)))
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError
-from kdump.findings import Finding, Level, many, salvage
+from kdump.findings import Finding, Level, many, of_a_copy, salvage
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
+from kdump.log_dirs.local import LOCAL
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import shell_path
 
@@ -101,7 +102,7 @@ def check(
         segments=len(read_of) + len(snapshots),
         batches=log.check.batches + sum(snapshot.batches for snapshot in snapshots),
         size=sum(segment.size for segment in read_of) + sum(snapshot.size for snapshot in snapshots),
-        findings=tuple(findings),
+        findings=tuple(findings if part.files is LOCAL else map(of_a_copy, findings)),
         folder=part.files.shown(part.folder),
         failed=tuple(failed),
         start=log.live[0].base_offset if log.live else None,

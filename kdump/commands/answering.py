@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import option_values, session, who_reads
-from kdump.commands.limit_options import ANY_PATH
+from kdump.commands.limit_options import PATHS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.absent import absent, left_out
@@ -69,9 +69,6 @@ class Release(click.ParamType[tuple[int, ...]]):
         return known_release(value)
 
 
-PATHS: Final[list[Decorator]] = [
-    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH),
-]
 AT: Final[Decorator] = click.option(
     "--at",
     type=Moment(),
@@ -96,10 +93,10 @@ def form(*more: str) -> list[Decorator]:
     ]
 
 
-def inputs(*more: str) -> list[Decorator]:
+def inputs(*more: str, paths: Decorator = PATHS) -> list[Decorator]:
     """Return the options that every command has that goes through log dirs; ``more`` are forms of its own."""
     return [
-        *PATHS,
+        paths,
         *PARTITIONS,
         AT,
         *WORKERS,

@@ -14,7 +14,7 @@ from kdump.checks.log_dir import LogDirs
 from kdump.commands import options, session, start_options, who_reads
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
-from kdump.commands.limit_options import index_interval
+from kdump.commands.limit_options import PATHS, index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.errors import UnreadableError, UsageError
 from kdump.findings import many
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@PATHS
 @click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
 @options.add(FINDINGS)
 @options.add(options.REMOTE)
@@ -67,10 +67,10 @@ def command(
       kdump check /var/kafka --remote /var/tiered
       kdump check /backup/orders-0 -o jsonl | jq 'select(.check == "recovery")'
 
-    PATH is a segment, a partition's folder, a log dir, a glob or a tar archive. Where a log is damaged, a dry run tells
-    what a broker would cut from it when it starts: after a clean stop nothing, after an unclean one all that follows
-    the first bad batch above the recovery point. With --remote the segments there are checked too, and
-    __remote_log_metadata is held against them.
+    PATH is a segment, a partition's folder, a log dir, a glob, an archive (tar, zip) or a folder in one
+    (bundle.zip:d1). Where a log is damaged, a dry run shows what a broker would truncate when it starts: after a clean
+    stop nothing, after an unclean one all that follows the first bad batch above the recovery point. With --remote
+    the segments there are checked too, and __remote_log_metadata is held against them.
 
     Exit status: 0 all is well, 1 something cannot be read, or a topic or partition that was asked for is not there,
     2 wrong usage, 3 a log is damaged, 4 only files are wrong that can be made anew (indexes, snapshots, checkpoints).

@@ -15,7 +15,7 @@ from kdump.answers.coordinator import (
     topic_partitions,
 )
 from kdump.commands.answering import FORM, write_answer
-from kdump.commands.limit_options import ANY_PATH, AtLeast
+from kdump.commands.limit_options import AtLeast, in_paths
 from kdump.commands.options import add
 from kdump.commands.session import Session
 from kdump.errors import UsageError
@@ -30,7 +30,7 @@ SHARE_ID: Final = Pattern(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--type", "kind", type=click.Choice(tuple(TOPICS)), required=True, help="What the ids are.")
 @click.option("--partitions", type=AtLeast(1), metavar="N", help="Partitions of the topic [default: 50].")
-@click.option("--in", "paths", multiple=True, type=ANY_PATH, metavar="PATH", help="Log dirs to count them in.")
+@in_paths("Log dirs to count them in.", required=False)
 @add(FORM)
 def command(
     *, ids: tuple[str, ...], kind: str, partitions: int | None, paths: tuple[str, ...], output: str, quiet: bool

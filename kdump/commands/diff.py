@@ -11,7 +11,8 @@ from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
 from kdump.commands import option_values
 from kdump.commands import options as shared
-from kdump.commands.answering import INPUTS, Answering
+from kdump.commands.answering import Answering, inputs
+from kdump.commands.limit_options import ONE_EACH
 from kdump.errors import UsageError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 
@@ -24,7 +25,7 @@ _MANY: Final = 3
 
 @click.command("diff")
 @click.option("--records", is_flag=True, help="List the records that differ, with their content; one process does it.")
-@shared.add(INPUTS)
+@shared.add(inputs(paths=ONE_EACH))
 def command(*, records: bool, **options: Any) -> int:
     """Compare the copies that brokers have of the same partitions.
 
@@ -84,6 +85,5 @@ def command(*, records: bool, **options: Any) -> int:
 
 def _replicas(path: str, run: Answering, states: LogDirStates) -> Iterator[BrokerReplica]:
     """Yield what one broker holds. A comma that belongs to the name of a file or folder parts nothing."""
-    paths = [path] if option_values.is_there(path) else [part for part in path.split(",") if part] or [path]
-    for partition in run.partitions(paths):
+    for partition in run.partitions(option_values.log_dirs([path])):
         yield BrokerReplica(path, Place(partition, states.of(partition)))

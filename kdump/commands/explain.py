@@ -14,7 +14,7 @@ from kdump.answers.explain.topic_history import topic_history
 from kdump.commands import option_values
 from kdump.commands import options as shared
 from kdump.commands.answering import AT, FORM, Answering
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
 from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
@@ -34,14 +34,7 @@ _WHAT: Final = Pattern(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\
 
 @click.command("explain")
 @click.argument("asked", nargs=-1, required=True, metavar="TOPIC-PARTITION@OFFSET...")
-@click.option(
-    "--in",
-    "paths",
-    multiple=True,
-    required=True,
-    metavar="PATH",
-    help="A log dir, partition folder or archive; again for more dirs and for other brokers' copies.",
-)
+@in_paths("A log dir, partition folder or archive; again for more dirs and for other brokers' copies.")
 @shared.add(shared.REMOTE)
 @shared.add([AT, *FORM, MAX_BATCH_BYTES, CACHE])
 def command(*, asked: tuple[str, ...], **options: Any) -> int:

@@ -13,6 +13,7 @@ import click
 from kdump.commands import option_values, session
 from kdump.commands import options as shared
 from kdump.commands.dump_options import TABLE_BATCH, TABLE_RECORD
+from kdump.commands.limit_options import in_paths
 from kdump.errors import DamageError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import Take
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("what", metavar="[TOPIC-PARTITION]@OFFSET")
-@click.option(
-    "--in", "paths", multiple=True, required=True, metavar="PATH", help="A log dir, folder, segment or archive."
-)
+@in_paths("A log dir, folder, segment or archive.")
 @shared.add(shared.REMOTE)
 @click.option("--batch", is_flag=True, help="The whole batch that holds the offset.")
 @click.option("--hexdump", is_flag=True, help="Every byte, its field's name and value beside it.")

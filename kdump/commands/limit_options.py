@@ -61,6 +61,27 @@ JOBS: Final = click.option(
 )
 ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
 """A path as it is written: that it cannot be read is no wrong usage, its reader says so."""
+
+
+def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    from kdump.commands.option_values import log_dirs  # help does without
+
+    return log_dirs(paths)
+
+
+PATHS: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH, callback=_log_dirs)
+"""What a command reads. Log dirs may stand in one word, as in ``log.dirs``."""
+ONE_EACH: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH)
+"""The same, each word as it is: what one broker has."""
+
+
+def in_paths(text: str, *, required: bool = True) -> Callable[[FC], FC]:
+    """Return the option ``--in``, for commands whose arguments are no paths."""
+    return click.option(
+        "--in", "paths", multiple=True, required=required, metavar="PATH", type=ANY_PATH, callback=_log_dirs, help=text
+    )
+
+
 RAW_OUTPUT: Final = click.option(
     "--raw-output", is_flag=True, help="On a terminal too, print control characters as they are."
 )

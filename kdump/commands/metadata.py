@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import option_values
-from kdump.commands.answering import FORM, PATHS, Answering, Moment
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, AtLeast
+from kdump.commands.answering import FORM, Answering, Moment
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, AtLeast
 from kdump.commands.options import SHOW_SECRETS
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.events import Event
     from kdump.answers.metadata.image import MetadataLog
+    from kdump.commands.options import Decorator
     from kdump.log_dirs.partition import Partition
 
 RANGE: Final = Pattern(r"(\d+)\.\.(\d*)", re.ASCII)
@@ -150,7 +151,8 @@ def command(**options: Any) -> int:
     return _show(run, image, asked, list_topics=modes["list_topics"], tree=modes["tree"])
 
 
-for _decorate in (*PATHS, *FORM, MAX_BATCH_BYTES, CACHE):
+_OPTIONS: Final[list[Decorator]] = [PATHS, *FORM, MAX_BATCH_BYTES, CACHE]
+for _decorate in _OPTIONS:
     _decorate(command)
 
 

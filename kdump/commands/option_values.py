@@ -154,6 +154,19 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
     return found
 
 
+def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return paths, with the value of ``log.dirs`` taken apart: ``/d1,/d2`` where nothing has this name."""
+    found: list[str] = []
+    for path in paths:
+        parts = [part.strip() for part in path.split(",") if part.strip()]
+        is_list = len(parts) > 1 or path.strip(", ") != path
+        if is_list and not is_there(path) and any(is_there(part.split(":")[0]) or "://" in part for part in parts):
+            found += parts
+        else:
+            found.append(path)
+    return tuple(found)
+
+
 def is_folder(path: str) -> bool:
     """Tell whether a path is a folder; not where a folder above it is closed to this user, unlike ``Path.is_dir``."""
     return os.path.isdir(path)  # noqa: PTH112  it raises there

@@ -10,7 +10,7 @@ import click
 
 from kdump.commands import option_values
 from kdump.commands.completion import in_list, topics_of_paths
-from kdump.commands.limit_options import ANY_PATH, CACHE, MAX_BATCH_BYTES
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, PATHS
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.filter import RECORD_TYPES, Filter
@@ -41,7 +41,7 @@ PARTITIONS: Final[list[Decorator]] = [
 ]
 """Which partitions of log dirs are meant; :func:`wanted` takes them."""
 INPUTS: Final[list[Decorator]] = [
-    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH),
+    PATHS,
     *PARTITIONS,
     click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
 ]

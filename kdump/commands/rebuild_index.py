@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.commands import option_values, options, session
-from kdump.commands.limit_options import index_interval
+from kdump.commands.limit_options import PATHS, index_interval
 from kdump.errors import DamageError, UsageError
 from kdump.findings import many
 from kdump.log_dirs.absent import absent
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command("rebuild-index", short_help="Write fresh indexes of segments.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@PATHS
 @options.add(options.PARTITIONS)
 @click.option("--out", required=True, metavar="DIR", help="The folder for the new files; it is made where missing.")
 @index_interval("how much log may pass without an index entry")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kdump.commands.answering import AT, PATHS, Answering, Moment
+from kdump.commands.answering import AT, Answering, Moment
 from kdump.commands.config_options import CONFIGS
-from kdump.commands.limit_options import ANY_PATH
+from kdump.commands.limit_options import ANY_PATH, PATHS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.commands.who_reads import WORKERS
 from kdump.errors import UnreadableError, UsageError
@@ -43,7 +43,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     ),
     click.option("--json", "as_json", is_flag=True, help="The same as -o json."),
     click.option("--around", type=Moment(), metavar="TIME", help="Show metadata events within an hour of TIME."),
-    *PATHS,
+    PATHS,
     *PARTITIONS,
     *CONFIGS,
     AT,

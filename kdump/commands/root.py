@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import contextmanager
 from importlib import import_module
@@ -183,15 +182,15 @@ class Root(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if args and os.path.exists(args[0]):  # noqa: PTH110  pathlib is slow to import
-                command = "check" if os.path.isdir(args[0]) else "dump"  # noqa: PTH112  pathlib is slow to import
+            from kdump.commands.usage_hints import command_of_path, of_other_tool
+
+            if args and (command := command_of_path(args[0])) is not None:
                 text = f"{args[0]!r} is a path, not a command. Try: kdump {command} {shell_path(args[0])}"
                 raise click.UsageError(text, ctx) from None
-            from kdump.commands.usage_hints import OTHER_NAMES
             from kdump.primitives.near_names import did_you_mean
 
-            if args and args[0] in OTHER_NAMES:
-                raise click.UsageError(f"{error.message} Try: kdump {OTHER_NAMES[args[0]]}", ctx) from None
+            if args and (line := of_other_tool(args)) is not None:
+                raise click.UsageError(f"{error.message} Try: {line}", ctx) from None
             if args and (near := did_you_mean(args[0], COMMANDS, " Did")):
                 raise click.UsageError(error.message + near, ctx) from None
             raise

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.commands import options, session, who_reads
-from kdump.commands.limit_options import JOBS, AtLeast, index_interval
+from kdump.commands.limit_options import JOBS, PATHS, AtLeast, index_interval
 from kdump.errors import StoreError, UnreadableError
 from kdump.findings import many
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.remote import RemoteFiles
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.output import files
 from kdump.output.access import of_sources
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @click.command("salvage")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@PATHS
 @click.option("--out", required=True, metavar="DIR", help="Where to write; it must not be there yet, or be empty.")
 @options.add(options.PARTITIONS)
 @options.add(options.REMOTE)
@@ -86,7 +87,7 @@ def command(
     elsewhere = Finder(wanted, note=run.note, fail=fail)
     copies: dict[str, _Copies] = {}
     marks = CheckpointMarks(run.note, fail)
-    for part in finder.find(paths):
+    for part in finder.find(paths, None):
         if part.segments:
             copies.setdefault(_name(part), _Copies()).add(part, marks.facts(part).log_start)
     for part in elsewhere.remote():
@@ -105,8 +106,8 @@ def command(
     missing = 0
     with files.new_folder(out, last=writer.LOGS, access=access, note=run.note) as folder:
         writer.begin(folder, access)
-        if wanted.remote is not None:
-            jobs = 1  # keys stay in this process
+        if wanted.remote is not None or any(isinstance(part.files, RemoteFiles) for part in found):
+            jobs = 1  # keys stay in this process, and connections do not live in forks
         elif jobs is None:
             jobs = min(len(copies), who_reads.each_in_one(found, who_reads.many_records(found)))
         run.watched(found)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.commands.answering import FORM, PATHS, write_answer
-from kdump.commands.limit_options import AtLeast
+from kdump.commands.answering import FORM, write_answer
+from kdump.commands.limit_options import PATHS, AtLeast
 from kdump.commands.options import LIMITS, REMOTE, add, remote_storage
 from kdump.commands.session import Session
 from kdump.errors import UsageError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("schemas")
-@add(PATHS)
+@PATHS
 @add(REMOTE)
 @click.option("--all", "deleted", is_flag=True, help="Also versions that are deleted and still in the log.")
 @click.option("--id", "number", type=AtLeast(0), metavar="N", help="Only this schema id.")

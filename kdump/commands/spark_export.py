@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import session
-from kdump.commands.limit_options import MAX_BATCH_BYTES
+from kdump.commands.limit_options import MAX_BATCH_BYTES, PATHS
 from kdump.commands.who_reads import CONF
 from kdump.errors import UsageError
 from kdump.printers.quantities import size
@@ -78,7 +78,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(short_help="Write every record to Parquet, with Spark.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@PATHS
 @click.option("--out", required=True, metavar="DIR", help="The folder to write, on any file system that Spark knows.")
 @click.option(
     "--format",

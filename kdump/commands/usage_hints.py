@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from kdump.errors import KdumpError, UnreadableError
 from kdump.primitives.patterns import Pattern
-from kdump.primitives.terminal import shell_pattern, shell_word
+from kdump.primitives.terminal import shell_path, shell_pattern, shell_text, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -21,22 +23,27 @@ MEANT: Final[dict[str, tuple[str, ...]]] = {
     "--time": ("--since", "--at"),
 }
 """Options of other tools -> what says the same here; the first that a command has is suggested."""
+_DUMP, _CHECK, _DU, _METADATA, _GROUPS = "dump {}", "check {}", "du {}", "metadata {}", "groups {}"
+_TOPICS: Final = "metadata {} --topics"
+_SALVAGE: Final = "salvage {} --out salvaged"
 OTHER_NAMES: Final = {
-    "cat": "dump PATH",
-    "consume": "dump PATH",
-    "consumer-groups": "groups PATH",
-    "fsck": "check PATH",
-    "lag": "groups PATH",
-    "ls": "du PATH",
-    "repair": "salvage PATH --out FOLDER",
-    "tail": "dump PATH --tail 10",
-    "topics": "metadata PATH",
-    "verify": "check PATH",
+    **dict.fromkeys(("cat", "consume", "console-consumer", "print", "read", "show", "records"), _DUMP),
+    "head": "dump {} --head 10",
+    "tail": "dump {} --tail 10",
+    "count": "dump {} --count",
+    **dict.fromkeys(("ls", "list", "size", "log-dirs"), _DU),
+    **dict.fromkeys(("topics", "describe"), _TOPICS),
+    **dict.fromkeys(("configs", "acls", "users", "quorum", "features"), _METADATA),
+    **dict.fromkeys(("consumer-groups", "lag"), _GROUPS),
+    "get-offsets": "offsets {}",
+    **dict.fromkeys(("fsck", "verify", "validate", "status", "health", "doctor"), _CHECK),
+    **dict.fromkeys(("repair", "recover", "fix", "rescue"), _SALVAGE),
+    **dict.fromkeys(("info", "summary", "inspect"), "report {}"),
 }
-"""Commands of other tools -> the command line that does it here."""
+"""Commands of other tools -> the command line that does it here, with a place for the paths."""
+_METADATA_LOG: Final = "__cluster_metadata-0"
 IN: Final = "--in"
 GET: Final = "get"
-_FOLDER: Final = Pattern(r".+-\d+", re.ASCII)
 _RECORD: Final = Pattern(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
 
 
@@ -44,7 +51,9 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
     """Return an error with what may have been meant; ``words`` are those of the command line after ``kdump``."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
     if isinstance(error, click.MissingParameter) and error.param is not None and IN in error.param.opts:
-        return _with(error, f"{error.format_message()} Try: {_with_in(words)}")
+        line = _with_in(words)
+        more = f"Try: {line}" if line else "It names what to read: a log dir, folder, segment or archive."
+        return _with(error, f"{error.format_message()} {more}")
     if not isinstance(error, click.NoSuchOption):
         return error
     if isinstance(command, click.Group):
@@ -61,8 +70,52 @@ def _with(error: click.UsageError, text: str) -> click.UsageError:
     return click.UsageError(text, error.ctx)
 
 
-def _with_in(words: Sequence[str]) -> str:
-    """Return the command line with ``--in`` before each path, or with a place for one."""
+def command_of_path(path: str) -> str | None:
+    """Return the command for a path that stands in place of one: check for a log dir, folder or archive, dump for a
+    segment. None for a word that names no path.
+    """
+    if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
+        return "check"
+    from kdump.log_dirs import archives
+    from kdump.log_dirs.local import LOCAL
+
+    try:
+        found = LOCAL.look(path)
+        if found is not None:
+            return "dump" if archives.opened(LOCAL, found) is None else "check"
+        inside = archives.within(path) if ":" in path else None
+        entry = None if inside is None else inside[0].look(inside[1])
+    except UnreadableError:  # the command that is suggested reports it
+        return "check"
+    return None if entry is None else "check" if entry.is_folder else "dump"
+
+
+def of_other_tool(words: Sequence[str]) -> str | None:
+    """Return the command line for one of another tool, None for a word that is none of theirs.
+
+    Without a path it is that of the command's help.
+    """
+    name, *rest = words
+    paths = [word for word in rest if command_of_path(word) is not None]
+    if name in {"grep", "search"} and len(rest) == 2 and paths == [rest[1]]:
+        return f"kdump dump {shell_path(paths[0])} --grep {shell_text(rest[0])}"
+    line = OTHER_NAMES.get("cat" if name in {"grep", "search"} else name)
+    if line is None:
+        return None
+    if not paths:
+        return f"kdump {line.split()[0]} --help"
+    if line == _TOPICS and not any(map(_has_metadata_log, paths)):
+        line = _DU  # a cluster with ZooKeeper, or another node's: the folders have the topics
+    return f"kdump {line.format(' '.join(map(shell_path, paths)))}"
+
+
+def _has_metadata_log(path: str) -> bool:
+    is_inside = os.path.basename(os.path.normpath(path)) == _METADATA_LOG  # noqa: PTH119  pathlib is slow to import
+    return is_inside or not os.path.isdir(path) or os.path.isdir(os.path.join(path, _METADATA_LOG))  # noqa: PTH112, PTH118  as above
+
+
+def _with_in(words: Sequence[str]) -> str | None:
+    """Return the command line with ``--in`` before each path, None without a path or a record to name."""
     found: list[str] = []
     for number, word in enumerate(words):
         is_value = number > 1 and words[number - 1].startswith("-")
@@ -70,18 +123,27 @@ def _with_in(words: Sequence[str]) -> str:
             found.append(IN)
         found.append(word)
     if IN not in found:
-        return _line([*words, IN, "PATH"])
+        return None
     if not any(map(_RECORD.fullmatch, words)):
-        found.insert(1, _record_in(words, found[found.index(IN) + 1]))
+        record = _first_record(found[found.index(IN) + 1], words[0])
+        if record is None:
+            return None
+        found.insert(1, record)
     return _line(found)
 
 
-def _record_in(words: Sequence[str], path: str) -> str:
-    """Return the first offset of the partition whose folder a path names; of ``get`` that of all partitions."""
-    name = path.rstrip("/").rpartition("/")[2]
-    if _FOLDER.fullmatch(name):
-        return f"{name}@0"
-    return "@0" if words[0] == GET else "TOPIC-PARTITION@OFFSET"
+def _first_record(path: str, command: str) -> str | None:
+    """Return the first record that a path holds, as a command names it: of a file without a topic ``get`` alone can."""
+    from kdump.api import open as open_log
+
+    try:
+        record = next(iter(open_log(path)), None)
+    except KdumpError:
+        return None
+    if record is None or (record.topic is None and command != GET):
+        return None
+    place = "" if record.topic is None else f"{record.topic}-{record.partition}"
+    return f"{place}@{record.offset}"
 
 
 def _without_in(words: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import click
 from kdump.checks import partition
 from kdump.commands import options, session, who_reads
 from kdump.commands.findings_output import FINDINGS, telling
+from kdump.commands.limit_options import PATHS
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("verify-index")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@PATHS
 @options.add(FINDINGS)
 @options.add(WORKERS)
 @options.add(options.LIMITS)
@@ -37,7 +38,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump verify-index orders-0/00000000000000000000.timeindex
       kdump verify-index -q /var/kafka || echo "indexes are wrong"
 
-    PATH is an index file, a segment, a partition's folder, a log dir, a glob or a tar archive. What brokers of any
+    PATH is an index file, a segment, a partition's folder, a log dir, a glob or an archive. What brokers of any
     release write is right, whichever offset its entries name; padding, empty files and gaps in coverage are remarks.
     Name whole folders rather than single segments where you can: a transaction may begin in an earlier segment.
 

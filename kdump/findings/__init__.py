@@ -5,7 +5,7 @@ A remark never changes an exit status. Each names the one thing it is about, so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -96,6 +96,22 @@ def is_hole(kind: str, file: str) -> bool:
     The metadata log is none of these: its replay breaks there.
     """
     return kind == "gap" and file.endswith(".log") and METADATA_LOG not in file
+
+
+KDUMP: Final = "kdump "
+"""How commands begin that change no input."""
+
+
+def of_a_copy(finding: Finding) -> Finding:
+    """Return a finding on files that cannot be changed where they are, in an archive or an object store.
+
+    Of its commands those of kdump stay: others would not run.
+    """
+    kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
+    if kept == finding.commands:
+        return finding
+    advice = f"{finding.advice} Extract or copy the files first: they cannot be changed where they are.".lstrip()
+    return replace(finding, commands=kept, advice=advice)
 
 
 def text_of(value: object) -> str | None:

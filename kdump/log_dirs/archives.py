@@ -1,8 +1,8 @@
-"""Tar archives as a place that holds files, and standard input.
+"""Archives as a place that holds files, and standard input.
 
-Nothing is ever unpacked to a path: members are read where they stand in the archive. A compressed archive is first
+Nothing is ever unpacked to a path: members are read where they stand in the archive. A tar that is compressed is first
 unpacked as a whole to a temporary file without a name (in ``TMPDIR``), since it cannot be read at a position; so is
-standard input, unless it is a file.
+standard input, unless it is a file. Of a zip each compressed member is unpacked so when it is first opened.
 """
 
 from __future__ import annotations
@@ -12,30 +12,28 @@ import posixpath
 import re
 import stat
 import tarfile
-import tempfile
-import zlib
+import threading
 from bisect import bisect_right
 from decimal import Decimal
-from fnmatch import fnmatchcase
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
+from weakref import WeakValueDictionary
 
 from kdump.errors import UnreadableError
-from kdump.log_dirs import files
-from kdump.log_dirs.files import GZIP_MAGIC, HEAD, ZSTD_MAGIC, Entry, OpenSource, is_tar
-from kdump.log_dirs.local import LocalFile
+from kdump.log_dirs import archive_formats
+from kdump.log_dirs.archive_formats import HEAD
+from kdump.log_dirs.files import Entry, Files, OpenSource, matches, seek
+from kdump.log_dirs.local import LOCAL, LocalFile
+from kdump.log_dirs.unpacking import BLOCK, OwnedDescriptor, Spool, blocks_of, unpacked
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from kdump.log_dirs.files import Source
+    from kdump.log_dirs.zip_directory import ZipMember
 
-_BLOCK: Final = 1 << 20
-_GZIP_STEP: Final = 1 << 14
-"""Bytes given to zlib at a time: each of many small members copies what is left of them."""
-_ZSTD_STEP: Final = 1 << 13  # bounds what one step can unpack to
 _LINKS_DEEP: Final = 8
+_COMPRESSED_DEEP: Final = 3
+"""How many times a file may be compressed: a stream can decompress to itself."""
 _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
 """Letters of a name that is too long to be shown."""
@@ -73,18 +71,6 @@ class Extent(NamedTuple):
     stored: int
 
 
-class OwnedDescriptor:
-    """A file descriptor that is open for as long as anything refers to it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        """Take over what ``file`` has open, and close ``file``."""
-        self.fd = os.dup(file.fileno())
-        file.close()
-
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # names may be gone when Python ends
-        close(self.fd)
-
-
 class Extents:
     """A source over stretches of an open file; what lies between them reads as zeros."""
 
@@ -103,7 +89,7 @@ class Extents:
         for number in range(self._extent_at(position), len(self._extents)):
             start, size, stored = self._extents[number]
             at, end = max(0, position - start), stored + size
-            if at < size and (found := files.seek(self._held.fd, stored + at, end, data=True)) < end:
+            if at < size and (found := seek(self._held.fd, stored + at, end, data=True)) < end:
                 return min(start + found - stored, self.size)
         return self.size
 
@@ -114,7 +100,7 @@ class Extents:
             if at < 0:
                 break
             if at < size:
-                found = files.seek(self._held.fd, stored + at, stored + size, data=False)
+                found = seek(self._held.fd, stored + at, stored + size, data=False)
                 position = start + found - stored
                 if found < stored + size:
                     break
@@ -151,62 +137,48 @@ class Extents:
 
 
 class Member(NamedTuple):
-    """A file in an archive; ``modified`` is in ms."""
+    """A file in an archive; ``modified`` is in ms, ``disk_size`` the bytes that it occupies there."""
 
     size: int
     extents: tuple[Extent, ...]
     modified: int | None
+    disk_size: int
+    packed: ZipMember | None = None
+    """Where a zip has it; its extents are not known then."""
 
 
 class Archive:
-    """The files of a tar archive.
+    """The files of an archive.
 
-    ``left_out`` names the members that are neither files nor folders, and why; ``broken`` says where the archive ends
-    too early, if it does.
+    ``identity`` is the same for two names of one archive, ``local`` the file of this machine that it lies in.
+    ``left_out`` names the members that are neither files nor folders, and why; ``broken`` says which part of the
+    archive cannot be read, if one cannot, and ``hint`` what to do then.
     """
 
-    def __init__(self, held: OwnedDescriptor, name: str) -> None:
-        self.name = name
-        self._held = held
+    def __init__(self, held: OwnedDescriptor, name: str, identity: object, local: str) -> None:
+        self.name, self.local = name, local
+        self._held, self._identity = held, identity
+        self._root = Entry("", "", True, 0, (identity, ""))
         self._folders: dict[str, dict[str, Entry]] = {"": {}}
         self._members: dict[str, Member] = {}
         self.left_out: list[tuple[str, str]] = []
         self.broken: str | None = None
+        self.hint = ""
         self._scan()
 
     def _scan(self) -> None:
-        links: list[tuple[str, str]] = []
-        size, behind = os.fstat(self._held.fd).st_size, 0
-        try:
-            headers = _Headers(self._held.fd)
-            with tarfile.open(fileobj=headers, mode="r:", tarinfo=_headers_within(size, headers)) as tar:  # type: ignore[call-overload]  # it reads, seeks and tells
-                while (info := tar.next()) is not None:
-                    headers.next_member()
-                    if tar.offset <= behind:  # a size below zero, from a PAX header: it would be read for ever
-                        raise tarfile.ReadError(f"the header at byte {info.offset} leads back")
-                    behind = tar.offset
-                    tar.members = []  # else every header ever read stays in memory
-                    path = _inside(info.name)
-                    if max(len(path), len(info.linkname)) > _LONGEST_NAME:
-                        self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
-                    elif path.count("/") > _FOLDERS_DEEP:
-                        self.left_out.append((path[:_SHOWN] + "...", f"lies in more than {_FOLDERS_DEEP} folders"))
-                    elif info.issparse() and info.size > max(size, _SPARSE):
-                        self.left_out.append((path, f"claims {info.size} bytes, and the archive has {size}"))
-                    elif info.isreg():
-                        self._add(path, _member(info))
-                    elif info.islnk():
-                        links.append((path, _inside(info.linkname)))
-                    elif info.issym():
-                        links.append((path, _inside(posixpath.join(posixpath.dirname(path), info.linkname))))
-                    elif not info.isdir():
-                        self.left_out.append((path, "is no file"))
-                if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
-                    self.broken = f"the archive is broken at byte {tar.offset}: what follows is not read"
-        except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
-            # the last three come of what PAX headers say, and of how many there are
-            self.broken = f"the archive is broken, what follows is not read: {reason}"
-        self._resolve(links)
+        """Add the members. Sets ``broken`` where the archive is."""
+        raise NotImplementedError
+
+    def _takes(self, path: str, linkname: str = "") -> bool:
+        """Return whether the names of a member are such as a system takes; others are left out."""
+        if max(len(path), len(linkname)) > _LONGEST_NAME:
+            self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
+        elif path.count("/") > _FOLDERS_DEEP:
+            self.left_out.append((path[:_SHOWN] + "...", f"lies in more than {_FOLDERS_DEEP} folders"))
+        else:
+            return True
+        return False
 
     def _resolve(self, links: list[tuple[str, str]]) -> None:
         """Make links within the archive files of their own; those to folders and out of it are left out."""
@@ -226,36 +198,149 @@ class Archive:
     def _add(self, path: str, member: Member) -> None:
         self._members[path] = member
         folder, name = posixpath.split(path)
-        self._folder(folder)[name] = Entry(
-            name, path, False, member.size, path, member.modified, sum(extent.size for extent in member.extents)
-        )
+        identity = (self._identity, path)
+        self._folder(folder)[name] = Entry(name, path, False, member.size, identity, member.modified, member.disk_size)
 
     def _folder(self, path: str) -> dict[str, Entry]:
         inside = self._folders.get(path)
         if inside is None:
             inside = self._folders[path] = {}
             above, name = posixpath.split(path)
-            self._folder(above)[name] = Entry(name, path, True, 0, path)
+            self._folder(above)[name] = Entry(name, path, True, 0, (self._identity, path))
         return inside
 
     def look(self, path: str) -> Entry | None:
+        path = _inside(path)
         folder, name = posixpath.split(path)
-        return self._folders.get(folder, {}).get(name)
+        return self._folders.get(folder, {}).get(name) if path else self._root
 
     def entries(self, folder: str) -> list[Entry]:
-        return sorted(self._folders[folder].values())
+        inside = self._folders.get(_inside(folder))
+        if inside is None:
+            raise UnreadableError(self.shown(folder), "No such folder in the archive")
+        return sorted(inside.values())
 
     def open(self, path: str) -> OpenSource:
-        if path not in self._members:
+        member = self._members.get(path)
+        if member is None:
             raise UnreadableError(self.shown(path), "No such file in the archive")
-        member = self._members[path]
+        return self._source(path, member)
+
+    def _source(self, path: str, member: Member) -> Extents:
         return Extents(self._held, self.shown(path), member.size, member.extents)
 
     def glob(self, pattern: str) -> list[str]:
-        return sorted(path for path in self._members if fnmatchcase(path, pattern))
+        return matches(self, pattern)
 
     def shown(self, path: str) -> str:
-        return f"{self.name}:{path}"
+        return self.name if path in {"", "."} else f"{self.name}:{path}"
+
+
+class TarArchive(Archive):
+    """The files of a tar."""
+
+    def _scan(self) -> None:
+        links: list[tuple[str, str]] = []
+        size, behind = os.fstat(self._held.fd).st_size, 0
+        try:
+            headers = _Headers(self._held.fd)
+            with tarfile.open(fileobj=headers, mode="r:", tarinfo=_headers_within(size, headers)) as tar:  # type: ignore[call-overload]  # it reads, seeks and tells
+                while (info := tar.next()) is not None:
+                    headers.next_member()
+                    if tar.offset <= behind:  # a size below zero, from a PAX header: it would be read for ever
+                        raise tarfile.ReadError(f"the header at byte {info.offset} leads back")
+                    behind = tar.offset
+                    tar.members = []  # else every header ever read stays in memory
+                    path = _inside(info.name)
+                    if not self._takes(path, info.linkname):
+                        continue
+                    if info.issparse() and info.size > max(size, _SPARSE):
+                        self.left_out.append((path, f"claims {info.size} bytes, and the archive has {size}"))
+                    elif info.isreg():
+                        self._add(path, _member(info))
+                    elif info.islnk():
+                        links.append((path, _inside(info.linkname)))
+                    elif info.issym():
+                        links.append((path, _inside(posixpath.join(posixpath.dirname(path), info.linkname))))
+                    elif not info.isdir():
+                        self.left_out.append((path, "is no file"))
+                if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
+                    self.broken = f"the archive is broken at byte {tar.offset}: what follows is not read"
+        except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
+            # the last three come of what PAX headers say, and of how many there are
+            self.broken = f"the archive is broken, what follows is not read: {reason}"
+        self._resolve(links)
+
+
+class ZipArchive(Archive):
+    """The files of a zip. Compressed members are unpacked to one temporary file, each when it is first opened."""
+
+    def _scan(self) -> None:
+        from kdump.log_dirs import zip_directory
+
+        self._begin()
+        try:
+            content = zip_directory.directory(self._held.fd)
+        except ValueError as reason:
+            self.broken = f"the zip cannot be read: {reason}"
+            return
+        if len(content.members) > _MEMBERS:
+            self.broken = f"the zip has more than {_MEMBERS} members: extract it, or name an archive of a part"
+            return
+        links = []
+        self.left_out += [(_inside(path), reason) for path, reason in content.left_out]
+        for member in content.members:
+            path = _inside(member.path)
+            if not (path and self._takes(path)):
+                continue
+            if member.is_link:
+                links.append((path, self._target(path, member)))
+                continue
+            self._add(path, Member(member.size, (), member.modified, member.packed_size, member))
+        self._resolve([(path, target) for path, target in links if target is not None])
+        if content.unread:
+            from kdump.primitives.terminal import shell_path
+
+            (first, why), count = content.unread[0], len(content.unread)
+            more = f" (and {count - 1} more)" if count > 1 else ""
+            self.broken = f"{count} of {count + len(content.members)} members cannot be read: {first} {why}{more}"
+            self.hint = f"7z x {shell_path(self.name)}, then name the folder"
+
+    def _begin(self) -> None:
+        """Begin without a temporary file. Each process has its own: one file cannot grow in two."""
+        self._process, self._lock = os.getpid(), threading.Lock()
+        self._spool: Spool | None = None
+        self._unpacked: dict[ZipMember, Extent] = {}
+        """Where the temporary file has the content of members that were opened."""
+
+    def _target(self, path: str, member: ZipMember) -> str | None:
+        """Return where a symbolic link leads, which is its content; None, and left out, where that cannot be read."""
+        from kdump.log_dirs import zip_directory
+
+        try:
+            if member.size > _LONGEST_NAME:
+                raise UnreadableError(path, f"has a name of more than {_LONGEST_NAME} bytes")
+            data = b"".join(zip_directory.content(self._held.fd, member, self.shown(path)))
+        except UnreadableError as error:
+            self.left_out.append((path, f"is a link that cannot be read: {error.reason}"))
+            return None
+        return _inside(posixpath.join(posixpath.dirname(path), data.decode("utf-8", "surrogateescape")))
+
+    def _source(self, path: str, member: Member) -> Extents:
+        from kdump.log_dirs import zip_directory
+
+        name, packed = self.shown(path), cast("ZipMember", member.packed)
+        if zip_directory.is_stored(packed):
+            start = zip_directory.start_of_content(self._held.fd, packed, name)
+            return Extents(self._held, name, member.size, (Extent(0, member.size, start),))
+        if self._process != os.getpid():
+            self._begin()
+        with self._lock:
+            self._spool = self._spool or Spool(self.name)
+            if packed not in self._unpacked:
+                start = self._spool.add(zip_directory.content(self._held.fd, packed, name))
+                self._unpacked[packed] = Extent(0, member.size, start)
+            return Extents(self._spool.held, name, member.size, (self._unpacked[packed],))
 
 
 class _Headers:
@@ -330,7 +415,7 @@ def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
         @classmethod
         def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> BoundedTarInfo:
             made = super().frombuf(buf, encoding, errors)
-            if not 0 <= made.size <= (size if made.type not in _ABOUT_THE_NEXT else _BLOCK):
+            if not 0 <= made.size <= (size if made.type not in _ABOUT_THE_NEXT else BLOCK):
                 raise tarfile.HeaderError(f"a member of {made.size} bytes")
             headers.pax_size = made.size if made.type in _PAX else None
             return made
@@ -347,12 +432,12 @@ def _member(info: tarfile.TarInfo) -> Member:
     sparse: list[tuple[int, int]] | None = getattr(info, "sparse", None)
     modified = _milliseconds(info)
     if sparse is None:
-        return Member(info.size, (Extent(0, info.size, info.offset_data),), modified)
+        return Member(info.size, (Extent(0, info.size, info.offset_data),), modified, info.size)
     stored, extents = info.offset_data, []
     for position, size in sparse:
         extents.append(Extent(position, size, stored))
         stored += size
-    return Member(info.size, tuple(sorted(extents)), modified)
+    return Member(info.size, tuple(sorted(extents)), modified, sum(size for _, size in sparse))
 
 
 def _milliseconds(info: tarfile.TarInfo) -> int | None:
@@ -368,8 +453,8 @@ def _milliseconds(info: tarfile.TarInfo) -> int | None:
 class OneFile:
     """A place that holds one file without a path: standard input, or what a compressed file unpacks to."""
 
-    def __init__(self, held: OwnedDescriptor, name: str) -> None:
-        self._held, self.name = held, name
+    def __init__(self, held: OwnedDescriptor, name: str, local: str = "") -> None:
+        self._held, self.name, self.local = held, name, local
         self._size = os.fstat(held.fd).st_size
 
     def look(self, path: str) -> Entry | None:
@@ -388,111 +473,89 @@ class OneFile:
         return path
 
 
-def open_archive(source: Source, name: str) -> Archive | OneFile:
-    """Return the place that a file holds which :func:`kdump.log_dirs.files.is_archive` knows: a tar, or one compressed
-    file.
+_OPENED: Final[WeakValueDictionary[tuple[object, ...], Archive | OneFile]] = WeakValueDictionary()
+"""The archives in use: a run that looks for partitions several times unpacks and lists each once."""
 
-    Raises UnreadableError when it is broken, or when there is no room for what it unpacks to.
+
+def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
+    """Return the place that a file is, None for one that is no archive and not compressed. Raises UnreadableError."""
+    shown = files.shown(entry.path)
+    key = (shown, entry.identity, entry.size, entry.modified)
+    place = _OPENED.get(key)
+    if place is None:
+        with files.open(entry.path) as source:
+            if archive_formats.format_of(source.read(0, HEAD)) is None:
+                return None
+            place = open_archive(source, shown, entry.identity, getattr(files, "local", entry.path))
+        _OPENED[key] = place
+    return place
+
+
+def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
+    """Return the archive that ``path`` begins with, and the path in it: ``bundle.tgz:d1/orders-0``.
+
+    An archive may lie in another one: ``outer.tgz:bundle.zip:d1``. Names may hold colons. None where no part of the
+    path that a colon ends is an archive in ``files``; the path in the last archive may lead to nothing. Raises
+    UnreadableError for an archive that is broken.
     """
-    head = source.read(0, HEAD)
-    unpack = _UNPACK.get(head[:3]) or _UNPACK.get(head[:4])
-    if unpack is None:
-        if isinstance(source, LocalFile):
-            return Archive(OwnedDescriptor(open(source.name, "rb", buffering=0)), name)  # noqa: PTH123  OwnedDescriptor closes it
-        return Archive(_spool(_blocks(source), name), name)
-    held = _spool(unpack(source, name), name)
-    return _place(held, name)
+    nowhere = None
+    at = path.find(":")
+    while at > 0:
+        entry = files.look(path[:at])
+        place = None if entry is None or entry.is_folder else opened(files, entry)
+        if isinstance(place, Archive):
+            inside = _inside(path[at + 1 :])
+            if place.look(inside) is not None or place.glob(inside):
+                return place, inside
+            if (deeper := within(inside, place)) is not None:
+                return deeper
+            nowhere = nowhere or (place, inside)
+        at = path.find(":", at + 1)
+    return nowhere
 
 
-def _place(held: OwnedDescriptor, name: str) -> Archive | OneFile:
-    return Archive(held, name) if is_tar(os.pread(held.fd, HEAD, 0)) else OneFile(held, name)
+def open_archive(source: Source, name: str, identity: object = None, local: str | None = None) -> Archive | OneFile:
+    """Return the place that a file is which :func:`kdump.log_dirs.archive_formats.format_of` knows.
+
+    ``identity`` and ``local`` are those of :class:`Archive`. Raises UnreadableError when it is broken, or when there is
+    no room for what it unpacks to.
+    """
+    identity, local = object() if identity is None else identity, source.name if local is None else local
+    kind = archive_formats.format_of(source.read(0, HEAD))
+    if kind in _PLACES and isinstance(source, LocalFile):
+        return _place(OwnedDescriptor(open(source.name, "rb", buffering=0)), name, identity, local)  # noqa: PTH123  OwnedDescriptor closes it
+    for _ in range(_COMPRESSED_DEEP):
+        spool, blocks = Spool(name), blocks_of(source)
+        spool.add(blocks if kind is None or kind in _PLACES else unpacked(kind, blocks, name))
+        kind = archive_formats.format_of(os.pread(spool.held.fd, HEAD, 0))
+        if kind is None or kind in _PLACES:
+            return _place(spool.held, name, identity, local)
+        source = OneFile(spool.held, name).open(name)
+    raise UnreadableError(name, f"it is compressed more than {_COMPRESSED_DEEP} times", "decompress it first")
+
+
+_PLACES: Final = {archive_formats.TAR: TarArchive, archive_formats.ZIP: ZipArchive}
+
+
+def _place(held: OwnedDescriptor, name: str, identity: object, local: str) -> Archive | OneFile:
+    """Return the place that a file without compression is."""
+    kind = archive_formats.format_of(os.pread(held.fd, HEAD, 0))
+    return _PLACES[kind](held, name, identity, local) if kind in _PLACES else OneFile(held, name, local)
 
 
 def standard_input() -> OneFile | Archive:
     """Return the place that standard input holds: an archive, or one segment."""
     name = "stdin"
     if os.isatty(0):
-        raise UnreadableError("-", "standard input is a terminal", "kdump dump - < FILE, or a pipe")
+        raise UnreadableError("-", "standard input is a terminal", "redirect a file or a pipe to it")
     with os.fdopen(0, "rb", buffering=0, closefd=False) as stdin:
         if stat.S_ISREG(os.fstat(0).st_mode):
             held = OwnedDescriptor(os.fdopen(os.dup(0), "rb", buffering=0))
         else:
-            held = _spool(iter(lambda: stdin.read(_BLOCK), b""), name)
-    place = _place(held, name)
-    head = os.pread(held.fd, HEAD, 0)
-    if head[:3] in _UNPACK or head[:4] in _UNPACK:
-        return open_archive(place.open(name), name)
-    return place
-
-
-def _spool(blocks: Iterator[bytes], name: str) -> OwnedDescriptor:
-    """Write ``blocks`` to a temporary file without a name."""
-    try:
-        with tempfile.TemporaryFile(buffering=0) as file:
-            free = os.fstatvfs(file.fileno())
-            left = free.f_bavail * free.f_frsize // 2
-            for block in blocks:
-                left -= len(block)
-                if left < 0:
-                    raise UnreadableError(
-                        name,
-                        f"unpacks to more than half of what is free in {tempfile.gettempdir()}",
-                        "set TMPDIR to a folder with more room",
-                    )
-                rest = memoryview(block)
-                while rest:  # a disk that is nearly full takes a part
-                    rest = rest[file.write(rest) :]
-            return OwnedDescriptor(file)
-    except OSError as reason:
-        raise UnreadableError(
-            name,
-            f"cannot be unpacked to {tempfile.tempdir or 'a temporary file'}: {reason.strerror or reason}",
-            "set TMPDIR to a folder with more room",
-        ) from reason
-
-
-def _blocks(source: Source, size: int = _BLOCK) -> Iterator[bytes]:
-    position = 0
-    while block := source.read(position, size):
-        yield block
-        position += len(block)
-
-
-def _gunzip(source: Source, name: str) -> Iterator[bytes]:
-    member = zlib.decompressobj(wbits=31)
-    for block in _blocks(source, _GZIP_STEP):
-        try:
-            while block:
-                if member.eof:
-                    if not block.startswith(b"\x1f"):  # padding behind the last member
-                        return
-                    member = zlib.decompressobj(wbits=31)
-                yield (part := member.decompress(block, _BLOCK))
-                block = member.unused_data if member.eof else member.unconsumed_tail
-                if not part and not block:
-                    break
-        except zlib.error as reason:
-            raise UnreadableError(name, f"the gzip stream is broken: {reason}") from reason
-    if not member.eof:
-        raise UnreadableError(name, "the gzip stream ends in the middle")
-
-
-def _unzstd(source: Source, name: str) -> Iterator[bytes]:
-    import zstandard
-
-    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
-    frame = decompressor.decompressobj()
-    for block in _blocks(source, _ZSTD_STEP):
-        try:
-            while block:
-                if frame.eof:
-                    frame = decompressor.decompressobj()
-                yield frame.decompress(block)
-                block = frame.unused_data if frame.eof else b""
-        except zstandard.ZstdError as reason:
-            raise UnreadableError(name, f"the zstd stream is broken: {reason}") from reason
-    if not frame.eof:
-        raise UnreadableError(name, "the zstd stream ends in the middle")
-
-
-_UNPACK: Final[dict[bytes, Callable[[Source, str], Iterator[bytes]]]] = {GZIP_MAGIC: _gunzip, ZSTD_MAGIC: _unzstd}
+            spool = Spool(name)
+            spool.add(iter(lambda: stdin.read(BLOCK), b""))
+            held = spool.held
+    kind = archive_formats.format_of(os.pread(held.fd, HEAD, 0))
+    if kind is None or kind in _PLACES:
+        return _place(held, name, object(), "")
+    return open_archive(OneFile(held, name).open(name), name, None, "")

@@ -1,7 +1,7 @@
 """Where files come from: one small seam between kdump and the places that hold Kafka's files.
 
-A place lists folders and opens files read-only. This module has the local disk; :mod:`kdump.log_dirs.archives` has tar
-archives; anything else that can do the four things of :class:`Files` fits in the same way.
+A place lists folders and opens files read-only. :mod:`kdump.log_dirs.local` has the local disk,
+:mod:`kdump.log_dirs.archives` archives; anything else with the methods of :class:`Files` fits in the same way.
 
 Holes of sparse files are on no disk and read as zeros: they are passed over, not read. A file of the local disk has
 them where the file system says so (``SEEK_DATA``), a member of a tar where its map of extents does. Any other source
@@ -12,22 +12,18 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Final, Protocol, runtime_checkable
+import posixpath
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from kdump.errors import UnreadableError
 from kdump.primitives.named_tuple import NamedTuple
 
-GZIP_MAGIC: Final = b"\x1f\x8b\x08"
-ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-HEAD: Final = 512
-"""Bytes at the start of a file that tell an archive: one block of a tar."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MOST_WHOLE: Final = (1 << 31) - 1
 """Bytes of a file that is read as a whole: Java maps and holds no more at once."""
-_CHECKSUM: Final = slice(148, 156)
-_LARGE: Final = (b"\x80", b"\xff")
-"""What the form of large numbers in a tar's header begins with."""
-_OCTAL: Final = b"01234567oO_+- \t\n\r\f\v\x1c\x1d\x1e\x1f"
-"""What any other number there is made of: octal digits as Python reads them."""
 
 
 class Source(Protocol):
@@ -164,20 +160,37 @@ def read_whole(source: Source) -> bytes:
     return source.read(0, source.size)
 
 
-def is_archive(head: bytes) -> bool:
-    """Tell whether a file that begins with ``head`` is compressed or a tar: no segment begins so."""
-    return head.startswith((GZIP_MAGIC, ZSTD_MAGIC)) or is_tar(head)
+def matches(files: Files, pattern: str) -> list[str]:
+    """Return the paths in a place that match a pattern, folder by folder; ``**`` stands for any folders.
+
+    Raises UnreadableError.
+    """
+    root = "/" if pattern.startswith("/") else ""
+    return sorted(set(_matches(files, root, pattern.strip("/").split("/"))))
 
 
-def is_tar(head: bytes) -> bool:
-    """Tell whether ``head`` is the first block of a tar; its checksum makes sure of it."""
-    number = head[_CHECKSUM].partition(b"\0")[0]
-    if not number or (number.strip(_OCTAL) and not number.startswith(_LARGE)):  # of a segment, nearly always
-        return False
-    import tarfile  # slow to import
+def _matches(files: Files, above: str, parts: list[str]) -> Iterator[str]:
+    fixed = 0
+    while fixed < len(parts) and not _is_pattern(parts[fixed]):
+        fixed += 1
+    above = posixpath.join(above, *parts[:fixed])
+    parts = parts[fixed:]
+    if fixed or not parts:
+        found = files.look(above)
+        if found is None or (parts and not found.is_folder):
+            return
+    if not parts:
+        yield above
+        return
+    if parts[0] == "**":
+        yield from _matches(files, above, parts[1:] or ["*"])
+    for entry in files.entries(above):
+        if parts[0] == "**":
+            if entry.is_folder:
+                yield from _matches(files, entry.path, parts)
+        elif fnmatchcase(entry.name, parts[0]) and (len(parts) == 1 or entry.is_folder):
+            yield from _matches(files, entry.path, parts[1:])
 
-    try:
-        tarfile.TarInfo.frombuf(head[:HEAD], "utf-8", "surrogateescape")
-    except tarfile.HeaderError:
-        return False
-    return True
+
+def _is_pattern(name: str) -> bool:
+    return any(letter in name for letter in "*?[")

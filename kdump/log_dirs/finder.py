@@ -11,12 +11,13 @@ files on their way (``LogFileUtils``); ``<base offset>-<uuid>.log`` one of tiere
 from __future__ import annotations
 
 import posixpath
+import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import StoreError, UnreadableError, UsageError
 from kdump.formats import record_layout
-from kdump.log_dirs import file_names
+from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
     LEFTOVER_FOLDER,
     LOG_DIR_FILE,
@@ -28,7 +29,6 @@ from kdump.log_dirs.file_names import (
     is_foreign,
     is_sibling,
 )
-from kdump.log_dirs.files import HEAD, Entry, Files, is_archive
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import DEFAULT_LIMIT
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from kdump.log_dirs import archives  # slow to import, and most runs meet no archive
+    from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.tiered_log import RemoteStorage
 
 
@@ -118,6 +119,8 @@ class Finder:
         """What the folders are called that cannot be listed."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
+        self._packed: list[Entry] = []
+        """The archives that folders hold: they are not entered."""
 
     def find(self, paths: Iterable[str], files: Files | None = LOCAL) -> Iterator[Partition]:
         """Yield the partitions that ``paths`` name, in the order given; folders in order of topic and partition.
@@ -156,98 +159,121 @@ class Finder:
             yield from self._find(inside, place)
 
     def _find(self, paths: Iterable[str], files: Files) -> Iterator[Partition]:
-        group: list[Entry] = []
-        for entry in self._named(paths, files):
-            if group and (isinstance(entry, _Place) or _folder_of(files, group[0]) != _folder_of(files, entry)):
-                yield from self._group(group, files)
+        group: list[_Named] = []
+        for named in self._named(paths, files):
+            if group and (named.entry.is_folder or named.folder != group[0].folder):
+                yield from self._group([one.entry for one in group], group[0].files)
                 group = []
-            if isinstance(entry, _Place):
-                yield from self._place(entry.files)
-            elif entry.is_folder:
-                yield from self._below(entry, files)
+            if named.entry.is_folder:
+                yield from self._below(named.entry, named.files)
+            elif named.is_alone:
+                yield from self._one_file(named.entry, named.files)
             else:
-                group.append(entry)
-        yield from self._group(group, files)
+                group.append(named)
+        if group:
+            yield from self._group([one.entry for one in group], group[0].files)
         self._say_skipped()
 
-    def _named(self, paths: Iterable[str], files: Files) -> Iterator[Entry | _Place]:
-        """Yield what each path names: a folder, a file that holds a segment, or the place that an archive is."""
+    def _named(self, paths: Iterable[str], files: Files) -> Iterator[_Named]:
+        """Yield the folders, segments and archives that paths name; of an archive its root, or what is in it."""
         for path in paths:
             try:
                 if path == "-" and files is LOCAL:
                     from kdump.log_dirs import archives
 
-                    yield _Place(archives.standard_input())
+                    yield _root(archives.standard_input())
                     continue
-                found = files.look(path)
-                entries = [found] if found else [entry for name in files.glob(path) if (entry := files.look(name))]
-                if not entries:
-                    glob = any(letter in path for letter in "*?[")
-                    raise UnreadableError(path, "matches nothing" if glob else "No such file or directory")
+                found, place = self._at(path, files)
             except UnreadableError as error:
                 self.fail(error)
                 continue
-            for entry in entries:
+            for entry in found:
                 if entry.is_folder:
-                    yield entry
+                    yield _Named(entry, place)
                 elif is_sibling(entry.name) and not self.wanted.siblings:
-                    self._skipped.append(files.shown(entry.path))
+                    self._skipped.append(place.shown(entry.path))
                 else:
-                    yield from self._file(entry, files)
+                    yield from self._file(entry, place)
 
-    def _file(self, entry: Entry, files: Files) -> Iterator[Entry | _Place]:
-        place, shown = None, files.shown(entry.path)
+    def _at(self, path: str, files: Files) -> tuple[list[Entry], Files]:
+        """Return what stands at a path or matches it, and its place: ``files``, or an archive that it begins with.
+
+        Raises UnreadableError where there is nothing.
+        """
+        found = _entries(path, files)
+        if found:
+            return found, files
+        if ":" in path:
+            from kdump.log_dirs import archives
+
+            inside = archives.within(path, files)
+            if inside is not None:
+                place, rest = inside
+                found = _entries(rest, place)
+                if found:
+                    return found, place
+                raise UnreadableError(path, f"the archive {place.name} does not hold it{_held(place.entries(''))}")
+        reason = "matches nothing" if _is_glob(path) else "No such file or directory"
+        raise UnreadableError(path, reason)
+
+    def _file(self, entry: Entry, files: Files) -> Iterator[_Named]:
+        shown = files.shown(entry.path)
         try:
             with files.open(entry.path) as source:
-                head = source.read(0, HEAD)
-                if is_archive(head):
-                    from kdump.log_dirs import archives
+                head = source.read(0, archive_formats.HEAD)
+            is_segment = SEGMENT_NAME.fullmatch(entry.name) is not None or is_sibling(entry.name)
+            if archive_formats.format_of(head) is not None:
+                from kdump.log_dirs import archives
 
-                    place = _Place(archives.open_archive(source, shown))
-                elif self.wanted.folders_only:
-                    raise UsageError(f"{shown} is a file: {_NAME_FOLDER}")
-                elif not SEGMENT_NAME.fullmatch(entry.name) and not is_sibling(entry.name):
-                    self._doubt(head, shown, is_log=entry.name.endswith(f".{file_names.LOG}"))
+                place = archives.opened(files, entry)
+                if place is not None:  # else it has changed meanwhile
+                    yield _root(place)
+                return
+            foreign = None if is_segment else archive_formats.foreign(head)
+            if foreign is not None:
+                from kdump.primitives.terminal import shell_path
+
+                what = f"it is {foreign.name}, which kdump does not read"
+                raise UnreadableError(shown, what, f"{foreign.extract} {shell_path(shown)}, then name what it held")
+            if self.wanted.folders_only:
+                raise UsageError(f"{shown} is a file: {_NAME_FOLDER}")
+            if not is_segment:
+                is_log = entry.name.endswith(f".{file_names.LOG}")
+                self._doubt(head, shown, must_be_log=self.wanted.logs_only and not is_log)
         except UnreadableError as error:
             self.fail(error)
             return
-        yield entry if place is None else place
+        yield _Named(entry, files)
 
-    def _place(self, place: archives.Archive | archives.OneFile) -> Iterator[Partition]:
-        """Yield what an archive, or a file without a path, holds."""
-        from kdump.log_dirs import archives
-
-        if isinstance(place, archives.OneFile):
-            if self.wanted.folders_only:
-                raise UsageError(f"{place.name} is no folder: {_NAME_FOLDER}")
-            if self._takes(Name(None, None), place.name):
-                with place.open(place.name) as source:
-                    self._doubt(source.read(0, record_layout.UP_TO_MAGIC), place.name)
-                limit = self.wanted.max_batch_bytes
-                segment = Segment(place, place.name, place.look(place.name).size, None, {}, limit)  # type: ignore[union-attr]  # it has this one file
-                yield Partition(place, "", None, None, (segment,), limit=limit)
+    def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
+        """Yield what a file without a path holds: standard input, or the content of a compressed file."""
+        if self.wanted.folders_only:
+            raise UsageError(f"{entry.name} is no folder: {_NAME_FOLDER}")
+        if not self._takes(Name(None, None), entry.name):
             return
-        for path, reason in place.left_out:
-            self.note(f"{place.shown(path)} is left out: it {reason}")
-        found = False
-        for partition in self._folder(Entry("", "", True, 0, object()), place, Name(None, None)):
-            found = True
-            yield partition
-        if place.broken is not None:
-            self.fail(UnreadableError(place.name, place.broken))
-        elif not found and not self.wanted.is_choosy:
-            self.fail(UnreadableError(place.name, "the archive holds no segment"))
+        name = archive_formats.name_inside(entry.name)
+        try:
+            with place.open(entry.path) as source:
+                head = source.read(0, archive_formats.HEAD)
+            must_be_log = name != entry.name and not name.endswith(f".{file_names.LOG}")
+            self._doubt(head, entry.name, must_be_log=must_be_log)
+        except UnreadableError as error:
+            self.fail(error)
+            return
+        limit = self.wanted.max_batch_bytes
+        segment = Segment(place, entry.path, entry.size, None, {}, limit)
+        yield Partition(place, "", None, None, (segment,), limit=limit)
 
-    def _doubt(self, head: bytes, shown: str, *, is_log: bool = True) -> None:
-        """Say where a file does not look like a segment: another one may have been meant, or it is damaged there.
+    def _doubt(self, head: bytes, shown: str, *, must_be_log: bool = False) -> None:
+        """Note that a file does not begin as a segment: another one may have been meant, or it is damaged there.
 
-        Raises UnreadableError where only what looks like one is wanted.
+        Raises UnreadableError for ``must_be_log``.
         """
         if len(head) < record_layout.UP_TO_MAGIC or head[record_layout.MAGIC_POSITION] <= record_layout.MAGIC_2:
             return
         at, found = record_layout.MAGIC_POSITION, head[record_layout.MAGIC_POSITION]
         begins = f"byte {at} holds {found}, where a magic of 0, 1 or 2 is expected"
-        if self.wanted.logs_only and not is_log:
+        if must_be_log:
             what = "text, and no file of Kafka's" if _is_text(head) else "no file of Kafka's"
             raise UnreadableError(shown, f"it is {what}: {begins}", "name a segment, a partition's folder or a log dir")
         self.note(f"{shown} does not begin as a segment does: {begins}; it is read all the same")
@@ -304,12 +330,32 @@ class Finder:
 
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
         """Yield the partitions in a folder that the user named; to hold none is an error."""
+        archive = _archive(files)
+        if archive is not None:
+            for path, reason in archive.left_out:
+                if path.startswith(f"{folder.path}/" if folder.path else ""):
+                    self.note(f"{archive.shown(path)} is left out: it {reason}")
         found = folder.identity in self._seen
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = True
             yield partition
-        if not found and not self.wanted.is_choosy:
-            self.fail(UnreadableError(files.shown(folder.path), NO_SEGMENT))
+        if archive is not None and archive.broken is not None:
+            self.fail(UnreadableError(archive.name, archive.broken, archive.hint))
+        elif not found and not self.wanted.is_choosy:
+            self.fail(self._without_segment(folder, files))
+
+    def _without_segment(self, folder: Entry, files: Files) -> UnreadableError:
+        """Return the error of a folder that holds no segment, with the archives that are in it."""
+        shown = files.shown(folder.path)
+        reason = NO_SEGMENT if folder.path or files is LOCAL else "the archive holds no segment"
+        packed = [entry for entry in self._packed if entry.path.startswith(folder.path)][:_MANY]
+        if not packed:
+            return UnreadableError(shown, reason)
+        from kdump.primitives.terminal import shell_path
+
+        return UnreadableError(
+            shown, reason, f"name the archives in it: {' '.join(shell_path(files.shown(one.path)) for one in packed)}"
+        )
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
         """Yield the partition that a folder is, and those in the folders below it, however deep."""
@@ -329,6 +375,7 @@ class Finder:
                 self.fail(error)
                 continue
             inside = [entry for entry in entries if not entry.is_folder]
+            self._packed += [entry for entry in inside if entry.name.endswith(archive_formats.SUFFIXES)]
             is_log_dir = any(entry.name == file_names.META_PROPERTIES for entry in inside)
             if is_log_dir:
                 name = Name(None, None)
@@ -399,8 +446,49 @@ class Finder:
         self._skipped.clear()
 
 
-class _Place(NamedTuple):
-    files: archives.Archive | archives.OneFile
+class _Named(NamedTuple):
+    """A folder or file that the user named, and its place; ``is_alone``: a file without a path."""
+
+    entry: Entry
+    files: Files
+    is_alone: bool = False
+
+    @property
+    def folder(self) -> tuple[Files, str]:
+        """The place and the folder that a file is in."""
+        return self.files, _folder_of(self.files, self.entry)
+
+
+def _root(place: archives.Archive | archives.OneFile) -> _Named:
+    """Return an archive as what was named: its root, or its one file."""
+    root = place.look("")
+    return _Named(place.entries("")[0], place, is_alone=True) if root is None else _Named(root, place)
+
+
+def _archive(files: Files) -> archives.Archive | None:
+    """Return a place as an archive, None for any other: LOCAL is asked first, since archives take long to import."""
+    if files is LOCAL or "kdump.log_dirs.archives" not in sys.modules:
+        return None
+    from kdump.log_dirs import archives
+
+    return files if isinstance(files, archives.Archive) else None
+
+
+def _entries(path: str, files: Files) -> list[Entry]:
+    """Return what stands at a path, or else what matches it."""
+    found = files.look(path)
+    return [found] if found else [entry for name in files.glob(path) if (entry := files.look(name))]
+
+
+def _is_glob(path: str) -> bool:
+    return any(letter in path for letter in "*?[")
+
+
+def _held(entries: list[Entry]) -> str:
+    """Return the first names of an archive in words."""
+    names = [entry.name for entry in entries]
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return f": it has {', '.join(names[:_MANY])}{more}" if names else ", it is empty"
 
 
 def _reader_of(path: str) -> str:

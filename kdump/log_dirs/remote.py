@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, StoreError, UsageError
-from kdump.log_dirs.files import Entry, Files, OpenSource
+from kdump.log_dirs.files import Entry, Files, OpenSource, matches
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.patterns import Pattern
@@ -165,29 +164,7 @@ class RemoteFiles:
         return RemoteSource(self._system, path, self.shown(path), self._patience)
 
     def glob(self, pattern: str) -> list[str]:
-        """Match folder by folder; ``**`` stands for any folders."""
-        parts = pattern.strip("/").split("/")
-        root = "/" if pattern.startswith("/") else ""
-        return sorted(set(self._matches(root, parts)))
-
-    def _matches(self, above: str, parts: list[str]) -> Iterator[str]:
-        fixed = 0
-        while fixed < len(parts) and not re.search(r"[*?[]", parts[fixed]):
-            fixed += 1
-        above = posixpath.join(above, *parts[:fixed])
-        parts = parts[fixed:]
-        if not parts:
-            if self.look(above) is not None:
-                yield above
-            return
-        if parts[0] == "**":
-            yield from self._matches(above, parts[1:] or ["*"])
-        for entry in self.entries(above):
-            if parts[0] == "**":
-                if entry.is_folder:
-                    yield from self._matches(entry.path, parts)
-            elif fnmatchcase(entry.name, parts[0]) and (len(parts) == 1 or entry.is_folder):
-                yield from self._matches(entry.path, parts[1:])
+        return matches(self, pattern)
 
 
 class RemoteSource:

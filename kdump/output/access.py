@@ -78,7 +78,7 @@ def of_files(found: Iterable[tuple[Files, str]]) -> Access:
 
 def _of(files: Files, path: str) -> Access:
     """Return what a file or folder allows, ANY where nothing tells."""
-    place = path if files is LOCAL else getattr(files, "name", "")
+    place = path if files is LOCAL else getattr(files, "local", "")
     try:
         status = os.stat(place)  # noqa: PTH116  of each segment
     except OSError:  # it is no file of this machine; or gone, and then it cannot be copied either

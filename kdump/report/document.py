@@ -21,7 +21,6 @@ from kdump.answers.replica_diff.pair import BrokerReplica
 from kdump.broker_start.started import verdicts
 from kdump.findings import status
 from kdump.log_dirs.file_names import Name
-from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.terminal import path_text, shell_path, shell_pattern, shell_word
 from kdump.primitives.timestamps import iso
@@ -263,6 +262,5 @@ def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) ->
 
 
 def _place_name(place: Place) -> str:
-    """Return the path under which the user finds a log dir: an archive is one place."""
-    files = place.partition.files
-    return place.log_dir.path if files is LOCAL else files.shown("").rstrip(":")
+    """Return the path under which the user finds a log dir."""
+    return place.log_dir.path

@@ -47,7 +47,10 @@ def test_bare_kdump_shows_how_it_is_used():
         (["check", "--format", "json", "x"], b"No such option '--format'. Did you mean '--output'?"),
         (["explain", "orders-0@5", "/var/kafka"], b"'--in'. Try: kdump explain orders-0@5 --in /var/kafka\n"),
         (["explain", "a b-0@5..7", "-o", "csv", "x y"], b"Try: kdump explain 'a b-0@5..7' -o csv --in 'x y'\n"),
-        (["get", "orders-0@5"], b"Missing option '--in'. Try: kdump get orders-0@5 --in PATH\n"),
+        (
+            ["get", "orders-0@5"],
+            b"Missing option '--in'. It names what to read: a log dir, folder,",
+        ),
         (["dump", "--in", "/var/kafka", "--count"], b"'--in'. Try: kdump dump /var/kafka --count\n"),
         (["check", "--in=/var/kafka"], b"'--in'. Try: kdump check /var/kafka\n"),
         (["dump", "orders-0@3", "--in", "x"], b"'--in'. Try: kdump get orders-0@3 --in x\n"),

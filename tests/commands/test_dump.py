@@ -11,12 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 
 import pytest
 
 from kdump.commands import option_values, usage_hints
-from kdump.commands.root import COMMANDS, root
+from kdump.commands.root import root
 from kdump.errors import UsageError
 from kdump.rows import columns
 from testing import GOLDEN, ROOT, forge
@@ -606,18 +607,56 @@ def test_any_of_several_keys_patterns_and_topics(tmp_path):
 def test_a_path_in_place_of_a_command_is_named_as_such(tmp_path):
     path = tmp_path / "x.log"
     path.write_bytes(b"")
-    for named, command in ((path, "dump"), (tmp_path, "check")):
+    packed = tmp_path / "a:b.tar"
+    with tarfile.open(packed, "w") as archive:
+        archive.add(path, "t-0/0.log")
+    for named, command in (
+        (path, "dump"),
+        (tmp_path, "check"),
+        (packed, "check"),
+        (f"{packed}:t-0", "check"),
+        (f"{packed}:t-0/0.log", "dump"),
+    ):
         done = kdump(named)
         assert done.returncode == 2
         assert done.stderr.decode().endswith(f"Try: kdump {command} {named}\n")
 
 
-@pytest.mark.parametrize(("name", "line"), usage_hints.OTHER_NAMES.items())
-def test_commands_of_other_tools_lead_to_one_that_exists(name, line, tmp_path):
-    done = kdump(name, tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.decode().endswith(f"No such command '{name}'. Try: kdump {line}\n")
-    assert line.split()[0] in COMMANDS
+def test_log_dirs_in_one_word_as_a_broker_has_them(tmp_path):
+    for number in range(2):
+        replica(tmp_path / f"d{number}", {0: data(0)}, name=f"one-{number}")
+    both = f"{tmp_path}/d0, {tmp_path}/d1,"
+    for command in (["check"], ["dump", "--count"], ["du"], ["stats"], ["report"], ["offsets"], ["verify-index"]):
+        done, apart = kdump(*command, both), kdump(*command, tmp_path / "d0", tmp_path / "d1")
+        assert done.returncode == apart.returncode == 0, done.stderr
+        assert done.stdout.count(b"\n") == apart.stdout.count(b"\n")
+    assert kdump("get", "one-1@0", "--in", both).returncode == 0
+    assert kdump("explain", "one-1@0", "--in", both).returncode == 0
+    assert kdump("salvage", both, "--out", tmp_path / "out").returncode == 0
+    assert {folder.name for folder in (tmp_path / "out/logs").iterdir()} == {"one-0", "one-1"}
+    done = kdump("check", f"{tmp_path}/d0,{tmp_path}/typo")
+    assert done.returncode == 1
+    assert f"{tmp_path}/typo: No such file or directory".encode() in done.stderr
+    assert kdump("check", f"{tmp_path}/typo,{tmp_path}/other").returncode == 1
+    (tmp_path / "d0").rename(tmp_path / "d0,d1")
+    assert kdump("dump", "--count", tmp_path / "d0,d1").stdout == b"1\n"
+    assert kdump("dump", "--count", f"{tmp_path}/d0,d[1]").stdout == b"1\n"
+
+
+@pytest.mark.parametrize("name", [*usage_hints.OTHER_NAMES, "grep", "search"])
+def test_commands_of_other_tools_lead_to_one_that_runs(name, tmp_path):
+    """``topics`` of a cluster with ZooKeeper is du: there is no metadata log."""
+    folder = replica(tmp_path / "log dir", {0: data(0)}, name="one-0").parent
+    value = ["v.*"] if name in {"grep", "search"} else []
+    said = kdump(name, *value, folder).stderr.decode()
+    assert f"No such command '{name}'. Try: kdump " in said
+    words = shlex.split(said.rpartition("Try: kdump ")[2])
+    assert str(folder) in words
+    done = kdump(*words, cwd=tmp_path)
+    no_metadata = {"configs", "acls", "users", "quorum", "features"}
+    assert done.returncode == (1 if name in no_metadata else 0), done.stderr
+    said = kdump(name).stderr.decode()
+    assert kdump(*shlex.split(said.rpartition("Try: kdump ")[2])).returncode == 0
 
 
 def test_a_folder_in_place_of_a_record_leads_to_a_command_that_runs(tmp_path):

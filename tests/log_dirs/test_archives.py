@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
+import json
+import lzma
 import os
+import random
+import shlex
+import struct
 import tarfile
+import zipfile
 
 import pytest
 
-from kdump.log_dirs import archives
-from kdump.log_dirs.local import LOCAL
+from kdump.errors import UnreadableError
+from kdump.log_dirs import archives, zip_directory
+from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.primitives import compression
 from testing import forge
 from testing.processes import kdump
@@ -184,9 +193,6 @@ def test_a_bomb_does_not_fill_the_disk(tmp_path, monkeypatch, pack):
         f_bavail, f_frsize = 8 * MIB // free.f_frsize, free.f_frsize
 
     monkeypatch.setattr(os, "fstatvfs", lambda _fd: Small)
-    from kdump.errors import UnreadableError
-    from kdump.log_dirs.local import LocalFile
-
     with LocalFile(path) as source, pytest.raises(UnreadableError, match="more than half of what is free"):
         archives.open_archive(source, "bomb")
 
@@ -306,19 +312,302 @@ def test_a_name_that_no_system_takes_is_left_out_and_shown_in_short(tmp_path):
     assert len(done.stderr) < 1000
 
 
-def test_many_small_gzip_members_take_linear_time():
-    """Each copies what is left of the bytes that zlib was given: they are few."""
+def zipped(path, members, **options):
+    """Write a zip of pairs of name and content; a name may be a ZipInfo."""
+    with zipfile.ZipFile(path, "w", **{"compression": zipfile.ZIP_DEFLATED, **options}) as file:
+        for name, data in members:
+            file.writestr(name, data)
+    return path
 
-    class Empty:
-        name, limit = "empty.gz", 1
-        data = gzip.compress(b"", mtime=0) * 50_000
-        size = len(data)
-        most = 0
 
-        def read(self, position, size):
-            self.most = max(self.most, size)
-            return self.data[position : position + size]
+def link(name, target, mode=0o120777):
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, mode << 16
+    return info, target
 
-    source = Empty()
-    assert b"".join(archives._gunzip(source, source.name)) == b""
-    assert source.most <= 1 << 16
+
+LOGS = [(f"d1/t-0/{LOG}", RECORD), (f"d1/t-0/{0:020}.index", bytes(10)), ("d1/meta.properties", b"version=1\n")]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_a_zip(tmp_path, method):
+    path = zipped(tmp_path / "a.zip", LOGS, compression=method)
+    for where in (path, f"{path}:d1", f"{path}:d1/t-0", f"{path}:d1/t-0/{LOG}", f"{path}:d*/t-[0-9]"):
+        done = values(where)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"in the archive\n", b"")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_a_zip_through_a_pipe_and_in_other_formats(tmp_path):
+    path = zipped(tmp_path / "a.zip", LOGS)
+    with path.open("rb") as stdin:
+        assert kdump("dump", "-", "-o", "raw", stdin=stdin).stdout == b"in the archive\n"
+    assert kdump("dump", "-", "-o", "raw", input=path.read_bytes()).stdout == b"in the archive\n"
+    (tmp_path / "a.zip.xz").write_bytes(lzma.compress(path.read_bytes()))
+    assert values(tmp_path / "a.zip.xz").stdout == b"in the archive\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "method", "reason"),
+    [(1, 8, "is encrypted"), (0, 9, "is compressed with deflate64"), (0, 77, "method 77")],
+)
+def test_members_that_cannot_be_read_end_with_1(tmp_path, flags, method, reason):
+    path = zipped(tmp_path / "a b.zip", [(f"s-0/{LOG}", RECORD), (f"t-0/{LOG}", RECORD)])
+    data = bytearray(path.read_bytes())
+    at = data.rindex(b"PK\x01\x02")
+    data[at + 8], data[at + 10] = flags, method
+    path.write_bytes(data)
+    done = values(path)
+    assert (done.returncode, done.stdout) == (1, b"in the archive\n")
+    assert f"1 of 2 members cannot be read: t-0/{LOG} ".encode() in done.stderr
+    assert reason.encode() in done.stderr
+    assert f"7z x '{path}'".encode() in done.stderr
+    assert kdump("check", path).returncode == 1
+
+
+def test_a_zip_cut_at_every_byte_and_with_garbage_after(tmp_path):
+    whole = zipped(tmp_path / "a.zip", LOGS).read_bytes()
+    path = tmp_path / "cut.zip"
+
+    def read(data):
+        path.write_bytes(data)
+        found, fails = [], []
+        for partition in Finder(fail=fails.append).find([str(path)]):
+            for segment in partition.segments:
+                with segment.open() as source:
+                    found.append(source.read(0, source.size))
+        return found, fails
+
+    assert read(whole) == ([RECORD], [])
+    for size in range(4, len(whole)):
+        found, fails = read(whole[:size])
+        assert (found, len(fails)) == ([], 1), size
+    found, fails = read(whole + b"\r\n" * 10)
+    assert found == [RECORD]
+    seed = random.Random(5)
+    for _ in range(300):
+        data = bytearray(whole)
+        data[seed.randrange(4, len(whole))] ^= 1 << seed.randrange(8)
+        try:
+            found, _ = read(data)
+        except UnreadableError:
+            continue
+        assert found in ([RECORD], [])
+
+
+def test_names_in_a_zip_stay_in_it(tmp_path):
+    hostile = [
+        (f"../../../etc/a-0/{LOG}", RECORD),
+        (f"/etc/b-0/{LOG}", RECORD),
+        (f"c-0/{LOG}\0.txt", RECORD),
+        (f"d-0\\{LOG}", RECORD),
+        ("", RECORD),
+        ("..", RECORD),
+        ("x/" * 200 + LOG, RECORD),
+        ("x" * 20_000, RECORD),
+    ]
+    members = []
+    for name, data in hostile:
+        info = zipfile.ZipInfo("placeholder")
+        info.filename, info.create_system = name, 0
+        members.append((info, data))
+    path = zipped(tmp_path / "a.zip", members)
+    done = kdump("dump", path, "-o", "jsonl")
+    assert done.returncode == 0
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted((line["topic"], line["file"]) for line in lines) == [
+        ("a", f"{path}:etc/a-0/{LOG}"),
+        ("b", f"{path}:etc/b-0/{LOG}"),
+        ("c", f"{path}:c-0/{LOG}"),
+        ("d", f"{path}:d-0/{LOG}"),
+    ]
+    assert b"lies in more than 100 folders" in done.stderr
+    assert b"has a name of more than 16384 bytes" in done.stderr
+
+
+def test_links_in_a_zip(tmp_path):
+    outside = tmp_path / "outside.log"
+    outside.write_bytes(RECORD)
+    path = zipped(
+        tmp_path / "a.zip",
+        [
+            (f"t-0/{LOG}", RECORD),
+            link(f"t-1/{LOG}", f"../t-0/{LOG}"),
+            link(f"t-2/{LOG}", str(outside)),
+            link(f"t-3/{LOG}", f"../t-3/{LOG}"),
+            link(f"t-4/{LOG}", "pipe", mode=0o010644),
+            link(f"t-5/{LOG}", "x" * 20_000),
+        ],
+    )
+    done = values(path)
+    assert (done.returncode, done.stdout) == (0, b"in the archive\n" * 2)
+    assert done.stderr.count(b" is left out: it ") == 4
+
+
+def test_a_bomb_in_a_zip_is_bounded(tmp_path, monkeypatch):
+    path = zipped(tmp_path / "a.zip", [(f"t-0/{LOG}", bytes(64 * MIB)), (f"s-0/{LOG}", RECORD)])
+    data = bytearray(path.read_bytes())
+    small = data.replace((64 * MIB).to_bytes(4, "little"), (1 * MIB).to_bytes(4, "little"))
+    path.write_bytes(small)
+    done = peak_in_child("dump", path, "-o", "raw")
+    assert b"in the archive\n" in done.stdout
+    assert done.status == 1
+    assert b"the zip's directory has 1048576 bytes for it, and it has more" in done.stderr
+    path.write_bytes(data)
+    free = os.statvfs(tmp_path)
+
+    class Small:
+        f_bavail, f_frsize = 8 * MIB // free.f_frsize, free.f_frsize
+
+    monkeypatch.setattr(os, "fstatvfs", lambda _fd: Small)
+    with LocalFile(path) as source:
+        place = archives.open_archive(source, "bomb")
+    with pytest.raises(UnreadableError, match="more than half of what is free"):
+        place.open(f"t-0/{LOG}")
+
+
+def test_overlapping_members_of_a_zip_are_unpacked_when_opened(tmp_path):
+    path = zipped(tmp_path / "a.zip", [(f"t-0/{LOG}", RECORD)])
+    data = path.read_bytes()
+    at = data.index(b"PK\x01\x02")
+    end = data.index(b"PK\x05\x06")
+    entry = data[at:end]
+    copies = b"".join(entry.replace(b"t-0/", f"t-{number}/".encode()) for number in range(10))
+    tail = bytearray(data[end:])
+    tail[8:10] = tail[10:12] = (10).to_bytes(2, "little")
+    tail[12:16] = len(copies).to_bytes(4, "little")
+    path.write_bytes(data[:at] + copies + tail)
+    assert values(path).stdout.count(b"in the archive\n") == 10
+
+
+def test_the_directory_of_a_zip_is_bounded(tmp_path, monkeypatch):
+    path = zipped(tmp_path / "a.zip", [(f"t-0/{number:020}.log", RECORD) for number in range(300)])
+    monkeypatch.setattr(archives, "_MEMBERS", 200)
+    with LocalFile(path) as source:
+        assert "more than 200 members" in archives.open_archive(source, "a").broken
+    monkeypatch.setattr(zip_directory, "_LARGEST", 1 << 10)
+    with LocalFile(path) as source:
+        assert "extract it, or name an archive of a part" in archives.open_archive(source, "a").broken
+
+
+def test_the_time_of_a_member_is_known_where_it_names_its_zone(tmp_path):
+    with_zone, without = zipfile.ZipInfo(f"t-0/{LOG}"), zipfile.ZipInfo("other")
+    with_zone.extra = struct.pack("<HHBi", 0x5455, 5, 1, 1_700_000_000)
+    path = zipped(tmp_path / "a.zip", [(with_zone, RECORD), (without, b"")])
+    with LocalFile(path) as source:
+        place = archives.open_archive(source, "a")
+    assert place.look(f"t-0/{LOG}").modified == 1_700_000_000_000
+    assert place.look("other").modified is None
+
+
+def test_two_archives_with_equal_names_inside_are_both_read(tmp_path):
+    paths = []
+    for name in ("b.tar", "a.tar"):
+        path = archive(tmp_path, member(f"t-{name[0]}/{LOG}"), member(f"x/same-0/{LOG}"))
+        paths.append(path.rename(tmp_path / name))
+    done = values(*paths, "--every-replica")
+    assert (done.returncode, done.stdout.count(b"in the archive\n"), done.stderr) == (0, 4, b"")
+
+
+def test_an_archive_that_is_named_twice_is_read_once(tmp_path):
+    path = archive(tmp_path, member(f"d1/t-0/{LOG}"), member(f"d2/s-0/{LOG}"))
+    (tmp_path / "hard.tar").hardlink_to(path)
+    for second in (path, f"{path}:d1", tmp_path / "hard.tar"):
+        done = values(path, second)
+        assert done.stdout.count(b"in the archive\n") == 2
+        assert b"is read once" in done.stderr
+
+
+def test_paths_in_archives(tmp_path):
+    inner = member(f"d1/t-0/{LOG}") + bytes(1024)
+    outer = tmp_path / "10:30 out.tar.gz"
+    members = [member("in.tar", inner), member(f"a:b/s-0/{LOG}"), member(f"-x/r-0/{LOG}")]
+    outer.write_bytes(gzip.compress(b"".join(members) + bytes(1024)))
+    for inside, count in (
+        (":in.tar", 1),
+        (":in.tar:d1", 1),
+        (f":in.tar:d1/t-0/{LOG}", 1),
+        (":a:b", 1),
+        (":a:b/s-0/", 1),
+        (":./a:b//s-0", 1),
+        (":-x", 1),
+        (":", 2),
+        (":.", 2),
+        (":*", 3),
+        (":*/*-0", 2),
+        ("", 2),
+    ):
+        done = values(f"{outer}{inside}")
+        assert (done.returncode, done.stdout) == (0, b"in the archive\n" * count), inside
+    for inside, told in ((":d9", "does not hold it: it has -x, a:b, in.tar"), (":in.tar:d9", "does not hold it")):
+        done = values(f"{outer}{inside}")
+        assert done.returncode == 1
+        assert told.encode() in done.stderr
+
+
+def test_archives_that_a_folder_or_an_archive_holds_are_named(tmp_path):
+    inner = member(f"d1/t-0/{LOG}") + bytes(1024)
+    (tmp_path / "case 1").mkdir()
+    (tmp_path / "case 1" / "outer.tar").write_bytes(member("in side.tar", inner) + bytes(1024))
+    for path, hint in (
+        (tmp_path / "case 1", f"'{tmp_path}/case 1/outer.tar'"),
+        (tmp_path / "case 1/outer.tar", f"'{tmp_path}/case 1/outer.tar:in side.tar'"),
+    ):
+        done = kdump("dump", path)
+        assert done.returncode == 1
+        assert f"name the archives in it: {hint}".encode() in done.stderr
+    (path,) = shlex.split(hint)
+    assert values(path).stdout == b"in the archive\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [(b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"), (b"Rar!\x1a\x07\x01\0", "a RAR archive"), (b"LZIP\x01", "lzip")],
+)
+@pytest.mark.parametrize("command", ["dump", "check", "stats", "verify-index"])
+def test_formats_that_are_not_read_are_named(tmp_path, command, head, told):
+    path = tmp_path / "it's.bin"
+    path.write_bytes(head + bytes(range(100)))
+    done = kdump(command, path)
+    assert done.returncode == 1
+    assert told.encode() in done.stderr
+    assert b"which kdump does not read" in done.stderr
+    assert shlex.quote(str(path)).encode() in done.stderr
+
+
+@pytest.mark.parametrize("command", ["dump", "check", "verify-index"])
+def test_compressed_files_of_something_else_are_no_damage(tmp_path, command):
+    path = tmp_path / "notes.txt.gz"
+    path.write_bytes(gzip.compress(b"a text about something that is no log at all\n"))
+    done = kdump(command, path)
+    assert done.returncode == 1
+    assert b"it is text, and no file of Kafka's" in done.stderr
+    path = tmp_path / f"{LOG}.gz"
+    path.write_bytes(gzip.compress(RECORD))
+    assert kdump(command, path).returncode == 0
+
+
+def test_a_run_unpacks_an_archive_once(tmp_path, monkeypatch):
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress(member(f"d1/t-0/{LOG}") + bytes(1024)))
+    made = []
+    monkeypatch.setattr(
+        archives, "open_archive", lambda *given, make=archives.open_archive: made.append(1) or make(*given)
+    )
+    first = list(Finder().find([str(path)]))
+    assert list(Finder().find([f"{path}:d1"])) == first
+    assert made == [1]
+    del first
+    gc.collect()
+    assert list(Finder().find([str(path)]))
+    assert made == [1, 1]
+
+
+def test_what_is_read_of_an_archive_is_open_to_those_that_the_archive_is(tmp_path):
+    inner = member(f"d1/t-0/{LOG}") + bytes(1024)
+    path = archive(tmp_path, member("in.tar", inner))
+    path.chmod(0o600)
+    out = tmp_path / "out"
+    done = kdump("salvage", f"{path}:in.tar:d1", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert {file.stat().st_mode & 0o077 for file in out.rglob("*.log")} == {0}

@@ -9,7 +9,7 @@ from testing import ROOT
 PACKAGE = ROOT / "kdump"
 WAY_OUT = {"output/files.py", "output/parts.py", "output/access.py"}
 ALLOWED = {
-    "log_dirs/archives.py": {"tempfile.TemporaryFile"},  # what is unpacked, in a file without a name
+    "log_dirs/unpacking.py": {"tempfile.TemporaryFile"},  # what is unpacked, in a file without a name
     "spark/session.py": {"tempfile.TemporaryFile"},  # what Spark says, likewise
     "spark/export/hold.py": {"mkdir", "open", "touch", "unlink"},  # the lock of an output, which others look at
     "spark/export/commit.py": {"write_text"},  # a file system that Spark knows

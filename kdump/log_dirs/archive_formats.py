@@ -1,0 +1,96 @@
+"""Archives and compressed files by how they begin: those that kdump reads, and those that it names.
+
+No segment begins like any of them: its base offset would be 10^17 or higher. Sources of the magic numbers: RFC 1952
+(gzip), RFC 8878 (zstd), the LZ4 frame format 1.6, the .xz file format 1.2, bzip2 1.0, PKWARE's APPNOTE 6.3 (zip),
+POSIX.1-2008 (tar), and ``magic(5)`` of file 5.45 for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kdump.primitives.named_tuple import NamedTuple
+
+HEAD: Final = 512
+"""Bytes at the start of a file that identify an archive: one block of a tar."""
+GZIP: Final = "gzip"
+ZSTD: Final = "zstd"
+XZ: Final = "xz"
+BZIP2: Final = "bzip2"
+LZ4: Final = "lz4"
+ZIP: Final = "zip"
+TAR: Final = "tar"
+_READ: Final = (
+    (GZIP, b"\x1f\x8b\x08"),
+    (ZSTD, b"\x28\xb5\x2f\xfd"),
+    (XZ, b"\xfd7zXZ\0"),
+    (LZ4, b"\x04\x22\x4d\x18"),
+    (ZIP, b"PK\x03\x04"),
+    (ZIP, b"PK\x05\x06"),  # an empty one
+    *((BZIP2, b"BZh%d" % level + block) for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
+)
+"""Formats by their first bytes; of bzip2 with those of its first block, or of its end."""
+SUFFIXES: Final = (
+    *(".tar", ".tgz", ".tar.gz", ".taz", ".tzst", ".tar.zst", ".txz", ".tar.xz", ".tbz", ".tbz2", ".tar.bz2"),
+    *(".tar.lz4", ".zip"),
+)
+"""What the names of archives end in."""
+_COMPRESSED: Final = (".gz", ".zst", ".xz", ".bz2", ".lz4")
+_CHECKSUM: Final = slice(148, 156)
+_LARGE: Final = (b"\x80", b"\xff")
+"""What the form of large numbers in a tar's header begins with."""
+_OCTAL: Final = b"01234567oO_+- \t\n\r\f\v\x1c\x1d\x1e\x1f"
+"""What any other number there is made of: octal digits as Python reads them."""
+
+
+class Foreign(NamedTuple):
+    """A format that kdump does not read: its name with an article, and the command that extracts it."""
+
+    name: str
+    extract: str
+
+
+_FOREIGN: Final = (
+    (b"7z\xbc\xaf\x27\x1c", Foreign("a 7-Zip archive", "7z x")),
+    (b"Rar!\x1a\x07", Foreign("a RAR archive", "unrar x")),
+    (b"PK\x07\x08", Foreign("a part of a zip in several files", "7z x")),
+    (b"LZIP\x01", Foreign("an lzip file", "lzip -dk")),
+    (b"\x1f\x9d", Foreign("a file of compress", "gzip -d -c")),
+    (b"070701", Foreign("a cpio archive", "cpio -idF")),
+    (b"070707", Foreign("a cpio archive", "cpio -idF")),
+    (b"!<arch>\n", Foreign("an ar archive", "ar x")),
+    (b"hsqs", Foreign("a SquashFS image", "unsquashfs")),
+    (b"MSCF\0\0\0\0", Foreign("a cabinet file", "7z x")),
+)
+
+
+def format_of(head: bytes) -> str | None:
+    """Return the format of a file that begins with ``head``, HEAD bytes of it; None for none that kdump reads."""
+    for name, magic in _READ:
+        if head.startswith(magic):
+            return name
+    return TAR if is_tar(head) else None
+
+
+def foreign(head: bytes) -> Foreign | None:
+    """Return the format of a file that kdump knows by its first bytes and does not read, None for any other."""
+    return next((found for magic, found in _FOREIGN if head.startswith(magic)), None)
+
+
+def name_inside(name: str) -> str:
+    """Return the name of a compressed file without its suffix: that of its content."""
+    return next((name.removesuffix(suffix) for suffix in _COMPRESSED if name.endswith(suffix)), name)
+
+
+def is_tar(head: bytes) -> bool:
+    """Return whether ``head`` is the first block of a tar; its checksum makes sure of it."""
+    number = head[_CHECKSUM].partition(b"\0")[0]
+    if not number or (number.strip(_OCTAL) and not number.startswith(_LARGE)):  # of a segment, nearly always
+        return False
+    import tarfile  # slow to import
+
+    try:
+        tarfile.TarInfo.frombuf(head[:HEAD], "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True

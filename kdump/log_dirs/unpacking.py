@@ -1,0 +1,221 @@
+"""Compressed streams, decompressed in steps of bounded memory to a temporary file without a name (in ``TMPDIR``)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zlib
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from kdump.errors import UnreadableError
+from kdump.log_dirs import archive_formats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kdump.log_dirs.files import Source
+
+BLOCK: Final = 1 << 20
+"""Bytes that one step reads, or decompresses to."""
+_STEP: Final = 1 << 14
+"""Bytes given to a decompressor at a time: each of many small members copies what is left of them."""
+_ZSTD_STEP: Final = 1 << 13
+"""The same for zstd, which does not bound what one step decompresses to: a block of 4 bytes gives 128 KiB."""
+_MEMORY: Final = 1 << 27
+"""Bytes of memory that a stream may need: the largest window of ``zstd -22`` and twice the dictionary of ``xz -9``."""
+
+
+class OwnedDescriptor:
+    """A file descriptor that is open for as long as anything refers to it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """Take over what ``file`` has open, and close ``file``."""
+        self.fd = os.dup(file.fileno())
+        file.close()
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # names may be gone when Python ends
+        close(self.fd)
+
+
+class Spool:
+    """A temporary file without a name, which grows by what is decompressed: to half of what is free, at most."""
+
+    def __init__(self, name: str) -> None:
+        """Make it. ``name`` is the archive's, for messages. Raises UnreadableError."""
+        self.name, self.size = name, 0
+        try:
+            self.held = OwnedDescriptor(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115  OwnedDescriptor closes it
+        except OSError as reason:
+            raise self._failed(reason) from reason
+
+    def add(self, blocks: Iterable[bytes]) -> int:
+        """Append blocks, and return the byte at which the first begins. Raises UnreadableError."""
+        start = self.size
+        try:
+            free = os.fstatvfs(self.held.fd)
+            left = free.f_bavail * free.f_frsize // 2
+            for block in blocks:
+                left -= len(block)
+                if left < 0:
+                    raise UnreadableError(
+                        self.name,
+                        f"unpacks to more than half of what is free in {tempfile.gettempdir()}",
+                        "set TMPDIR to a folder with more room",
+                    )
+                rest = memoryview(block)
+                while rest:  # a disk that is nearly full takes a part
+                    taken = os.pwrite(self.held.fd, rest, self.size)
+                    self.size, rest = self.size + taken, rest[taken:]
+        except OSError as reason:
+            raise self._failed(reason) from reason
+        return start
+
+    def _failed(self, reason: OSError) -> UnreadableError:
+        return UnreadableError(
+            self.name,
+            f"cannot be unpacked to {tempfile.tempdir or 'a temporary file'}: {reason.strerror or reason}",
+            "set TMPDIR to a folder with more room",
+        )
+
+
+def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Yield what a compressed file decompresses to; ``kind`` is a format of :mod:`kdump.log_dirs.archive_formats`.
+
+    ``blocks`` are its bytes, in order. Raises UnreadableError for a stream that is broken or ends too early, and for
+    one that needs more than 128 MiB of memory.
+    """
+    return _STREAMS[kind](blocks, name)
+
+
+def blocks_of(source: Source, position: int = 0, size: int | None = None) -> Iterator[bytes]:
+    """Yield the bytes of a source from ``position`` on, ``size`` of them, in blocks of up to 1 MiB."""
+    end = source.size if size is None else position + size
+    while position < end and (block := source.read(position, min(BLOCK, end - position))):
+        yield block
+        position += len(block)
+
+
+def _steps(blocks: Iterable[bytes], step: int) -> Iterator[bytes]:
+    for block in blocks:
+        for start in range(0, len(block), step):
+            yield block[start : start + step]
+
+
+def inflated(blocks: Iterable[bytes], name: str, *, wbits: int = 31) -> Iterator[bytes]:
+    """Yield what gzip members one after the other decompress to; with ``wbits`` of -15 one stream without framing."""
+    member = zlib.decompressobj(wbits=wbits)
+    what = "gzip" if wbits > 0 else "deflate"
+    for step in _steps(blocks, _STEP):
+        block = step
+        try:
+            while block:
+                if member.eof:
+                    if wbits < 0 or not block.startswith(b"\x1f"):  # padding after the last member
+                        return
+                    member = zlib.decompressobj(wbits=wbits)
+                yield (part := member.decompress(block, BLOCK))
+                block = member.unused_data if member.eof else member.unconsumed_tail
+                if not part and not block:
+                    break
+        except zlib.error as reason:
+            raise UnreadableError(name, f"the {what} stream is broken: {reason}") from reason
+    while not member.eof and (part := member.decompress(member.unconsumed_tail, BLOCK)):
+        yield part
+    if not member.eof:
+        raise UnreadableError(name, f"the {what} stream ends in the middle")
+
+
+def _zstd(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_MEMORY)
+    frame = decompressor.decompressobj()
+    for step in _steps(blocks, _ZSTD_STEP):
+        block = step
+        try:
+            while block:
+                if frame.eof:
+                    frame = decompressor.decompressobj()
+                yield frame.decompress(block)
+                block = frame.unused_data if frame.eof else b""
+        except zstandard.ZstdError as reason:
+            if "memory" in str(reason):
+                raise _too_large(name, "zstd", "zstd -d --long=31") from reason
+            raise UnreadableError(name, f"the zstd stream is broken: {reason}") from reason
+    if not frame.eof:
+        raise UnreadableError(name, "the zstd stream ends in the middle")
+
+
+def _xz(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    import lzma
+
+    def too_large(reason: Exception) -> bool:
+        return "memory" in str(reason).lower()
+
+    make = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _MEMORY)
+    return _several(blocks, name, "xz", make, (lzma.LZMAError, EOFError), b"\xfd7zXZ\0", too_large)
+
+
+def _bzip2(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    import bz2
+
+    return _several(blocks, name, "bzip2", bz2.BZ2Decompressor, (OSError, ValueError, EOFError), b"BZh")
+
+
+def _lz4(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    from lz4.frame import LZ4FrameDecompressor
+
+    return _several(blocks, name, "lz4", LZ4FrameDecompressor, (RuntimeError, EOFError), b"\x04\x22\x4d\x18")
+
+
+def _several(
+    blocks: Iterable[bytes],
+    name: str,
+    what: str,
+    make: Callable[[], Any],
+    errors: tuple[type[Exception], ...],
+    magic: bytes,
+    is_too_large: Callable[[Exception], bool] = lambda _: False,
+) -> Iterator[bytes]:
+    """Yield what streams one after the other decompress to; what follows the last is left alone.
+
+    A stream has the interface of :class:`bz2.BZ2Decompressor`.
+    """
+    stream = make()
+    for step in _steps(blocks, _STEP):
+        block = step
+        try:
+            while block or not (stream.eof or stream.needs_input):
+                if stream.eof:
+                    block = block.lstrip(b"\0")  # .xz has padding between streams
+                    if not block:
+                        break
+                    if not block.startswith(magic[: len(block)]):
+                        return
+                    stream = make()
+                yield stream.decompress(block, BLOCK)
+                block = (stream.unused_data or b"") if stream.eof else b""
+        except errors as reason:
+            if is_too_large(reason):
+                raise _too_large(name, what, f"{what} -dk") from reason
+            raise UnreadableError(name, f"the {what} stream is broken: {reason}") from reason
+    if not stream.eof:
+        raise UnreadableError(name, f"the {what} stream ends in the middle")
+
+
+def _too_large(name: str, what: str, command: str) -> UnreadableError:
+    from kdump.primitives.terminal import shell_path
+
+    return UnreadableError(
+        name, f"the {what} stream needs more than {_MEMORY >> 20} MiB of memory", f"{command} {shell_path(name)}"
+    )
+
+
+_STREAMS: Final[dict[str, Callable[[Iterable[bytes], str], Iterator[bytes]]]] = {
+    archive_formats.GZIP: inflated,
+    archive_formats.ZSTD: _zstd,
+    archive_formats.XZ: _xz,
+    archive_formats.BZIP2: _bzip2,
+    archive_formats.LZ4: _lz4,
+}

@@ -1,0 +1,195 @@
+"""The central directory of a zip, as the members that kdump can read, and the reasons for those that it cannot.
+
+Source: PKWARE's APPNOTE 6.3.10; the extra field ``UT`` (0x5455) is Info-ZIP's. The standard library's ``zipfile`` reads
+the directory; members are decompressed by :mod:`kdump.log_dirs.unpacking`, whose steps are bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import UnreadableError
+from kdump.log_dirs import archive_formats
+from kdump.log_dirs.unpacking import BLOCK, inflated, unpacked
+from kdump.primitives.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LARGEST: Final = 32 << 20
+"""Bytes that the directory may take: that of some 40,000 partitions. Its entries take ten times as much memory."""
+_LOCAL: Final = struct.Struct("<4s22xHH")
+"""The header before a member's bytes: its signature, then the sizes of a name and of extra fields that follow it."""
+_LOCAL_SIGNATURE: Final = b"PK\x03\x04"
+_STORED, _DEFLATED, _BZIP2, _XZ, _ZSTD, _OLD_ZSTD = 0, 8, 12, 95, 93, 20
+_UNPACKED: Final = {
+    _BZIP2: archive_formats.BZIP2,
+    _XZ: archive_formats.XZ,
+    _ZSTD: archive_formats.ZSTD,
+    _OLD_ZSTD: archive_formats.ZSTD,
+}
+_METHODS: Final = {1: "shrink", 6: "implode", 9: "deflate64", 14: "LZMA", 97: "WavPack", 98: "PPMd"}
+"""Methods of compression that kdump does not read, by name."""
+_ENCRYPTED: Final = 0x0001 | 0x0040 | 0x2000
+"""Flags of a member whose content or header is encrypted."""
+_UT: Final = 0x5455
+_FAT: Final = 0
+"""The system of archives that some writers of Windows give names with backslashes."""
+
+
+class ZipMember(NamedTuple):
+    """A file of a zip. ``header`` is the byte at which its local header begins, ``modified`` in ms, UTC."""
+
+    path: str
+    size: int
+    packed_size: int
+    method: int
+    header: int
+    crc: int
+    modified: int | None
+    is_link: bool
+
+
+class ZipContent(NamedTuple):
+    """What a directory lists. ``unread`` are members that cannot be read, ``left_out`` what is no file, and why."""
+
+    members: list[ZipMember]
+    unread: list[tuple[str, str]]
+    left_out: list[tuple[str, str]]
+
+
+class _Bounded:
+    """A file as zipfile reads it: no directory is larger than _LARGEST."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._fd, self._position = descriptor, 0
+        self._size = os.fstat(descriptor).st_size
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise OSError("a position before the start of the file")
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self._size - self._position)
+        wanted = left if size < 0 else min(size, left)
+        if wanted > _LARGEST:
+            raise zipfile.BadZipFile(
+                f"its directory takes more than {_LARGEST >> 20} MiB: extract it, or name an archive of a part"
+            )
+        data = os.pread(self._fd, wanted, self._position)
+        self._position += len(data)
+        return data
+
+
+def directory(descriptor: int) -> ZipContent:
+    """Return what an open zip lists. Raises ValueError, with the reason, for a directory that is broken."""
+    try:
+        with zipfile.ZipFile(_Bounded(descriptor)) as found:
+            listed = found.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error, OverflowError) as reason:
+        raise ValueError(str(reason)) from reason
+    content = ZipContent([], [], [])
+    for info in listed:
+        name = info.filename.replace("\\", "/") if info.create_system == _FAT else info.filename
+        mode = info.external_attr >> 16
+        if name.endswith("/"):
+            continue
+        if info.flag_bits & _ENCRYPTED:
+            content.unread.append((name, "is encrypted"))
+        elif info.compress_type not in {_STORED, _DEFLATED, *_UNPACKED}:
+            method = _METHODS.get(info.compress_type, f"method {info.compress_type}")
+            content.unread.append((name, f"is compressed with {method}"))
+        elif stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFLNK}:
+            content.left_out.append((name, "is no file"))
+        else:
+            content.members.append(
+                ZipMember(
+                    name,
+                    info.file_size,
+                    info.compress_size,
+                    info.compress_type,
+                    info.header_offset,
+                    info.CRC,
+                    _modified(info.extra),
+                    stat.S_ISLNK(mode),
+                )
+            )
+    return content
+
+
+def start_of_content(descriptor: int, member: ZipMember, name: str) -> int:
+    """Return the byte at which a member's content begins. Raises UnreadableError."""
+    head = os.pread(descriptor, _LOCAL.size, member.header)
+    if len(head) < _LOCAL.size or not head.startswith(_LOCAL_SIGNATURE):
+        raise UnreadableError(name, f"the zip has no member at byte {member.header}, where its directory has one")
+    _, name_size, extra_size = _LOCAL.unpack(head)
+    start: int = member.header + _LOCAL.size + name_size + extra_size
+    if start + member.packed_size > os.fstat(descriptor).st_size:
+        raise UnreadableError(name, f"the zip ends before the {member.packed_size} bytes of this member")
+    return start
+
+
+def content(descriptor: int, member: ZipMember, name: str) -> Iterator[bytes]:
+    """Yield the content of a member, as many bytes as the directory has. Raises UnreadableError.
+
+    The checksum is compared at the end.
+    """
+    blocks = _packed(descriptor, start_of_content(descriptor, member, name), member.packed_size)
+    if member.method == _DEFLATED:
+        blocks = inflated(blocks, name, wbits=-zlib.MAX_WBITS)
+    elif member.method in _UNPACKED:
+        blocks = unpacked(_UNPACKED[member.method], blocks, name)
+    size = crc = 0
+    for block in blocks:
+        size, crc = size + len(block), zlib.crc32(block, crc)
+        if size > member.size:
+            break
+        yield block
+    if size != member.size:
+        raise UnreadableError(
+            name, f"the zip's directory has {member.size} bytes for it, and it has {_amount(size, member.size)}"
+        )
+    if crc != member.crc:
+        raise UnreadableError(
+            name, f"the zip's checksum of it is wrong (expected {member.crc:#010x}, found {crc:#010x})"
+        )
+
+
+def is_stored(member: ZipMember) -> bool:
+    """Return whether a member is not compressed."""
+    return member.method == _STORED and member.packed_size == member.size
+
+
+def _amount(size: int, expected: int) -> str:
+    return "more" if size > expected else str(size)
+
+
+def _packed(descriptor: int, position: int, size: int) -> Iterator[bytes]:
+    while size > 0 and (block := os.pread(descriptor, min(BLOCK, size), position)):
+        yield block
+        position, size = position + len(block), size - len(block)
+
+
+def _modified(extra: bytes) -> int | None:
+    """Return the time of the last write in ms; None where only the DOS time has it, which names no time zone."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, at)
+        if kind == _UT and size >= 5 and at + 4 + size <= len(extra) and extra[at + 4] & 1:
+            return 1000 * int.from_bytes(extra[at + 5 : at + 9], "little", signed=True)
+        at += 4 + size
+    return None
