@@ -190,7 +190,7 @@ def _query(words: tuple[str, ...], file: str | None) -> tuple[str, tuple[str, ..
 def _some(paths: tuple[str, ...]) -> tuple[str, ...]:
     if not paths:
         raise UsageError("a PATH is missing: the query comes first, then what it reads")
-    return paths
+    return option_values.log_dirs(paths)
 
 
 def _text_of(file: str) -> str:
