@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.commands.answering import FORM, PATHS, write_answer
+from kdump.commands.answering import FORM, write_answer
+from kdump.commands.limit_options import PATHS
 from kdump.commands.options import LIMITS, REMOTE, SHOW_SECRETS, add, remote_storage
 from kdump.commands.session import Session
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("connect")
-@add(PATHS)
+@PATHS
 @add(REMOTE)
 @click.option("--configs-topic", default="", metavar="NAME", help="The worker's config.storage.topic.")
 @click.option("--status-topic", default="", metavar="NAME", help="The worker's status.storage.topic.")
