@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from functools import partial
+from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
     _Salvaged: TypeAlias = tuple[str, writer.WrittenLog, Account, list[UnreadableError]]
     _Progress: TypeAlias = Callable[[int], None]
+
+TOPIC_BYTES: Final = 249
+"""Bytes of a topic's name at most (``Topic.MAX_NAME_LENGTH``): the name of its folder then fits, too."""
+HASH_DIGITS: Final = 16
 
 
 @click.command("salvage")
@@ -221,9 +227,19 @@ def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, ru
 
 
 def _name(part: Partition) -> str:
+    """Return the name of the folder that gets a partition: a topic that a broker takes, and its number.
+
+    Names in archives and stores may be longer: such a topic is cut, and ends in a hash of its whole name.
+    """
     if part.topic is not None:
-        return f"{part.topic}-{part.partition}"
-    return posixpath.basename(posixpath.abspath(part.folder or "segment")).strip(".") + "-0"
+        topic, number = part.topic, part.partition or 0
+    else:
+        topic, number = posixpath.basename(posixpath.abspath(part.folder or "segment")).strip("."), 0
+    raw = os.fsencode(topic)
+    if len(raw) > TOPIC_BYTES:
+        end = f".{sha256(raw).hexdigest()[:HASH_DIGITS]}"
+        topic = raw[: TOPIC_BYTES - len(end)].decode("utf-8", "ignore") + end
+    return f"{topic}-{number}"
 
 
 def _tell(name: str, account: Account, run: session.Session) -> None:
