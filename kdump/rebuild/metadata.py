@@ -8,6 +8,10 @@ Source: what real nodes of 3.9.2 to 4.4.0 demand of a snapshot (KIP-630, KIP-853
   follower that loads the snapshot before its leader registers never learns the leader's address: so each new broker
   has one, fenced.
 - The leader epoch of a partition must be above those of its batches, and the leader must be named: none is elected.
+- From metadata.version 4.0-IV1 on a controller takes a broker that did not stop in good order out of every ISR when it
+  registers (KIP-966), and each new node is one. An ISR of several members then shrinks in the order in which they
+  register, and leaders change meanwhile. The leader alone is elected again as soon as it is there; the others, whose
+  copies are the same, join it within seconds.
 """
 
 from __future__ import annotations
@@ -347,6 +351,8 @@ def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[Clust
             replicas = to.replicas[number, partition]
             epoch = max(state.leader_epoch, to.epochs.get((number, partition), -1)) + 1
             made = _partition(replicas, epoch, state.partition_epoch + 1, [directories[one] for one in replicas])
+            if image.features.metadata_version >= release_facts.UNCLEAN_SINCE:
+                made.isr = made.isr[:1]
             image.topics.by_id[number].partitions[partition] = made
     changes += fit_configs(image, to.release, len(to.nodes))
     for node in to.nodes:

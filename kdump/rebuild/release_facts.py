@@ -22,6 +22,8 @@ VOTERS_SINCE: Final = (3, 9)
 """The first release whose voters may stand in the metadata log (kraft.version 1, KIP-853)."""
 VOTERS_LEVEL: Final = 21
 """The level of metadata.version that kraft.version 1 depends on."""
+UNCLEAN_SINCE: Final = 23
+"""4.0-IV1: the level from which on a broker that did not stop in good order leaves every ISR (KIP-966)."""
 LEAST_LEVEL: Final = 7
 """3.3-IV3: 4.0 and later know no older level."""
 

@@ -116,6 +116,18 @@ def test_every_partition_is_led_under_an_epoch_above_all_others(tmp_path):
     assert {(state.leader, *state.isr, *state.directories) for state in new.values()} == {(1, 1, nodes[0].directory_id)}
 
 
+@pytest.mark.parametrize(("level", "isr"), [(21, 2), (22, 2), (23, 1), (29, 1)])
+def test_where_unclean_brokers_leave_the_isr_the_leader_is_alone_in_it(tmp_path, level, isr):
+    lost = found(log_dir(tmp_path / "a"))
+    lost.image.features.levels["metadata.version"] = level
+    for state in lost.image.topics.by_name["multi"].partitions.values():
+        state.replicas = [1, 2]
+    (image, _), _ = rebuilt(lost, "1@h:9092/9093", "2@i:9092")
+    for state in image.topics.by_name["multi"].partitions.values():
+        assert len(state.replicas) == 2
+        assert state.isr == state.replicas[:isr]
+
+
 def test_the_snapshot_ends_beyond_every_copy_and_every_election(tmp_path):
     first, second = log_dir(tmp_path / "a"), log_dir(tmp_path / "b", 2)
     state = {"leaderId": -1, "leaderEpoch": 50, "votedId": -1, "votedDirectoryId": "A", "data_version": 1}
