@@ -117,7 +117,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
 
     Each kind of line that a command prints with -o jsonl is a view: records, batches, damage, offsets, transactions,
     groups, stats and more. Conditions on topic, partition, offset, timestamps, key and producerId choose what is read.
-    Only SELECT and EXPLAIN run; a query opens no file and changes nothing.
+    Only SELECT and EXPLAIN run; a query opens no file and changes nothing. PATHs alone, on a terminal, open a prompt.
 
     Exit status: 0 answered, 1 something cannot be read or the query fails, 2 wrong usage or a wrong query, 3 damage
     was met, 4 only derived files are wrong.
@@ -129,6 +129,8 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     known = views()
     if schema:
         return _schema(words, known, given["output"])
+    if _asks_at_prompt(words, given["file"]):
+        return _at_prompt(words, given, known)
     text, paths = _query(words, given["file"])
     run = _Command(given, paths, known)
     from kdump.sql.engine import QueryError, WrongQueryError
@@ -173,6 +175,24 @@ def _view_table(view: View) -> Any:
     return AnswerTable(f"{view.name} = kdump {view.command}: {view.doc}", ("column", "type", "unit", "what"), rows)
 
 
+def _asks_at_prompt(words: tuple[str, ...], file: str | None) -> bool:
+    """Tell whether PATHs alone are named, on a terminal."""
+    alone = bool(words) and file is None and all(map(option_values.is_there, words))
+    return alone and sys.stdin.isatty() and is_terminal()
+
+
+def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: dict[str, View]) -> int:
+    from kdump.sql.prompt import Prompt
+
+    def ask(text: str, output: str, out: str | None) -> int:
+        return _Command({**given, "output": output, "out": out}, words, known).run(text)
+
+    first = _Command(given, words, known)  # it refuses options that do not go together
+    prompt = Prompt(known, ask, lambda names: _schema(names, known, "table"), tell)
+    prompt.mode = first.output
+    return prompt.run()
+
+
 def _query(words: tuple[str, ...], file: str | None) -> tuple[str, tuple[str, ...]]:
     """Return the text of the query, and the paths."""
     if file is not None:
@@ -210,7 +230,7 @@ class _Command:
         self.output: str = given["output"]
         self.out: str | None = given["out"]
         self._refuse()
-        wanted = shared.wanted(given, siblings=True)
+        wanted = shared.wanted(dict(given), siblings=True)
         at = timestamps.now() if given["at"] is None else given["at"]
         from kdump.sql.reading import SqlInputs
 

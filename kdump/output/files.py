@@ -145,6 +145,12 @@ def new_folder(
             work.flush()
 
 
+def private_file(path: str) -> None:
+    """Make an empty file that this user alone may read, and its folders, as far as they are missing. Raises OSError."""
+    Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
 @contextmanager
 def scratch_folder(place: str | None) -> Iterator[Path]:
     """Give a fresh folder that this user alone may enter, for temporary files; delete it when the block ends.

@@ -48,6 +48,18 @@ def without_comments(text: str) -> str:
     return "".join(pieces)
 
 
+def is_complete(text: str) -> bool:
+    """Tell whether a text ends with a semicolon that is no part of a text, a name or a comment."""
+    last = ";"
+    found = False
+    for piece in _PIECE.finditer(text):
+        if piece["skip"] and piece[0].startswith(("--", "/*")):
+            continue
+        if not piece[0].isspace():
+            last, found = piece[0], True
+    return found and last == ";"
+
+
 def parse(text: str, params: Mapping[str, str]) -> Query:
     """Return a query that is one statement, a SELECT or an EXPLAIN of one.
 

@@ -1,0 +1,210 @@
+"""The prompt of ``kdump sql``: statements that end with ``;``, with history and completion, and commands with a dot."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import KdumpError, UsageError
+from kdump.sql.engine import MACROS
+from kdump.sql.statement import is_complete
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+    from types import ModuleType
+
+    from kdump.sql.views import View
+
+FIRST: Final = "kdump> "
+MORE: Final = "   ..> "
+KEYWORDS: Final = """
+select from where group order by having limit join left using union all distinct count sum min max with as in between
+like not null and or case when then else end desc asc exclude explain describe timestamptz interval
+"""
+HISTORY: Final = "KDUMP_HISTORY"
+"""The environment variable that names the file of the history; empty for none."""
+HELP: Final = """\
+.help                this text
+.tables              the views
+.schema [VIEW]       the columns of a view, or of all
+.mode FORMAT         table, csv, jsonl, parquet or arrow
+.out FILE            write the rows of the next query to FILE
+.timer on|off        print how long a query takes
+.quit                leave, as Ctrl-D does
+A statement ends with a semicolon. Ctrl-C stops a query."""
+
+
+class Prompt:
+    """Reads statements and runs them one by one.
+
+    ``ask`` runs a statement in a format, with its rows in a file if one is named. ``show`` prints the columns of views.
+    """
+
+    def __init__(
+        self,
+        views: dict[str, View],
+        ask: Callable[[str, str, str | None], object],
+        show: Callable[[tuple[str, ...]], object],
+        tell: Callable[[BaseException], object],
+    ) -> None:
+        self._views, self._ask, self._show, self._tell = views, ask, show, tell
+        self.mode = "table"
+        self.out: str | None = None
+        self.timer = False
+        self.is_over = False
+
+    def run(self) -> int:
+        """Read statements until the end of the input; return the exit status."""
+        with_history = _lines(self._words())
+        try:
+            for text in statements(with_history):
+                self.take(text)
+                if self.is_over:
+                    break
+        finally:
+            with_history.close()
+        return 0
+
+    def _words(self) -> list[str]:
+        columns = {name for view in self._views.values() for name in view.schema.names}
+        return sorted({*self._views, *columns, *MACROS, *KEYWORDS.split(), *(f".{name}" for name in _COMMANDS)})
+
+    def take(self, text: str) -> None:
+        """Run a statement, or a command with a dot. Ctrl-C ends it, and errors are printed."""
+        try:
+            if text.startswith("."):
+                self._command(text[1:].rstrip(" ;").split())
+                return
+            began = time.monotonic()
+            out, self.out = self.out, None
+            self._ask(text, self.mode, out)
+            if self.timer:
+                print(f"{time.monotonic() - began:.3f} s", file=sys.stderr)
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+        except KdumpError as error:
+            self._tell(error)
+
+    def _command(self, words: list[str]) -> None:
+        name, *rest = words or [""]
+        if name not in _COMMANDS:
+            raise UsageError(f"there is no .{name}: .help lists what there is")
+        if name == "quit":
+            self.is_over = True
+        elif name == "help":
+            print(HELP)
+        elif name == "tables":
+            print("\n".join(self._views))
+        elif name == "schema":
+            self._show(tuple(rest))
+        else:
+            self._set(name, rest)
+
+    def _set(self, name: str, rest: list[str]) -> None:
+        if len(rest) != 1:
+            raise UsageError(f".{name} takes one word")
+        if name == "mode":
+            if rest[0] not in _FORMATS:
+                raise UsageError(f".mode {rest[0]}: the formats are {', '.join(_FORMATS)}")
+            self.mode = rest[0]
+        elif name == "timer":
+            self.timer = rest[0] == "on"
+        else:
+            self.out = rest[0]
+
+
+_COMMANDS: Final = ("help", "tables", "schema", "mode", "out", "timer", "quit")
+_FORMATS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
+
+
+def statements(lines: Iterator[str | None]) -> Iterator[str]:
+    """Yield statements and commands with a dot out of lines; None is a line that Ctrl-C broke off."""
+    text = ""
+    for line in lines:
+        if line is None:
+            text = ""
+            continue
+        if not text and line.strip().startswith("."):
+            yield line.strip()
+            continue
+        text = f"{text}\n{line}" if text else line
+        if is_complete(text):
+            yield text
+            text = ""
+        elif not text.strip():
+            text = ""
+        _Asked.more = bool(text)
+
+
+class _Asked:
+    """Whether the next line goes on with a statement."""
+
+    more = False
+
+
+def _lines(words: list[str]) -> Generator[str | None, None, None]:
+    """Yield the lines that a person enters, with history and completion where the terminal has them."""
+    _Asked.more = False
+    readline = _readline(words)
+    history = _history() if readline is not None else None
+    if readline is not None and history is not None:
+        _load(readline, history)
+    try:
+        while True:
+            try:
+                yield input(MORE if _Asked.more else FIRST)
+            except KeyboardInterrupt:
+                print(file=sys.stderr)
+                _Asked.more = False
+                yield None
+            except EOFError:
+                print(file=sys.stderr)
+                return
+    finally:
+        if readline is not None and history is not None:
+            _save(readline, history)
+
+
+def _readline(words: list[str]) -> ModuleType | None:
+    try:
+        import readline
+    except ImportError:  # a Python without it
+        return None
+
+    def complete(start: str, number: int) -> str | None:
+        lower = start.lower()
+        found = [word for word in words if lower and word.lower().startswith(lower)]
+        return found[number] if number < len(found) else None
+
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t\n(),;=<>+-*/'\"")
+    readline.parse_and_bind("tab: complete")
+    return readline
+
+
+def _history() -> str | None:
+    given = os.environ.get(HISTORY)
+    if given is not None:
+        return given or None
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111  as in a shell
+    return f"{state}/kdump/sql_history"
+
+
+def _load(readline: ModuleType, path: str) -> None:
+    readline.set_history_length(1000)
+    try:
+        readline.read_history_file(path)
+    except OSError:  # the first time, or one that cannot be read
+        readline.clear_history()
+
+
+def _save(readline: ModuleType, path: str) -> None:
+    from kdump.output.files import private_file
+
+    try:
+        private_file(path)
+        readline.write_history_file(path)
+    except OSError as reason:
+        print(f"kdump: the history is not kept: {path}: {reason.strerror}", file=sys.stderr)
