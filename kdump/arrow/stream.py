@@ -10,6 +10,7 @@ from kdump.errors import UsageError
 from kdump.primitives.near_names import did_you_mean
 from kdump.rows import columns
 from kdump.rows.selection import SelectedBatch
+from kdump.segments.lazy_records import in_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -102,11 +103,11 @@ class RowStream:
                 if not isinstance(item, SelectedBatch):
                     self._lost(item)
                     continue
-                if item.records:
-                    for one in [item] if change is None else change(item):
-                        self._turn_to(item.file).add(one)
-                if self._before or (self._rows is not None and self._rows.is_full):
-                    yield from self._take()
+                for one in [item] if change is None else change(item):
+                    for some in in_chunks(one.records):
+                        self._turn_to(item.file).add(one._replace(records=some))
+                        yield from self._full()
+                yield from self._full()
         yield from self._take()
 
     def _read(self, file: SegmentFacts, batch: Batch, outcome: str | None) -> bool:
@@ -118,6 +119,10 @@ class RowStream:
             self._before = self._take()
             self._file, self._rows = file, Rows(file, self._names, self._reader.filter)
         return self._rows
+
+    def _full(self) -> list[pa.RecordBatch]:
+        """Return all rows so far where it is time to, none else."""
+        return self._take() if self._before or (self._rows is not None and self._rows.is_full) else []
 
     def _take(self) -> list[pa.RecordBatch]:
         """Return all rows so far."""

@@ -24,9 +24,10 @@ from kdump.records.record_batch import misnumbered
 from kdump.rows import columns as rows
 from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
 from kdump.rows.without_secrets import Secrets
+from kdump.segments.lazy_records import ReadAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.log_dirs.partition import Partition
@@ -274,12 +275,13 @@ def _tables(item: SelectedBatch, columns: tuple[rows.Column, ...], *, batch: boo
     records.end()
 
 
-def whole(batch: RecordBatch) -> list[Record]:
+def whole(batch: RecordBatch) -> Sequence[Record]:
     """Return all records of a batch, up to the first that cannot be read: the reader tells of that one."""
-    records: list[Record] = []
+    count = 0
     with suppress(DamageError):
-        records.extend(batch.records())
-    return records
+        for _ in batch.records():
+            count += 1
+    return ReadAgain(batch, lambda *_: True, count)
 
 
 def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:

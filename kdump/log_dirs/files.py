@@ -133,7 +133,7 @@ def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
         if whence is not None:
             return min(os.lseek(descriptor, position, whence), size)
     except OSError as reason:
-        if reason.errno == errno.ENXIO:  # past the last data
+        if reason.errno == errno.ENXIO and os.fstat(descriptor).st_size >= size:  # past the last data, of a whole file
             return size
     return position if data else size
 

@@ -7,13 +7,13 @@ from itertools import chain, compress, count
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
-from kdump.errors import DamageError, LimitError
+from kdump.errors import DamageError
 from kdump.log_reader.prefilter import Prefilter
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import walk
-from kdump.segments.lazy_records import Unread, UnreadRun
+from kdump.segments.lazy_records import ReadAgain, Unread, UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 RECORD_COST: Final = 300
 """Bytes that a record takes in memory beyond its own size, about."""
+HELD: Final = 16 << 20
+"""Bytes of the records of a batch that are held in memory; where they are more, they are read again when wanted."""
 
 
 class Take(Enum):
@@ -118,7 +120,7 @@ class BatchSelection:
         counts = self._take is Take.COUNT and (takes_all or not self._filter.looks_into_records)
         if counts and (takes_all or self._is_sound(batch)):
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
-        elif looks and is_lazy and (unread := Unread.of(batch, self._filter.takes_all, RECORD_COST)) is not None:
+        elif looks and is_lazy and (unread := Unread.of(batch, self._filter.takes_all)) is not None:
             records = () if self._of_batches else unread
             yield SelectedBatch(file, batch, batch.base_offset, records, outcome, batch.crc_valid)
         else:
@@ -214,29 +216,33 @@ class BatchSelection:
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Read the records of a batch one by one, up to the first that is damaged."""
-        records: list[Record] = []
+        """Read the records of a batch one by one, up to the first that is damaged; see HELD."""
+        records: list[Record] | None = []
+        count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None
         damage: DamageError | None = None
         empty = True
-        left = batch.limit
         try:
             for record in batch.records() if looks else ():
                 if empty and first is None:
                     first = record.offset
                 empty = False
-                if self._filter.takes(batch, record):
-                    left -= RECORD_COST + record.size
-                    if left < 0:
-                        raise _too_many(batch)
+                if not self._filter.takes(batch, record):
+                    continue
+                count += 1
+                room -= RECORD_COST + record.size
+                if records and room < 0:
+                    records = None
+                if records is not None:
                     records.append(record)
             if first is None:
                 first = batch.base_offset
         except DamageError as error:
             damage = error
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
-        if first is not None and (records or shows_empty):
-            yield SelectedBatch(file, batch, first, () if self._of_batches else records, outcome, batch.crc_valid)
+        if first is not None and (count or shows_empty):
+            taken = ReadAgain(batch, self._filter.takes, count) if records is None else records
+            yield SelectedBatch(file, batch, first, () if self._of_batches else taken, outcome, batch.crc_valid)
         if damage is not None:
             yield DamagedRange(file, _in_batch(damage, batch))
 
@@ -267,15 +273,6 @@ class BatchSelection:
 
     def _is_unstable(self, batch: RecordBatch) -> bool:
         return self._stable is not None and batch.last_offset >= self._stable
-
-
-def _too_many(batch: RecordBatch) -> LimitError:
-    return LimitError(
-        "limit",
-        f"the records of the batch take more memory than the limit ({compression.LIMIT_OPTION})",
-        expected=f"at most {batch.limit} bytes",
-        found=f"{batch.count} records" if batch.count is not None else None,
-    )
 
 
 def _in_batch(damage: DamageError, batch: RecordBatch) -> Damage:

@@ -10,7 +10,7 @@ from kdump.primitives.encodings import to_text
 from kdump.printers import cells
 from kdump.printers.kernel_rows import CHUNK, LATEST, KernelRows, is_literal, number
 from kdump.rows.selection import singly
-from kdump.segments.lazy_records import Unread, UnreadRun
+from kdump.segments.lazy_records import SomeRecords, Unread, UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -156,6 +156,6 @@ _SLOTS: Final = {
 
 
 def _rest(item: SelectedBatch, left: int) -> SelectedBatch:
-    """Return a batch with its last records, or with 0 all of them, read."""
-    read = list(item.records)
-    return item._replace(records=read[len(read) - left :] if left else read)
+    """Return a batch with its last records, or with 0 all of them, for the general path."""
+    start = len(item.records) - left if left else 0
+    return item._replace(records=SomeRecords(item.records, range(start, len(item.records))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.formats.record import Header
+from kdump.segments.lazy_records import ChangedRecords
 
 if TYPE_CHECKING:
     from kdump.formats.record import Record
@@ -31,7 +32,7 @@ class Redactor:
     def __call__(self, item: SelectedBatch) -> SelectedBatch:
         if item.batch.is_control:
             return item
-        return item._replace(records=[self.record(record) for record in item.records])
+        return item._replace(records=ChangedRecords(item.records, self.record))
 
     def record(self, record: Record) -> Record:
         """Return a record with hashes in place of its payloads; the sizes stay those that are stored."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.errors import DamageError
 from kdump.records import control
 from kdump.rows.selection import may_hold_secrets, singly
-from kdump.segments.lazy_records import UnreadRun
+from kdump.segments.lazy_records import ChangedRecords, UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,10 @@ class Secrets:
 
 
 def _masked(item: SelectedBatch, mask: Mask) -> SelectedBatch:
-    return item._replace(records=[record._replace(value=mask(record.key, record.value)) for record in item.records])
+    def masked(record: Record) -> Record:
+        return record._replace(value=mask(record.key, record.value))
+
+    return item._replace(records=ChangedRecords(item.records, masked))
 
 
 def _of_topic(topic: str) -> Mask | None:

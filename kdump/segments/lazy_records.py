@@ -1,11 +1,13 @@
-"""The records of a sound batch that nobody has read yet: lines that the kernel writes need no objects of them.
+"""The records of a batch that are read when they are iterated: a record takes some 300 bytes as an object.
 
-Without the kernel there is none of this: each record is read.
+Lines that the kernel writes need no objects of well-formed records (:class:`Unread`, :class:`UnreadRun`); without the
+kernel there are none of these. What a filter takes of a large batch is read again each time (:class:`ReadAgain`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, overload
 
 from kdump import kernel
@@ -14,7 +16,7 @@ from kdump.formats.record import LARGE, LARGE_BATCH, Record
 from kdump.records.magic_2 import CHUNK, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.primitives.wire import Bytes
     from kdump.records.record_batch import RecordBatch
@@ -24,7 +26,71 @@ if kernel.COMPILED:
     from kdump.kernel.records import Records
 
 
-class Unread(Sequence[Record]):
+class LazyRecords(Sequence[Record]):
+    """Records that are read when they are iterated. A slice of them is read so, too."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
+        wanted = range(len(self))[index]
+        if isinstance(wanted, range):
+            return SomeRecords(self, wanted)
+        return next(islice(self, wanted, None))
+
+
+class SomeRecords(LazyRecords):
+    """Some of other records, by their numbers, which rise."""
+
+    __slots__ = ("_numbers", "_records")
+
+    def __init__(self, records: Sequence[Record], numbers: range) -> None:
+        self._records, self._numbers = records, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Record]:
+        return islice(self._records, self._numbers.start, self._numbers.stop, self._numbers.step)
+
+
+class ReadAgain(LazyRecords):
+    """The first ``count`` records that a filter takes of a batch, which has been read as far as these."""
+
+    __slots__ = ("_batch", "_count", "_takes")
+
+    def __init__(self, batch: RecordBatch, takes: Callable[[RecordBatch, Record], bool], count: int) -> None:
+        self._batch, self._takes, self._count = batch, takes, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Record]:
+        batch, takes = self._batch, self._takes
+        if not self._count:  # it may not be readable at all
+            return iter(())
+        return islice((record for record in batch.records() if takes(batch, record)), self._count)
+
+
+class ChangedRecords(LazyRecords):
+    """Other records, each changed when it is read."""
+
+    __slots__ = ("_change", "_records")
+
+    def __init__(self, records: Sequence[Record], change: Callable[[Record], Record]) -> None:
+        self._records, self._change = records, change
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(self._change, self._records)
+
+
+class Unread(LazyRecords):
     """All records of a batch of magic 2, which are known to be well-formed. They are read when somebody asks for them.
 
     ``data`` holds them unpacked, from ``start`` on.
@@ -38,11 +104,11 @@ class Unread(Sequence[Record]):
         self.start = start
 
     @classmethod
-    def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool], cost: int) -> Unread | None:
+    def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> Unread | None:
         """Return the records of a batch, None where they take the general path.
 
-        That is so unless they are data of magic 2, well-formed, within the batch's limit with ``cost`` bytes for each
-        beyond its size, and ``takes_all`` says yes to their lowest and highest offset and timestamp (ms).
+        That is so unless they are data of magic 2, well-formed, and ``takes_all`` says yes to their lowest and highest
+        offset and timestamp (ms).
         """
         if not isinstance(batch, Batch) or batch.is_control or batch.count <= 0:
             return None
@@ -51,8 +117,7 @@ class Unread(Sequence[Record]):
         except DamageError:  # told of where the records are read
             return None
         cursor = Cursor()
-        size = len(data) - start + cost * batch.count
-        if size > batch.limit or not cursor.begin(data, start, batch.header, ()):
+        if not cursor.begin(data, start, batch.header, ()):
             return None
         spans = cursor.spans()
         return cls(batch, data, start) if spans is not None and takes_all(*spans) else None
@@ -63,22 +128,13 @@ class Unread(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         reader = Records()
         reader.begin(self.data, self.start, self.batch.header, ())
+        size = 1  # who asks for the first record wants no more
         while reader.left:
-            yield from reader.records(CHUNK)
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Record]: ...
-    def __getitem__(self, index: int | slice) -> Record | list[Record]:
-        if index == 0:
-            reader = Records()
-            reader.begin(self.data, self.start, self.batch.header, ())
-            return reader.records(1)[0]
-        return list(self)[index]
+            yield from reader.records(size)
+            size = CHUNK
 
 
-def in_chunks(records: Unread) -> Iterator[list[Record]]:
+def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
     """Yield the records as objects, few large ones at a time."""
     some: list[Record] = []
     size = 0
@@ -110,7 +166,7 @@ def _largest(records: Unread) -> int:
     return reader.largest()
 
 
-class UnreadRun(Sequence[Record]):
+class UnreadRun(LazyRecords):
     """All records of batches of a run, from ``row`` on and before the row ``behind``.
 
     All are well-formed, unless the reader was asked for batches alone, or some ``may_break``. Whoever meets such a
@@ -163,14 +219,3 @@ class UnreadRun(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         for batch in self.batches():
             yield from batch
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Record]: ...
-    def __getitem__(self, index: int | slice) -> Record | list[Record]:
-        if index == 0:  # asked for by whoever wants to know what all of them have in common
-            for batch in self.batches():
-                if len(batch):
-                    return batch[0]
-        return list(self)[index]

@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
+from kdump import open as kdump_open
 from kdump.errors import DamageError, LimitError
 from kdump.log_dirs.local import LocalFile
+from kdump.log_reader import batch_selection
 from kdump.primitives import compression
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
@@ -340,13 +342,61 @@ def test_many_messages_of_a_wrapper_are_not_held():
     assert peak < 3 * MIB
 
 
-def test_what_a_dump_holds_of_a_batch_is_limited(tmp_path):
+FORMS = (
+    ("dump", "-o", "text"),
+    ("dump", "-o", "jsonl"),
+    ("dump", "-o", "csv"),
+    ("dump", "-f", "%o\n"),
+    ("dump", "-o", "jsonl", "--grep", "x|^$"),
+    ("dump", "-o", "jsonl", "--redact", "--redact-key", "{key}"),
+    ("get", "t-0@7", "--in"),
+    ("explain", "t-0@7", "--in"),
+    ("check",),
+    ("stats", "--records"),
+)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_a_batch_of_many_tiny_records_is_read_in_little_memory(tmp_path, form):
+    """They would take 12 MB as objects of 300 bytes, and a limit of kdump's own is no damage."""
     count = 40_000
-    payload = compression.compress(compression.ZSTD, TINY * count)
-    path = write(tmp_path, forge.batch([], count=count, attributes=compression.ZSTD, payload=payload))
-    done = bounded(400 * MIB, "dump", path, "-o", "jsonl", "--max-batch-bytes", 4 * MIB)
-    assert done.returncode == 3
-    assert b"take more memory than the limit" in done.stdout
+    (tmp_path / "key").write_bytes(bytes(32))
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    records = b"".join(forge.record(None, b"x", offset=n) for n in range(count))
+    payload = compression.compress(compression.ZSTD, records)
+    (folder / LOG).write_bytes(forge.batch([], count=count, attributes=compression.ZSTD, payload=payload))
+    args = [arg.format(key=tmp_path / "key") for arg in form]
+    done = peak_in_child(*args, folder, "--max-batch-bytes", MIB)
+    assert done.status == 0, done.stderr
+    assert done.peak < IDLE
+    if form[0] == "dump":
+        assert count <= len(done.stdout.splitlines()) <= count + 3
+
+
+@pytest.mark.parametrize("count", [3, 400])
+def test_records_that_are_not_held_are_those_that_are(tmp_path, monkeypatch, count):
+    """Whatever is taken, with and without damage after it: reading again gives what holding gives."""
+    path = tmp_path / "t-0" / LOG
+    path.parent.mkdir()
+    records = b"".join(forge.record(b"%d" % n, b"v" * (n % 7), offset=n) for n in range(count))
+    whole = forge.batch([], count=count, payload=records)
+    for data in (whole, forge.batch([], count=count + 1, payload=records + b"\x0a\1"), wrapped(count)):
+        path.write_bytes(data)
+        found = []
+        for held in (batch_selection.HELD, 1):
+            monkeypatch.setattr(batch_selection, "HELD", held)
+            log = kdump_open(path.parent, grep=rb"[13579]$")
+            found.append(([(one.offset, one.key, one.value) for one in log], log.damage))
+            arrow = kdump_open(path.parent, grep=rb"[13579]$").to_arrow(["offset", "key"]).read_all()
+            assert arrow.column("offset").to_pylist() == [offset for offset, *_ in found[-1][0]]
+        assert found[0] == found[1]
+        assert len(found[0][0]) > 0
+
+
+def wrapped(count: int) -> bytes:
+    inner = [(n, forge.message(1, b"%d" % n, b"v")) for n in range(count)]
+    return forge.wrapper(1, count - 1, inner)
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,13 @@ def test_data_and_holes_of_a_local_file(tmp_path):
         assert files.size_of_holes(source, PAGE - 1, FAR + 1) == FAR - PAGE
 
 
+def test_a_file_that_has_shrunk_has_no_hole_at_its_end(tmp_path):
+    (tmp_path / "f").write_bytes(b"a" * 2 * PAGE)
+    with LocalFile(tmp_path / "f") as source:
+        os.truncate(tmp_path / "f", PAGE)
+        assert files.next_data(source, PAGE + 5) == PAGE + 5
+
+
 def test_holes_of_a_member_of_an_archive_are_those_of_its_extents(tmp_path):
     (tmp_path / "f").write_bytes(b"a" * PAGE + b"b" * PAGE)
     held = OwnedDescriptor((tmp_path / "f").open("rb"))

@@ -7,7 +7,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
 from kdump.rows.selection import batches_of, first_of, last_batches_of, last_of, last_offset_of
-from kdump.segments.lazy_records import UnreadRun
+from kdump.segments.lazy_records import SomeRecords, UnreadRun
 from testing import forge
 
 COUNTS = [(3, 0, 2, 1, 0, 0, 4), (0, 0), (1, 1, 1), (0, 5), (5, 0), (7,)]
@@ -48,9 +48,9 @@ def test_whole_batches_of_a_run_stay_unread(tmp_path):
     (item,) = items(tmp_path, COUNTS[0], Take.RUNS)
     assert [type(one.records) for one in first_of(item, 5)] == [UnreadRun]
     assert [type(one.records) for one in first_of(item, 6)] == [UnreadRun]
-    assert [type(one.records) for one in first_of(item, 7)] == [UnreadRun, list]
+    assert [type(one.records) for one in first_of(item, 7)] == [UnreadRun, SomeRecords]
     assert [type(one.records) for one in last_of(item, 4)] == [UnreadRun]
-    assert [type(one.records) for one in last_of(item, 6)] == [list, UnreadRun]
+    assert [type(one.records) for one in last_of(item, 6)] == [SomeRecords, UnreadRun]
 
 
 @pytest.mark.parametrize("take", [Take.BATCH_RUNS, Take.BATCHES])

@@ -24,6 +24,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import read as segments_read
 from kdump.segments import walk as log
+from kdump.segments.lazy_records import in_chunks
 from kdump.segments.regions import Damage, Padding
 from kdump.spark.source import options as words
 from kdump.spark.source import schema
@@ -326,7 +327,10 @@ def _records(
     for content in contents(split, source, options, rows):
         for item in content.items if isinstance(content, BatchContent) else ():
             if isinstance(item, SelectedBatch):
-                rows.add(item)
+                for some in in_chunks(item.records):
+                    rows.add(item._replace(records=some))
+                    if rows.is_full:
+                        yield from _taken(rows, tally)
         if tally is not None:
             tally.add(content)
         if rows.is_full:
