@@ -37,6 +37,8 @@ CLEANER: Final = "log.cleaner.enable"
 INTERVAL: Final = "index.interval.bytes"
 NO_DIRECTORIES: Final = 100
 """Directory ids below this number name no log dir (UNASSIGNED, LOST, MIGRATING)."""
+UNASSIGNED: Final = bytes(16)
+"""``DirectoryId.UNASSIGNED``."""
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED, None})
 
 
@@ -514,39 +516,64 @@ class _BrokerRun:
             self.offline.setdefault(place, StartCause(code=code, file=place.shown(name), text=text))
 
     def _begin_elsewhere(self, directories: Mapping[LogDirFiles, bytes | None], failed: Sequence[LogDirFiles]) -> None:
-        """Begin empty logs for the partitions of log dirs that fail while logs are loaded after an unclean stop.
+        """Begin empty logs for partitions of log dirs that fail while logs are loaded.
 
-        Seen with 3.9.2 and 4.2.2: of the partitions that the metadata says this broker leads, in the order of Java's
-        map, all of a ``failed`` log dir but the first get an empty log in another one. After a clean stop they have no
-        leader, and get none.
+        The first image makes the broker leader of its partitions in the order of a HashMap. The first one whose log dir
+        is not online has no log: NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``, and all
+        later partitions and all followers stay unknown to the broker. Then the controller takes the ``failed`` log dirs
+        out (``ReplicationControlManager.handleDirectoriesOffline``): each partition of them that loses its leader, or a
+        replica in sync, is new to the broker and comes without a log dir (``TopicDelta.localChanges``), so that an empty
+        log is begun in a live one (``Partition.createLogInAssignedDirectoryId``). Log dirs that were offline before the
+        broker registered are not taken out. Without a leader, as after a clean stop, all partitions are known.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
-        if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline:
+        if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
             return
-        led = {
-            (topic.name, number): (topic, directory)
-            for topic, number, directory in self._assignments(self.image)
-            if topic.partitions[number].leader == self.node_id
-        }
-        order = java_hash_order.java(led, java_hash_order.partition_hash)
-        for each in failed:
-            mine = [key for key in order if led[key][1] == directories.get(each)]
-            for key in mine[1:] if each not in self.clean else ():
-                name = f"{key[0]}-{key[1]}"
-                text = f"the log dir of {name} is offline: an empty log is begun in another one"
-                log = LogStart(
-                    topic=key[0],
-                    partition=key[1],
-                    folder=None,
-                    log_dir=live.name,
-                    outcome=StartOutcome.CREATED_EMPTY,
-                    log_start_offset=0,
-                    log_end_offset=0,
-                    causes=(StartCause(code=Code.LOG_DIR_OFFLINE, file=each.shown(name), text=text),),
-                    assigned_id=led[key][0].id,
-                    is_assigned=True,
-                )
-                self.more.append(log)
+        online = {directory for each, directory in directories.items() if each not in self.offline}
+        mine = {(topic.name, number): (topic, directory) for topic, number, directory in self._by_topic_id(self.image)}
+        led: dict[str, list[tuple[str, int]]] = {}
+        for key, (topic, _) in mine.items():
+            if topic.partitions[key[1]].leader == self.node_id:
+                led.setdefault(topic.name, []).append(key)
+        order = java_hash_order.java_put_all(led.values(), java_hash_order.partition_hash)
+        first = next((at for at, key in enumerate(order) if mine[key][1] not in {*online, UNASSIGNED}), None)
+        if first is None:
+            return
+        known = set(order[: first + 1])
+        for log_dir in failed:
+            for key, (topic, directory) in mine.items():
+                if directory == directories.get(log_dir) and key not in known and self._loses_replica(topic, key[1]):
+                    self.more.append(self._begun_elsewhere(topic, key[1], live, log_dir))
+
+    def _by_topic_id(self, image: ClusterImage) -> Iterator[tuple[Topic, int, bytes]]:
+        """Yield the assignments in the order of ``TopicsDelta.changedTopics``, a HashMap by topic id."""
+        found = {topic.id: topic for topic in image.topics.by_name.values()}
+        for topic_id in java_hash_order.java_put(found, java_hash_order.uuid_hash):
+            topic = found[topic_id]
+            for number, state in sorted(topic.partitions.items()):
+                if self.node_id in state.replicas:
+                    yield topic, number, state.directories[state.replicas.index(self.node_id)]
+
+    def _loses_replica(self, topic: Topic, number: int) -> bool:
+        """Tell whether a partition changes when this broker's replica goes offline (``generateLeaderAndIsrUpdates``)."""
+        state = topic.partitions[number]
+        return state.leader == self.node_id or (self.node_id in state.isr and len(state.isr) > 1)
+
+    def _begun_elsewhere(self, topic: Topic, number: int, live: LogDirFiles, failed: LogDirFiles) -> LogStart:
+        name = f"{topic.name}-{number}"
+        text = f"the log dir of {name} is offline: an empty log is begun in another one"
+        return LogStart(
+            topic=topic.name,
+            partition=number,
+            folder=None,
+            log_dir=live.name,
+            outcome=StartOutcome.CREATED_EMPTY,
+            log_start_offset=0,
+            log_end_offset=0,
+            causes=(StartCause(code=Code.LOG_DIR_OFFLINE, file=failed.shown(name), text=text),),
+            assigned_id=topic.id,
+            is_assigned=True,
+        )
 
     def _late_checkpoints(self) -> None:
         """Read the checkpoints that are read once the logs are loaded: high watermarks, and the cleaner's."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     Key = TypeVar("Key")
 
@@ -32,6 +32,13 @@ def partition_hash(partition: tuple[str, int]) -> int:
     """Return ``TopicPartition.hashCode``, unsigned."""
     topic, number = partition
     return (31 * (31 + number) + java_hash(topic)) & WORD
+
+
+def uuid_hash(uuid: bytes) -> int:
+    """Return ``Uuid.hashCode`` of Kafka, unsigned: the four words of a UUID in one."""
+    return int.from_bytes(uuid[:4], "big") ^ int.from_bytes(uuid[4:8], "big") ^ int.from_bytes(uuid[8:12], "big") ^ (
+        int.from_bytes(uuid[12:], "big")
+    )
 
 
 def _rotated(value: int, count: int) -> int:
@@ -172,6 +179,29 @@ def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
     newest_first = list(distinct)[::-1]
     return sorted(newest_first, key=slot)
+
+
+def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMALLEST_TABLE) -> list[Key]:
+    """Return the order of ``java.util.HashMap`` filled by ``put``: new keys at the end of a chain.
+
+    ``size`` is the length of its first table; it grows when a key fills more than three quarters.
+    """
+    distinct = list(dict.fromkeys(keys))
+    while len(distinct) > size * 3 // 4:
+        size *= 2
+
+    def slot(key: Key) -> int:
+        value = hash_of(key)
+        return (value ^ value >> 16) & (size - 1)
+
+    return sorted(distinct, key=slot)
+
+
+def java_put_all(groups: Iterable[Sequence[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return the order of an empty ``java.util.HashMap`` after ``putAll`` of each group: the first sizes the table."""
+    filled = [group for group in groups if group]
+    first = 4 * len(filled[0]) // 3 + 1 if filled else 1
+    return java_put((key for group in filled for key in group), hash_of, 1 << (first - 1).bit_length())
 
 
 def scala_2_9_files(paths: Iterable[str]) -> list[str]:

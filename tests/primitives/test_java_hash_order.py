@@ -100,3 +100,37 @@ def test_every_key_comes_once(order):
     assert sorted(order(["b", "a", "b", "c"], java_hash)) == ["a", "b", "c"]
     assert sorted(order(map(str, range(200)), java_hash)) == sorted(map(str, range(200)))
     assert sorted(order(["Aa", "BB"], java_hash)) == ["Aa", "BB"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order"),
+    [
+        ([1, 3, 2], "t1-2, t0-0, t1-1, t1-0, t2-1, t2-0"),
+        (
+            [2, 5, 1, 4, 3],
+            "t3-0, t4-1, t4-0, t1-4, t1-3, t0-1, t1-2, t0-0, t1-1, t3-3, t1-0, t3-2, t2-0, t3-1, t4-2",
+        ),
+        ([1], "t0-0"),
+        ([7, 1], "t0-6, t0-5, t0-4, t0-3, t0-2, t0-1, t0-0, t1-0"),
+    ],
+)
+def test_a_hash_map_of_several(sizes, order):
+    """As Java 17 orders it; a map of a single key begins with a table of two."""
+    groups = [[(f"t{topic}", number) for number in range(size)] for topic, size in enumerate(sizes)]
+    found = java_hash_order.java_put_all(groups, java_hash_order.partition_hash)
+    assert ", ".join(f"{topic}-{number}" for topic, number in found) == order
+
+
+def test_topic_ids_in_a_hash_map():
+    """`Uuid.hashCode` and the order of Java 17, with more keys than the first table takes."""
+    seed, ids = 12345, []
+    for _ in range(14):
+        seed = (seed * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        ids.append(seed.to_bytes(8, "big") + (seed * 31 % (1 << 64)).to_bytes(8, "big"))
+    found = java_hash_order.java_put(ids, java_hash_order.uuid_hash)
+    assert [ids.index(each) for each in found] == [9, 12, 3, 1, 10, 6, 4, 11, 13, 5, 0, 2, 7, 8]
+
+
+def test_the_hash_of_a_topic_id():
+    """`Uuid.fromString("Qaz6PCc5Kl1IeDkVyuV-bQ").hashCode()`."""
+    assert java_hash_order.uuid_hash(bytes.fromhex("41acfa3c27392a5d48783915cae57e6d")) == -469199079 % (1 << 32)

@@ -1,0 +1,481 @@
+"""Hold `kdump check` against real starts: seeded changes to log dirs, and a broker that starts on a copy of each.
+
+    python -m tools.prove.starts [--scenes 100] [--seed 1] [--release 4.3.1] [--kinds swap,metadata]
+                                 [--base FOLDER] [--keep FOLDER] [--seconds 280]
+
+For each release a broker with two log dirs (and one with one, and one without a controller) writes records, is killed
+and stopped; FOLDER keeps these log dirs for the next run. A scene changes a copy in one or two ways. kdump checks it,
+then a broker of the release starts on it, in a process that starts one broker after the other. Compared are: whether it
+starts, its offline log dirs, each partition's outcome, log start and end, and what a consumer gets. Prints a line per
+difference; ends with 1 when check gave 0 or 4 where the broker does not start or records are lost, or when a fact differs.
+A broker in `kafka.Kafka` ends where this process goes on: what differs is told again with `--alone`.
+"""
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from kdump.log_dirs.file_names import LOG
+from tools import arguments
+from tools.prove.broker import CLUSTER, free_ports, logger
+from tools.prove.start_changes import CHANGES, METADATA, Scene
+from tools.record.fetch_jars import fetch
+
+RELEASES = ("3.9.2", "4.2.2", "4.3.1")
+CLIENT = Path(__file__).with_name("StartsClient.java")
+PARTITIONS = ("plain-0", "plain-1", "plain-2", "idem-0", "idem-1", "dele-0", "dele-1", "txn-0", "txn-1", "zst-0", "zst-1", "comp-0", "comp-1", "bare-0")  # fmt: skip
+UNSERVED = {"no leader", "no such partition"}
+PROPERTIES = """process.roles={roles}
+node.id={node}
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners={listeners}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={dirs}
+offsets.topic.num.partitions=2
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=2
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+log.retention.ms=-1
+log.retention.check.interval.ms=3600000
+log.cleaner.min.compaction.lag.ms=100000000000
+log.cleaner.backoff.ms=500
+log.cleaner.dedupe.buffer.size=2097152
+log.flush.offset.checkpoint.interval.ms=2000
+log.flush.start.offset.checkpoint.interval.ms=2000
+replica.high.watermark.checkpoint.interval.ms=2000
+metadata.log.max.record.bytes.between.snapshots=3000
+group.initial.rebalance.delay.ms=0
+"""
+
+
+class Machine:
+    """A process that runs brokers of one release; `output` has what they log."""
+
+    def __init__(self, release: str, output: Path) -> None:
+        self.release, self.output = release, output
+        self._process: subprocess.Popen[str] | None = None
+        self._errors: IO[bytes] | None = None
+
+    def ask(self, *words: str) -> list[list[str]]:
+        """Return the lines that answer a command. Raises RuntimeError where the process ends."""
+        if self._process is None:
+            self._begin()
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        process.stdin.write("\t".join(words) + "\n")
+        process.stdin.flush()
+        found = []
+        for line in process.stdout:
+            if line == "done\n":
+                return found
+            found.append(line.rstrip("\n").split("\t"))
+        self.end()
+        raise RuntimeError(f"the process of {self.release} ended: {self.output.read_text(errors='replace')[-2000:]}")
+
+    def _begin(self) -> None:
+        self._errors = self.output.open("ab")
+        classpath = f"{fetch(self.release, server=True)}/*:{logger()}"
+        level = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        command = ["java", "-Xmx700m", *level, "-cp", classpath, str(CLIENT)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+
+    def end(self) -> None:
+        """End the process, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None
+
+    def log(self, begin: int) -> str:
+        """What the brokers have logged since."""
+        with self.output.open("rb") as file:
+            file.seek(begin)
+            return file.read().decode(errors="replace")
+
+
+@dataclass
+class Base:
+    """Log dirs that a broker of a release left: `folder` holds d1 (and d2), and c of a controller apart."""
+
+    release: str
+    kind: str
+    state: str
+    folder: Path
+    records: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.release} {self.kind} {self.state}"
+
+    @property
+    def dirs(self) -> list[str]:
+        return ["d1"] if self.kind == "one" else ["d1", "d2"]
+
+    @property
+    def roles(self) -> str:
+        return "broker" if self.kind == "apart" else "broker,controller"
+
+    @property
+    def node(self) -> int:
+        return 2 if self.kind == "apart" else 1
+
+
+def settings(base: Base, folder: Path) -> tuple[str, list[Path]]:
+    """Write the properties of a base's nodes into a folder: the broker's address, its file, and the controller's."""
+    port, controller = free_ports(2)
+    broker = f"PLAINTEXT://127.0.0.1:{port}"
+    voter = f"CONTROLLER://127.0.0.1:{controller}"
+    dirs = ",".join(str(folder / each) for each in base.dirs)
+    mine = folder / "server.properties"
+    both = broker if base.kind == "apart" else f"{broker},{voter}"
+    mine.write_text(PROPERTIES.format(roles=base.roles, node=base.node, controller=controller, listeners=both, dirs=dirs))
+    if base.kind != "apart":
+        return f"127.0.0.1:{port}", [mine]
+    other = folder / "controller.properties"
+    other.write_text(
+        PROPERTIES.format(roles="controller", node=1, controller=controller, listeners=voter, dirs=folder / "c")
+    )
+    return f"127.0.0.1:{port}", [mine, other]
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy folders with holes and times kept."""
+    target.mkdir(parents=True)
+    subprocess.run(["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=True)
+
+
+def bases(machine: Machine, kind: str, folder: Path) -> Iterator[Base]:
+    """Yield the log dirs of a release and kind, killed and clean; they are written where they are not there yet."""
+    release = machine.release
+    home = folder / f"{release}-{kind}"
+    found = [Base(release, kind, state, home / state) for state in ("killed", "clean")]
+    if not (home / "whole").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        run = home / "run"
+        run.mkdir(parents=True)
+        made = Base(release, kind, "", run)
+        address, files = settings(made, run)
+        for file in files:
+            format_dirs(release, file)
+        segment = "segment.bytes" if release < "4" else "internal.segment.bytes"
+        start(machine, files)
+        told(machine.ask("fill", address, segment))
+        told(machine.ask("stop"))
+        start(machine, files)
+        told(machine.ask("more", address))
+        time.sleep(5)  # the checkpoints of a running broker are written every two seconds
+        copy(run, home / "killed")
+        told(machine.ask("stop"))
+        copy(run, home / "clean")
+        shutil.rmtree(run)
+        (home / "whole").touch()
+    yield from found
+
+
+def told(lines: list[list[str]]) -> None:
+    """Raise RuntimeError where an answer is a failure."""
+    for line in lines:
+        if line[0] in {"failed", "hangs"} or (line[0] == "started" and line[1]):
+            raise RuntimeError(" ".join(line))
+
+
+def start(machine: Machine, files: list[Path]) -> None:
+    """Start a base's nodes."""
+    told(machine.ask("start", str(files[0]), "60", *map(str, files[1:])))
+
+
+def format_dirs(release: str, file: Path) -> None:
+    """Format the log dirs that a file of properties names."""
+    classpath = f"{fetch(release, server=True)}/*:{logger()}"
+    command = ["java", "-cp", classpath, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(file)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@dataclass
+class Truth:
+    """What a broker did: `logs` has log start and end by folder (DIR/NAME), as loaded."""
+
+    starts: bool
+    why: str
+    offline: set[str]
+    logs: dict[str, tuple[int, int]]
+    created: set[str]
+    recovered: set[str]
+    after: set[str]
+    cut: set[str]
+    records: dict[str, dict[int, str]]
+    fails: dict[str, str]
+    new: dict[str, str]
+
+
+LOADED = re.compile(
+    r"Completed load of Log\(dir=(?P<dir>.*?), topicId=.*? local-log-start-offset (?P<start>\d+) and "
+    r"log-end-offset (?P<end>\d+)"
+)
+LOADED_START = re.compile(r"logStartOffset=(\d+)")
+CREATED = re.compile(r"Created log for partition \S+ in (\S+)")
+RECOVERING = re.compile(r"dir=(\S+?)\] Recovering unflushed segment")
+GONE = re.compile(r"Stopping serving logs in dir (\S+)|Failed to load (\S+) during broker startup")
+
+
+def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth:
+    """Start a broker on changed log dirs; return what it did."""
+    begin = machine.output.stat().st_size if machine.output.exists() else 0
+    before = contents(folder, base.dirs)
+    address, files = settings(base, folder)
+    lines = machine.ask("start", str(files[0]), str(int(seconds)), *map(str, files[1:]))
+    time.sleep(1.5)  # the first round of the cleaner, and of the handler of log dirs that fail
+    lines += machine.ask("exits")
+    up = next(line for line in lines if line[0] == "started")
+    ends = [line[1] for line in lines if line[0] == "exit"]
+    starts = up[1:] == [""] and not ends
+    now = contents(folder, base.dirs)
+    answers: list[list[str]] = []
+    if starts:
+        wanted = folder / "partitions.txt"
+        wanted.write_text("\n".join(PARTITIONS) + "\n")
+        answers = machine.ask("read", address, str(wanted))
+        answers += (ended := machine.ask("stop"))
+        ends += [line[1] for line in ended if line[0] == "exit"]
+    if not starts or any(line[0] == "hangs" for line in answers):
+        machine.end()
+    text = machine.log(begin)
+    logs = {}
+    for each in LOADED.finditer(text):
+        first = LOADED_START.search(each[0])
+        name = str(Path(each["dir"]).relative_to(folder)) if each["dir"].startswith(str(folder)) else each["dir"]
+        logs[name] = (int(first[1]) if first else int(each["start"]), int(each["end"]))
+    return Truth(
+        starts,
+        " / ".join([*up[1:], *dict.fromkeys(ends)]) if not starts else "",
+        {Path(found).name for each in GONE.finditer(text) for found in each.groups() if found},
+        logs,
+        {str(Path(each[1]).relative_to(folder)) for each in CREATED.finditer(text)},
+        {str(Path(each[1]).relative_to(folder)) for each in RECOVERING.finditer(text)},
+        {str(Path(name).parent) for name in now} | folders(folder, base.dirs),
+        {
+            str(Path(name).parent)
+            for name, data in before.items()
+            if name.endswith(f".{LOG}") and not still_there(name, data, now)
+        },
+        {
+            line[1]: dict(_record(each) for each in line[5].split(",") if each)
+            for line in answers
+            if line[0] == "records" and len(line) > 5
+        },
+        {line[1]: line[4] for line in answers if line[0] == "records" and len(line) > 4 and line[4]},
+        {line[1]: line[3] if line[3] != "read" else "" for line in answers if line[0] == "new"},
+    )
+
+
+def _record(text: str) -> tuple[int, str]:
+    number, _, value = text.partition("=")
+    return int(number), value
+
+
+def contents(folder: Path, dirs: list[str]) -> dict[str, bytes]:
+    """Return the files of partition folders."""
+    found = {}
+    for one in dirs:
+        for path in (folder / one).glob("*/*") if (folder / one).is_dir() else ():
+            if path.is_file() and path.suffix == f".{LOG}":
+                found[str(path.relative_to(folder))] = path.read_bytes()
+    return found
+
+
+def folders(folder: Path, dirs: list[str]) -> set[str]:
+    """Return the folders of log dirs."""
+    return {
+        str(path.relative_to(folder))
+        for one in dirs
+        if (folder / one).is_dir()
+        for path in (folder / one).iterdir()
+        if path.is_dir()
+    }
+
+
+def still_there(name: str, data: bytes, now: dict[str, bytes]) -> bool:
+    """Whether a log's bytes are in a file of its name, be its folder renamed, or in two that it was split into."""
+    path = Path(name)
+    base = path.parent.name.split(".")[0]
+    mine = [
+        other
+        for key, other in sorted(now.items())
+        if Path(key).parent.name.split(".")[0].startswith(base[:200]) and Path(key).parent.parent == path.parent.parent
+    ]
+    return not data or any(each.startswith(data) for each in mine) or data in b"".join(mine)
+
+
+def check(base: Base, folder: Path) -> tuple[int, list[dict[str, object]], str]:
+    """Return what `kdump check` says: exit status, lines, standard error."""
+    command = [sys.executable, "-m", "kdump", "check", *base.dirs, "-o", "jsonl", "--release", base.release]
+    command += ["--config", f"node.id={base.node}", "--config", f"process.roles={base.roles}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return done.returncode, rows, done.stderr
+
+
+def differences(base: Base, truth: Truth, status: int, rows: list[dict[str, object]], err: str) -> Iterator[str]:
+    """Yield what kdump says that the broker did not do."""
+    start = next((row for row in rows if row.get("kind") == "start"), None)
+    if "Traceback" in err or start is None:
+        yield f"SILENT traceback or no start line: {err[-300:]}"
+        return
+    if start["starts"] is not None and start["starts"] != truth.starts:
+        yield f"starts: kdump {start['starts']}, broker {truth.starts} ({truth.why or start['fatal']})"
+    grave = status in {0, 4}
+    if not truth.starts:
+        if grave:
+            yield f"SILENT {status}: the broker does not start: {truth.why}"
+        return
+    lost = {
+        name: len(gone)
+        for name, had in base.records.items()
+        if (gone := [at for at, value in had.items() if truth.records.get(name, {}).get(at) != value])
+    }
+    fails = {name: why for name, why in truth.fails.items() if name not in UNSERVED and base.records.get(name)}
+    unread = {name: why for name, why in truth.new.items() if why}
+    if grave and (lost or fails or unread or truth.offline):
+        yield f"SILENT {status}: lost {lost}, fails {fails}, new records {unread}, offline {truth.offline}"
+    if status in {1, 3} and not (lost or fails or unread or truth.offline):
+        why = [f"{row['code']} {row['file']}: {row['text']}" for row in rows if row.get("level") == "log" or row.get("fatal")]
+        yield f"ALARM {status}: {' / '.join(map(str, why[:2]))[:300]}"
+    if start["starts"] is False:
+        return
+    if set(map(str, start["offlineLogDirs"])) != truth.offline:  # type: ignore[call-overload]  # of JSON
+        yield f"offline: kdump {start['offlineLogDirs']}, broker {truth.offline}"
+    for row in rows:
+        if row.get("kind") == "startLog" and (said := log_difference(row, truth)):
+            yield said
+
+
+def log_difference(row: dict[str, object], truth: Truth) -> str:
+    """Return how the outcome of a log differs."""
+    outcome, name = row["outcome"], f"{row['topic']}-{row['partition']}"
+    if outcome is None or name == METADATA:
+        return ""
+    if row["folder"] is None:
+        made = {each for each in truth.created if Path(each).name == name}
+        wrong = (outcome == "created-empty") != bool(made)
+        return f"{name} without a folder: kdump {outcome}, broker created {sorted(made)}" if wrong else ""
+    path = f"{row['logDir']}/{row['folder']}"
+    found = truth.logs.get(path)
+    if outcome in {"offline", "ignored"}:
+        return ""
+    if found is None:
+        return f"{path}: kdump {outcome}, not loaded by the broker"
+    strays = path not in truth.after or str(row["folder"]).endswith("-stray")
+    word = (
+        "stray" if strays
+        else "deleted" if str(row["folder"]).endswith("-delete")
+        else "future" if str(row["folder"]).endswith("-future")
+        else "truncated" if path in truth.cut
+        else "recovered" if path in truth.recovered
+        else "loaded"
+    )  # fmt: skip
+    offsets = (row["logStartOffset"], row["logEndOffset"])
+    if word == "stray" and outcome in {"deleted", "future"}:
+        word = str(outcome)
+    if word != outcome or (outcome != "deleted" and None not in offsets and offsets != found):
+        return f"{path}: kdump {outcome} {offsets}, broker {word} {found}"
+    return ""
+
+
+def scenes(found: list[Base], seed: int, count: int, kinds: list[str]) -> Iterator[tuple[int, Base, list[str]]]:
+    """Yield a number, a base and one or two kinds of changes, for each scene."""
+    for number in range(count):
+        rng = random.Random(f"{seed} {number}")
+        base = rng.choices(found, [1 if each.kind == "two" else 0.3 for each in found])[0]
+        yield number, base, [rng.choice(kinds), *([rng.choice(kinds)] if rng.random() < 0.2 else [])]
+
+
+def main() -> int:
+    """Run the scenes."""
+    parser = arguments.parser(__doc__, scenes=100, seed=1, seconds=280, first=0, kinds="", release="", kind="")
+    parser.add_argument("--base", type=Path, default=Path(tempfile.gettempdir(), "kdump-starts"))
+    parser.add_argument("--keep", type=Path, help="folder that keeps the log dirs of scenes that differ")
+    options = parser.parse_args()
+    until = time.monotonic() + options.seconds
+    releases = options.release.split(",") if options.release else RELEASES
+    counts: Counter[str] = Counter()
+    options.base.mkdir(parents=True, exist_ok=True)
+    machines = {release: Machine(release, options.base / f"{release}.txt") for release in releases}
+    try:
+        found = [
+            each
+            for machine in machines.values()
+            for kind in (options.kind.split(",") if options.kind else ("two", "one", "apart"))
+            for each in bases(machine, kind, options.base)
+        ]
+        kinds = options.kinds.split(",") if options.kinds else sorted(CHANGES)
+        for number, base, names in scenes(found, options.seed, options.scenes, kinds):
+            if number < options.first:
+                continue
+            if time.monotonic() > until:
+                print(f"stopped before scene {number}: go on with --first {number}")
+                break
+            one(machines[base.release], base, (options.seed, number, names), options.keep, counts)
+    finally:
+        for machine in machines.values():
+            machine.end()
+    print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+    return 1 if any(what != "scenes" and count for what, count in counts.items() if what in {"silent", "different"}) else 0
+
+
+def one(machine: Machine, base: Base, which: tuple[int, int, list[str]], keep: Path | None, counts: Counter[str]) -> None:
+    """Run one scene; print what differs."""
+    seed, number, names = which
+    with tempfile.TemporaryDirectory(prefix="kdump-start-") as temporary:
+        if not base.records:
+            folder = Path(temporary, "untouched")
+            copy(base.folder, folder)
+            base.records = observe(machine, base, folder, 60).records
+        folder = Path(temporary, "scene")
+        copy(base.folder, folder)
+        scene = Scene([folder / each for each in base.dirs], random.Random(f"{seed} {number} {zlib.crc32(b'change')}"))
+        try:
+            done = [CHANGES[name](scene) for name in names]
+        except (OSError, IndexError, ValueError, KeyError) as reason:
+            done = [None]
+            print(f"{number} {names}: cannot be made: {reason!r}")
+        if None in done:
+            counts["not applicable"] += 1
+            return
+        if keep is not None:
+            copy(folder, keep / f"{seed}-{number}")
+        status, rows, err = check(base, folder)
+        truth = observe(machine, base, folder, 25)
+        counts["scenes"] += 1
+        counts["starts" if truth.starts else "does not start"] += 1
+        wrong = list(differences(base, truth, status, rows, err))
+        counts["silent"] += any(each.startswith("SILENT") for each in wrong)
+        counts["alarms"] += any(each.startswith("ALARM") for each in wrong)
+        counts["different"] += any(not each.startswith(("ALARM", "SILENT")) for each in wrong)
+        counts["equal"] += not wrong
+        for each in wrong:
+            print(f"{number} {base.name} {'+'.join(names)}: {'; '.join(map(str, done))}\n    exit {status}, {each}", flush=True)
+        if keep is not None and not wrong:
+            shutil.rmtree(keep / f"{seed}-{number}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
